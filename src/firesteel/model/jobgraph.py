@@ -1,0 +1,171 @@
+"""The JobGraph: a pipeline as the master sees it. Structure is readable, user code is opaque.
+
+Wire format: JSON by msgspec, with a schema version (`SCHEMA_VERSION`). `decode_job_graph`
+reads this version and the one before; a golden file pins the bytes.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from firesteel.model.ids import DataSetID, JobID, JobVertexID
+from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+
+SCHEMA_VERSION = 1
+
+type_name = str
+"""A parameter's declared type as text: str, int, float, bool, date, datetime."""
+
+
+class JobType(Enum):
+    BATCH = "batch"
+    STREAMING = "streaming"
+
+
+class DistributionPattern(Enum):
+    """Which producer subtasks a consumer subtask reads."""
+
+    POINTWISE = "pointwise"
+    """Only the one with its own index."""
+    ALL_TO_ALL = "all_to_all"
+    """All of them."""
+
+
+class ExchangeMode(Enum):
+    PIPELINED = "pipelined"
+    """Lazy: both ends are fused into one Spark plan."""
+    BLOCKING = "blocking"
+    """The producer's result is stored; the consumer reads it when it is finished."""
+
+
+class Partitioner(Enum):
+    """How a blocking exchange lays rows out over the consumer's subtasks."""
+
+    FORWARD = "forward"
+    HASH = "hash"
+    REBALANCE = "rebalance"
+    BROADCAST = "broadcast"
+
+
+class FunctionKind(Enum):
+    SOURCE = "source"
+    TRANSFORM = "transform"
+    SINK = "sink"
+    NOOP = "noop"
+    """Runs nothing; finished by the worker itself."""
+
+
+class Function(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's function. The master reads its name and wiring and never its code."""
+
+    name: str
+    uid: str
+    kind: FunctionKind
+    entry_point: str = ""
+    """`module:function` inside the job's code artifact; empty for NOOP."""
+    inputs: tuple[str, ...] = ()
+    """Names of the functions whose results it takes, each also the argument's name."""
+    parameters: tuple[str, ...] = ()
+    """Names of the job parameters it takes."""
+    wants_session: bool = False
+    """Takes the argument `spark`."""
+    wants_context: bool = False
+    """Takes the argument `context`."""
+    location: str = ""
+    """`file:line` of its definition, for messages."""
+
+
+class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
+    """One or more chained functions, in the order they run. The last one's result is the vertex's."""
+
+    id: JobVertexID
+    name: str
+    functions: tuple[Function, ...]
+    parallelism: int = 1
+    resources: ResourceProfile = UNSPECIFIED
+    max_attempts: int | None = None
+    """Attempts a region holding this vertex may use at the most, or the restart strategy's."""
+    timeout_ms: int | None = None
+    """An attempt that runs longer is failed."""
+
+
+class IntermediateDataSet(msgspec.Struct, frozen=True, kw_only=True):
+    """What a vertex produces for others. `name` is its last function's name."""
+
+    id: DataSetID
+    name: str
+    producer: JobVertexID
+
+
+class JobEdge(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer's input."""
+
+    source: DataSetID
+    target: JobVertexID
+    pattern: DistributionPattern = DistributionPattern.POINTWISE
+    exchange: ExchangeMode = ExchangeMode.PIPELINED
+    partitioner: Partitioner = Partitioner.FORWARD
+    keys: tuple[str, ...] = ()
+    """Columns of a HASH partitioner."""
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """A blob that travels with the job, by content."""
+
+    name: str
+    kind: str
+    """`code` (a zip put on the module path), `file`, `archive` or `pickle`."""
+    sha256: str
+    size_bytes: int
+
+
+class RuntimeEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """What the graph was built with; a worker that differs refuses the job naming both."""
+
+    python: str
+    """Major.minor."""
+    pyspark: str
+    """Full version, or empty when pyspark is not installed at the client."""
+
+
+class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
+    """A job, ready for submission. `vertices` are in topological order."""
+
+    schema: int = SCHEMA_VERSION
+    job_id: JobID
+    name: str
+    job_type: JobType = JobType.BATCH
+    vertices: tuple[JobVertex, ...]
+    datasets: tuple[IntermediateDataSet, ...] = ()
+    edges: tuple[JobEdge, ...] = ()
+    parameters: dict[str, str | int | float | bool] = {}
+    """Values for the functions' parameters, already converted to their types (dates as ISO text)."""
+    parameter_types: dict[str, type_name] = {}
+    configuration: dict[str, str] = {}
+    """The job's own options, among them `spark.*`."""
+    artifacts: tuple[Artifact, ...] = ()
+    environment: RuntimeEnvironment
+
+
+class InvalidJobGraph(ValueError):
+    """The submitter's fault: the graph can't be run. The text says what to change."""
+
+
+def encode_job_graph(graph: JobGraph) -> bytes:
+    """JSON, UTF-8, keys in the order of declaration."""
+    return msgspec.json.encode(graph)
+
+
+def decode_job_graph(data: bytes) -> JobGraph:
+    """Read what `encode_job_graph` wrote. Raises InvalidJobGraph for anything else."""
+    try:
+        schema = msgspec.json.decode(data, type=_SchemaOnly).schema
+        if schema != SCHEMA_VERSION:
+            raise InvalidJobGraph(f"job graph has schema {schema}, this version reads {SCHEMA_VERSION}: use the same version of firesteel on both sides")
+        return msgspec.json.decode(data, type=JobGraph)
+    except msgspec.MsgspecError as error:
+        raise InvalidJobGraph(f"not a job graph: {error}") from error
+
+
+class _SchemaOnly(msgspec.Struct):
+    schema: int

@@ -1,0 +1,143 @@
+"""Configuration options: each declared once, with key, type, default and description.
+
+The reference page and the validation come from these declarations. Key names are Flink's
+where the thing is the same. `spark.*` keys are handed to Spark as they are.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class ConfigurationError(ValueError):
+    """The user's fault: an unknown key or a value that does not fit. The text says what would."""
+
+
+class ConfigOption(Generic[T]):
+    """One option. `kind` is one of str, int, float, bool, duration (stored in ms), memory (stored in MiB)."""
+
+    def __init__(self, key: str, kind: str, default: T, description: str, choices: tuple[str, ...] = ()) -> None:
+        assert kind in _PARSERS, f"unknown option type {kind}"
+        assert key not in OPTIONS, f"option {key} is declared twice"
+        self.key, self.kind, self.default, self.description, self.choices = key, kind, default, description, choices
+        OPTIONS[key] = self
+
+    def parse(self, text: str) -> T:
+        """The value that `text` means. Raises ConfigurationError naming key, type and an example."""
+        try:
+            value = _PARSERS[self.kind](str(text).strip())
+        except ValueError:
+            raise ConfigurationError(f"{self.key}: {text!r} is not a {self.kind} ({_EXAMPLES[self.kind]})") from None
+        if self.choices and value not in self.choices:
+            raise ConfigurationError(f"{self.key}: {text!r} is none of {', '.join(self.choices)}")
+        return value  # type: ignore[no-any-return]
+
+
+OPTIONS: dict[str, ConfigOption[Any]] = {}
+
+
+class Configuration(Mapping[str, str]):
+    """Immutable texts by key, checked at construction: every key is an option or starts with `spark.`."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = {key: str(value) for key, value in (values or {}).items()}
+        for key, value in self._values.items():
+            if not key.startswith("spark."):
+                option_of(key).parse(value)
+
+    def get_option(self, option: ConfigOption[T]) -> T:
+        """The option's value here, else its default."""
+        text = self._values.get(option.key)
+        return option.default if text is None else option.parse(text)
+
+    def merged(self, other: Mapping[str, str]) -> "Configuration":
+        """This configuration with `other` on top."""
+        return Configuration({**self._values, **other})
+
+    def spark(self) -> dict[str, str]:
+        """The keys that are Spark's."""
+        return {key: value for key, value in self._values.items() if key.startswith("spark.")}
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def option_of(key: str) -> ConfigOption[Any]:
+    """The option of that key. Raises ConfigurationError with the nearest name."""
+    if key in OPTIONS:
+        return OPTIONS[key]
+    near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
+
+
+def _duration_ms(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?", text)
+    if match is None:
+        raise ValueError(text)
+    scale = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+    return round(float(match[1]) * scale[match[2] or "ms"])
+
+
+def _memory_mib(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|kb|m|mb|g|gb|t|tb)?b?", text.lower())
+    if match is None:
+        raise ValueError(text)
+    scale = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+    return round(float(match[1]) * scale[(match[2] or "m")[0]])
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_PARSERS = {"str": str, "int": int, "float": float, "bool": _bool, "duration": _duration_ms, "memory": _memory_mib}
+_EXAMPLES = {"str": "any text", "int": "like 4", "float": "like 1.5", "bool": "true or false", "duration": "like 500 ms, 10 s or 5 min", "memory": "like 512m or 2g"}
+
+# ── cluster ──────────────────────────────────────────────────────────────────────────────────
+HEARTBEAT_INTERVAL = ConfigOption("heartbeat.interval", "duration", 10_000, "Time between two heartbeat requests.")
+HEARTBEAT_TIMEOUT = ConfigOption("heartbeat.timeout", "duration", 50_000, "A peer that was not heard of for this long is lost.")
+SHUTDOWN_TIMEOUT = ConfigOption("cluster.services.shutdown-timeout", "duration", 30_000, "Limit on a clean shutdown; what is left after it is ended hard.")
+WORK_DIR = ConfigOption("cluster.work-dir", "str", "", "Directory for logs, blobs, stored results and caches; empty means a temporary one that goes at the end.")
+
+# ── JobMaster ────────────────────────────────────────────────────────────────────────────────
+SLOT_IDLE_TIMEOUT = ConfigOption("slot.idle.timeout", "duration", 50_000, "A slot a job holds without need for this long is given back.")
+RECONCILIATION_TIMEOUT = ConfigOption("jobmanager.reconciliation.timeout", "duration", 10_000, "How long a new JobMaster waits for workers to report attempts that were running before it restarts them.")
+CANCELLATION_TIMEOUT = ConfigOption("task.cancellation.timeout", "duration", 30_000, "An attempt that has not ended this long after its cancellation is given up: its process is gone or its worker is.")
+CANCELLATION_INTERVAL = ConfigOption("task.cancellation.interval", "duration", 2_000, "Time between two requests to cancel one attempt.")
+RESTART_STRATEGY = ConfigOption("restart-strategy.type", "str", "none", "What to do when a region fails.", ("none", "fixed-delay"))
+RESTART_FIXED_ATTEMPTS = ConfigOption("restart-strategy.fixed-delay.attempts", "int", 1, "Restarts before the job fails.")
+RESTART_FIXED_DELAY = ConfigOption("restart-strategy.fixed-delay.delay", "duration", 1_000, "Time between a failure and the restart.")
+EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
+
+# ── TaskExecutor ─────────────────────────────────────────────────────────────────────────────
+NUMBER_OF_TASK_SLOTS = ConfigOption("taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once.")
+TASK_CPU = ConfigOption("taskmanager.cpu.cores", "float", 0.0, "Cores a worker offers; 0 means all of the machine's.")
+SLOT_TIMEOUT = ConfigOption("taskmanager.slot.timeout", "duration", 10_000, "A slot that was allocated but not taken up by its job for this long is freed.")
+MASTER_GRACE = ConfigOption("taskmanager.master-grace", "duration", 600_000, "How long a worker keeps running a job's attempts, and their results, while the job has no master.")
+PROGRESS_INTERVAL = ConfigOption("taskmanager.progress.interval", "duration", 200, "Least time between two progress reports of one attempt.")
+TASK_MEMORY_LIMIT = ConfigOption("taskmanager.memory.task-process.limit", "memory", 0, "Resident memory one task process may use before it is killed; 0 means 80 % of what the machine has beside the Spark heap.")
+TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 1, "Task processes forked ahead of need.")
+LOAD_BALANCE_MODE = ConfigOption("taskmanager.load-balance.mode", "str", "NONE", "How slots are chosen among workers: NONE fills one worker after the other, SLOTS takes the least used.", ("NONE", "SLOTS"))
+
+# ── Spark ────────────────────────────────────────────────────────────────────────────────────
+SPARK_HEAP = ConfigOption("taskmanager.spark.heap", "memory", 1024, "Heap of a Spark backend JVM (-Xmx).")
+SPARK_MASTER = ConfigOption("taskmanager.spark.master", "str", "", "Spark master of the backend; empty means local[N] with the worker's cores.")
+SPARK_ISOLATION = ConfigOption("taskmanager.spark.isolation", "str", "shared", "Who shares a Spark backend JVM: all attempts on the worker.", ("shared",))
+SPARK_CLASS_DATA_ARCHIVE = ConfigOption("taskmanager.spark.class-data-archive", "bool", True, "Keep a JVM class-data archive in the user's cache directory, so that a backend starts in half the time from the second start on.")
+SPARK_START_TIMEOUT = ConfigOption("taskmanager.spark.start-timeout", "duration", 120_000, "A backend that does not answer within this time is given up and started again.")
+
+# ── Pipelines ────────────────────────────────────────────────────────────────────────────────
+OPERATOR_CHAINING = ConfigOption("pipeline.operator-chaining.enabled", "bool", True, "Chain functions that follow one another into one vertex.")
+PACKAGE_SIZE_LIMIT = ConfigOption("pipeline.package.size-limit", "memory", 64, "Largest package of user code that travels with a job.")

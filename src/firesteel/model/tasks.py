@@ -1,0 +1,98 @@
+"""What a worker is asked to run, and what comes of it."""
+
+import msgspec
+
+from firesteel.model.ids import AllocationID, DataSetID, JobID, JobVertexID, RegionAttemptID
+from firesteel.model.jobgraph import JobGraph
+
+
+class JobInformation(msgspec.Struct, frozen=True, kw_only=True):
+    """What all attempts of a job share; sent with each batch of deployments."""
+
+    graph: JobGraph
+    user: str
+    """Owner of the job: the Spark Connect user id of its sessions."""
+
+
+class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored result of one producer subtask: what a blocking edge reads."""
+
+    dataset_id: DataSetID
+    subtask: int
+    location: str
+    """URI of the directory under the attempt's own, holding Parquet files."""
+    rows: int = -1
+    """Number of rows, or -1 when not known."""
+    size_bytes: int = -1
+    columns: tuple[str, ...] = ()
+    """The user's column names; the files hold columns by position."""
+
+
+class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """Staged output of a sink, and all it takes to make it visible, by any worker, any number of times."""
+
+    commit_id: str
+    """Names this commit for ever: derived from job, region and attempt, and the sink's place in it."""
+    vertex_id: JobVertexID
+    function: str
+    format: str
+    """`parquet`."""
+    mode: str
+    """`overwrite`, `append` or `error`."""
+    target: str
+    """URI or path of the directory that readers read."""
+    staging: str
+    """Directory on the target's file system that holds the staged files."""
+    files: tuple[str, ...]
+    """Staged data files, relative to `staging`, sorted."""
+    rows: int = -1
+    size_bytes: int = -1
+
+
+class RestorePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The checkpoint or savepoint an attempt starts from."""
+
+    checkpoint_id: int
+    location: str
+
+
+class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of one pipelined region, to be run in one slot."""
+
+    attempt: RegionAttemptID
+    allocation_id: AllocationID
+    vertices: tuple[JobVertexID, ...]
+    """The region's vertices, in topological order."""
+    subtask: int
+    """The index that all subtasks of the region share."""
+    inputs: tuple[ResultPartition, ...] = ()
+    """The registered results its blocking edges read."""
+    restore: RestorePoint | None = None
+
+
+class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a finished attempt leaves behind."""
+
+    partitions: tuple[ResultPartition, ...] = ()
+    sinks: tuple[SinkCommit, ...] = ()
+
+
+class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an attempt's Spark work is. Reported at a bounded rate; may be lost."""
+
+    attempt: RegionAttemptID
+    function: str = ""
+    """The sink or stored result being computed."""
+    stages_done: int = 0
+    stages_total: int = 0
+    tasks_done: int = 0
+    tasks_total: int = 0
+    tasks_running: int = 0
+    rows_read: int = 0
+    bytes_read: int = 0
+
+
+class ReleaseJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job is over for this worker: everything held for it goes."""
+
+    job_id: JobID

@@ -1,0 +1,61 @@
+"""The doors of the runtime: what adapters implement and endpoints call.
+
+The runtime never imports an adapter; the command line and the mini cluster build them and
+hand them in. Fakes for all of these are in `firesteel.testing`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID
+from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+
+
+class TaskFailedError(Exception):
+    """An attempt failed. Not this process's fault; `failure` says whose."""
+
+    def __init__(self, failure: FailureInfo) -> None:
+        super().__init__(failure.headline())
+        self.failure = failure
+
+
+class TaskBackend(Protocol):
+    """Runs attempts: a Spark backend with its task processes, or a fake.
+
+    All coroutines run on the worker's event loop and never block it.
+    """
+
+    async def start(self) -> None:
+        """Begin to warm up; returns at once. Attempts submitted meanwhile wait."""
+
+    async def close(self) -> None:
+        """End everything this backend started, also what is still running. Idempotent."""
+
+    async def run(
+        self,
+        job: JobInformation,
+        deployment: TaskDeployment,
+        *,
+        on_running: Callable[[], None],
+        on_progress: Callable[[TaskProgress], None],
+    ) -> TaskOutcome:
+        """Run one attempt to its end.
+
+        Calls `on_running` once, when the user's code begins, and `on_progress` at a bounded
+        rate. Raises TaskFailedError when it fails. When the awaiting task is cancelled, the
+        attempt's Spark operations are interrupted, its process is gone and its session closed
+        before CancelledError leaves this coroutine.
+        """
+
+    async def commit(self, commit: SinkCommit) -> None:
+        """Make a staged output visible. Idempotent, and resumes what another worker began.
+
+        Raises TaskFailedError when it can't be done (the disk is full, the target is gone).
+        """
+
+    async def discard(self, locations: Sequence[str]) -> None:
+        """Delete stored results and staged outputs; what is not there is fine."""
+
+    async def release_job(self, job_id: JobID) -> None:
+        """Drop what is cached for a job on this worker: artifacts, sessions, working directories."""
