@@ -1,0 +1,115 @@
+"""Frozen views: what clients, REST and tests read. Never the live state."""
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import DataSetID, JobID, JobVertexID, ResourceID
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import TaskProgress
+
+
+class ExceptionEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A root failure in a job's exception history, with those that came while it was handled."""
+
+    timestamp_ms: int
+    failure: FailureInfo
+    region: int = -1
+    """-1 for a failure of the whole job."""
+    attempt: int = -1
+    task_manager: ResourceID | None = None
+    concurrent: tuple["ExceptionEntry", ...] = ()
+
+
+class VertexView(msgspec.Struct, frozen=True, kw_only=True):
+    """A vertex with its subtasks counted by state."""
+
+    id: JobVertexID
+    name: str
+    functions: tuple[str, ...]
+    parallelism: int
+    status: ExecutionState
+    tasks: dict[str, int]
+    """Number of subtasks in each state that any is in, by the state's name."""
+    attempts: int
+    """Attempts used by the subtask that used most."""
+    start_time_ms: int = -1
+    end_time_ms: int = -1
+    progress: tuple[TaskProgress, ...] = ()
+    """Latest progress of the running regions that hold this vertex, at most 16."""
+
+
+class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
+    source: JobVertexID
+    target: JobVertexID
+    dataset: DataSetID
+    exchange: str
+    partitioner: str
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A job at one moment. `version` grows with every change."""
+
+    job_id: JobID
+    name: str
+    status: JobStatus
+    version: int = 0
+    timestamps_ms: dict[str, int] = {}
+    """When each status was entered last, by its name; milliseconds since the epoch."""
+    start_time_ms: int = -1
+    end_time_ms: int = -1
+    reason: str = ""
+    """Why it waits, when it waits."""
+    regions: int = 0
+    restarts: int = 0
+    vertices: tuple[VertexView, ...] = ()
+    edges: tuple[EdgeView, ...] = ()
+    exceptions: tuple[ExceptionEntry, ...] = ()
+    """Newest first."""
+
+
+class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
+    """A sink's output that readers can see."""
+
+    function: str
+    target: str
+    mode: str
+    files: int
+    rows: int = -1
+    size_bytes: int = -1
+
+
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended."""
+
+    job_id: JobID
+    name: str
+    status: JobStatus
+    start_time_ms: int
+    end_time_ms: int
+    failure: FailureInfo | None = None
+    """What it failed from, when it FAILED."""
+    sinks: tuple[CommittedSink, ...] = ()
+    restarts: int = 0
+
+    @property
+    def duration_ms(self) -> int:
+        return self.end_time_ms - self.start_time_ms
+
+
+class TaskManagerView(msgspec.Struct, frozen=True, kw_only=True):
+    resource_id: ResourceID
+    address: str
+    slots: int
+    free_slots: int
+    profile: ResourceProfile
+    since_ms: int
+    last_heartbeat_ms: int
+
+
+class ClusterOverview(msgspec.Struct, frozen=True, kw_only=True):
+    task_managers: int
+    slots_total: int
+    slots_free: int
+    jobs: dict[str, int]
+    """Number of jobs by status name."""
