@@ -1,0 +1,79 @@
+# firesteel: a fresh machine needs Python 3.11+ and make; the rest is installed from pins.
+#
+#   make demo      run the word count example on a cluster of its own
+#   make test      every test, among them those with a real Spark
+#   make check     format, lint, types, imports, tidy, core tests and simulation: under two minutes
+
+PYTHON ?= python3
+SEEDS ?= 300
+BIN := .venv/bin
+DEMO := build/demo
+STDLIB = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev java demo test check format lint types imports tidy core simulate bench docs lock clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+install:
+	@$(PYTHON) tools/install.py runtime
+
+install-dev:
+	@$(PYTHON) tools/install.py dev
+
+java:
+	@$(PYTHON) tools/java.py
+
+demo: java install
+	@rm -rf $(DEMO)/wordcount && mkdir -p $(DEMO)
+	$(BIN)/firesteel run examples/wordcount.py --param input=$(STDLIB) --param output=$(DEMO)/wordcount
+	@$(BIN)/python examples/top_words.py $(DEMO)/wordcount
+
+test: java install-dev
+	$(BIN)/pytest
+
+check: install-dev
+	@$(MAKE) --no-print-directory format-check lint types imports tidy core simulate
+
+.PHONY: format-check
+format-check: install-dev
+	$(BIN)/ruff format --check .
+
+format: install-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: install-dev
+	$(BIN)/ruff check .
+
+types: install-dev
+	$(BIN)/mypy
+
+imports: install-dev
+	$(BIN)/lint-imports
+
+tidy: install-dev
+	$(BIN)/pytest -q tests/tidy
+
+core: install-dev
+	$(BIN)/pytest -q tests/core --cov=firesteel.core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+
+simulate: install-dev
+	$(BIN)/python -m firesteel.testing.simulation --seeds $(SEEDS)
+
+bench: java install-dev
+	$(BIN)/python -m benchmarks
+
+# Generated pages; a tidy test fails when one is stale.
+docs: install-dev
+	$(BIN)/python tools/options_page.py
+
+# Renew the pins after a change of requirements/*.in.
+lock: install-dev
+	@for name in build runtime dev; do \
+	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
