@@ -1,0 +1,38 @@
+"""Pages lead somewhere, packages introduce themselves, generated pages are up to date."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.source import PACKAGE, ROOT, relative, tracked_files
+from tools import options_page
+
+README_LINES_MAX = 60
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PACKAGES = sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=relative)
+def test_package_introduces_itself(package: Path) -> None:
+    readme = package / "README.md"
+    assert readme.exists(), "purpose, vocabulary, entry points, what it does not guarantee: on at most a page"
+    assert len(readme.read_text().splitlines()) <= README_LINES_MAX
+
+
+def test_relative_links_lead_somewhere() -> None:
+    broken = []
+    for page in (file for file in tracked_files() if file.suffix == ".md"):
+        prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for target in LINK.findall(prose):
+            path = target.split("#")[0]
+            if path and "://" not in path and not (page.parent / path).exists():
+                broken.append(f"{relative(page)}: {target}")
+    assert not broken, broken
+
+
+def test_options_page_is_current(rewrite: bool) -> None:
+    page = ROOT / options_page.PAGE
+    if rewrite:
+        page.write_text(options_page.render())
+    assert page.read_text() == options_page.render(), "run `make docs`"

@@ -1,0 +1,58 @@
+"""What is declared is what is imported, and what is pinned is what is declared."""
+
+import ast
+import re
+import sys
+import tomllib
+
+from tests.tidy.source import ROOT, parsed, python_files
+
+DISTRIBUTION_OF = {"yaml": "pyyaml", "grpc": "pyspark", "google": "pyspark", "pyarrow": "pyspark", "py4j": "pyspark"}
+"""Where a module comes from, when the name does not tell. `pyspark[connect]` brings the last four."""
+
+
+def names(lines: list[str]) -> set[str]:
+    """Distribution names of requirement lines, normalised."""
+    bare = [re.split(r"[\[<>=!~; ]", line.strip(), maxsplit=1)[0] for line in lines]
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in bare if name and not name.startswith(("#", "-"))}
+
+
+def declared() -> set[str]:
+    """Names in pyproject.toml's dependencies."""
+    return names(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+
+
+def imported() -> set[str]:
+    """Distributions that the package imports, at any depth."""
+    modules: set[str] = set()
+    for file in python_files("src"):
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Import):
+                modules.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules.add(node.module.split(".")[0])
+    foreign = modules - set(sys.stdlib_module_names) - {"firesteel"}
+    return {DISTRIBUTION_OF.get(module, module).replace("_", "-") for module in foreign}
+
+
+def test_imports_are_declared() -> None:
+    assert not (missing := imported() - declared()), f"add to pyproject.toml and requirements/runtime.in: {missing}"
+
+
+def test_declarations_are_imported() -> None:
+    needed_by_pyspark = {"pandas"}
+    assert not (idle := declared() - imported() - needed_by_pyspark), f"nothing imports these: {idle}"
+
+
+def test_pins_follow_the_declarations() -> None:
+    wanted = names((ROOT / "requirements" / "runtime.in").read_text().splitlines())
+    pinned = names((ROOT / "requirements" / "runtime.txt").read_text().splitlines())
+    assert wanted == declared()
+    assert wanted <= pinned, f"run `make lock`: {wanted - pinned}"
+
+
+def test_every_pin_has_a_hash() -> None:
+    for file in sorted((ROOT / "requirements").glob("*.txt")):
+        entries = re.split(r"\n(?=[a-z0-9])", file.read_text())
+        bare = [entry.split()[0] for entry in entries if "==" in entry and "--hash=" not in entry]
+        assert not bare, f"{file.name}: {bare}"
