@@ -80,7 +80,8 @@ def option_of(key: str) -> ConfigOption[Any]:
     raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
 
 
-def _duration_ms(text: str) -> int:
+def parse_duration_ms(text: str) -> int:
+    """Milliseconds of a text like `500 ms`, `10 s` or `5 min`; a bare number is milliseconds. Raises ValueError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?", text)
     if match is None:
         raise ValueError(text)
@@ -88,7 +89,8 @@ def _duration_ms(text: str) -> int:
     return round(float(match[1]) * scale[match[2] or "ms"])
 
 
-def _memory_mib(text: str) -> int:
+def parse_memory_mib(text: str) -> int:
+    """MiB of a text like `512m` or `2g`; a bare number is MiB. Raises ValueError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|kb|m|mb|g|gb|t|tb)?b?", text.lower())
     if match is None:
         raise ValueError(text)
@@ -102,7 +104,7 @@ def _bool(text: str) -> bool:
     return text.lower() == "true"
 
 
-_PARSERS = {"str": str, "int": int, "float": float, "bool": _bool, "duration": _duration_ms, "memory": _memory_mib}
+_PARSERS = {"str": str, "int": int, "float": float, "bool": _bool, "duration": parse_duration_ms, "memory": parse_memory_mib}
 _EXAMPLES = {"str": "any text", "int": "like 4", "float": "like 1.5", "bool": "true or false", "duration": "like 500 ms, 10 s or 5 min", "memory": "like 512m or 2g"}
 
 # ── cluster ──────────────────────────────────────────────────────────────────────────────────
