@@ -1,1 +1,1 @@
-"""Measurements side by side with plain Spark: `make bench`."""
+"""Measurements side by side with what people use today: `make bench`, or `python -m benchmarks CASE...`."""

@@ -1,0 +1,84 @@
+"""A word count from nothing: `firesteel run` against `spark-submit`, whole processes.
+
+First time: the cache directory is empty, as after installing. Second time: the JVM's class-data
+archive is there, as on every later run. Both sides write the same Parquet, which is compared.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.dataset
+
+from benchmarks.report import ROOT, Report, Series, Verdict
+
+BIN = Path(sys.executable).parent
+INPUT = sysconfig.get_path("stdlib")
+RATIO_MAX = 0.6
+TIMEOUT_S = 180
+
+
+def measure(rounds: int) -> Report:
+    """Seconds for each side; every round runs all sides, on fresh directories."""
+    seconds: dict[str, list[float]] = {"spark-submit": [], "firesteel run, first": [], "firesteel run, later": []}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
+            one_round(Path(scratch), seconds)
+    series = tuple(Series(name, "s", tuple(values)) for name, values in seconds.items())
+    spark, first, later = (each.median for each in series)
+    return Report(
+        case="cold",
+        series=series,
+        verdicts=(
+            Verdict("later / spark-submit", later / spark, "ratio", at_most=RATIO_MAX),
+            Verdict("first / spark-submit", first / spark, "ratio"),
+        ),
+    )
+
+
+def one_round(scratch: Path, seconds: dict[str, list[float]]) -> None:
+    """Run each side once and see that they wrote the same."""
+    # As in an activated virtual environment, on both sides.
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    environment = {"PATH": path, "PYSPARK_PYTHON": sys.executable, "XDG_CACHE_HOME": str(scratch / "cache")}
+    outputs = {name: scratch / f"out-{index}" for index, name in enumerate(seconds)}
+    for name, output in outputs.items():
+        command = spark_submit(output) if name == "spark-submit" else firesteel_run(output)
+        seconds[name].append(timed(command, environment))
+    counts = {name: word_counts(output) for name, output in outputs.items()}
+    assert all(count == counts["spark-submit"] for count in counts.values()), "the sides wrote different results"
+
+
+def spark_submit(output: Path) -> list[str]:
+    """The bare script on a local Spark with as many cores as firesteel's worker takes."""
+    script = ROOT / "benchmarks" / "spark_wordcount.py"
+    return [str(BIN / "spark-submit"), "--master", f"local[{os.cpu_count()}]", str(script), INPUT, str(output)]
+
+
+def firesteel_run(output: Path) -> list[str]:
+    """The same as a pipeline on a mini cluster."""
+    parameters = ("--param", f"input={INPUT}", "--param", f"output={output}")
+    return [str(BIN / "firesteel"), "run", str(ROOT / "examples" / "wordcount.py"), *parameters]
+
+
+def timed(command: Sequence[str], environment: dict[str, str]) -> float:
+    """Seconds from start to exit. A command that fails stops the benchmark with what it printed."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    elapsed = time.perf_counter() - started
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return elapsed
+
+
+def word_counts(output: Path) -> dict[str, int]:
+    """What was written."""
+    table = pyarrow.dataset.dataset(output, format="parquet").to_table().to_pydict()
+    return dict(zip(table["word"], table["count"], strict=True))
