@@ -1,0 +1,1 @@
+"""The world outside: what the runtime's ports are made of."""

@@ -1,0 +1,1 @@
+"""Content-addressed blobs of this machine, and the worker's unpacked artifacts."""

@@ -1,0 +1,110 @@
+"""The worker's artifact cache: a job's code, unpacked once per content, whatever number of jobs and attempts use it."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from firesteel.adapters.blob.local import BlobMissing, BlobStore
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import Artifact
+from firesteel.runtime.ports import TaskFailedError
+
+MAX_UNUSED = 16
+"""Unpacked artifacts kept after their last job, since the next run of a pipeline often has the same code."""
+
+
+class JobCode(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's artifacts on this machine."""
+
+    directories: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    pickles: tuple[str, ...] = ()
+
+
+class ArtifactCache:
+    """Unpacks into `directory`, by SHA-256; counts which jobs use what."""
+
+    def __init__(self, directory: Path, blobs: BlobStore) -> None:
+        self._directory, self._blobs = directory, blobs
+        self._users: dict[str, set[JobID]] = {}
+        """By SHA-256, least recently used first."""
+        self._unpacking = asyncio.Lock()
+
+    async def use(self, job_id: JobID, artifacts: Sequence[Artifact]) -> JobCode:
+        """The job's code, ready. Raises TaskFailedError when a blob is missing or broken."""
+        code = [artifact for artifact in artifacts if artifact.kind == "code"]
+        pickles = [artifact for artifact in artifacts if artifact.kind == "pickle"]
+        try:
+            for artifact in code:
+                await self._ensure(artifact.sha256)
+                self._touch(artifact.sha256, job_id)
+            return JobCode(
+                directories=tuple(str(self._unpacked(artifact.sha256)) for artifact in code),
+                archives=tuple(str(self._archive(artifact.sha256)) for artifact in code),
+                pickles=tuple(str(self._blobs.path(artifact.sha256)) for artifact in pickles),
+            )
+        except BlobMissing as error:
+            message = f"the job's artifact {error} is not on this worker"
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
+        except (OSError, zipfile.BadZipFile) as error:
+            message = f"the job's code can't be unpacked: {error}"
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
+
+    async def release(self, job_id: JobID) -> None:
+        """The job is over: drop the longest unused code beyond MAX_UNUSED."""
+        for users in self._users.values():
+            users.discard(job_id)
+        unused = [sha256 for sha256, users in self._users.items() if not users]
+        for sha256 in unused[: max(0, len(unused) - MAX_UNUSED)]:
+            del self._users[sha256]
+            await asyncio.to_thread(self._remove, sha256)
+
+    async def _ensure(self, sha256: str) -> None:
+        if sha256 in self._users:
+            return
+        async with self._unpacking:
+            if not self._unpacked(sha256).is_dir():
+                await asyncio.to_thread(self._unpack, sha256)
+
+    def _touch(self, sha256: str, job_id: JobID) -> None:
+        users = self._users.pop(sha256, set())
+        users.add(job_id)
+        self._users[sha256] = users
+
+    def _unpack(self, sha256: str) -> None:
+        blob = self._blobs.path(sha256)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        _link(blob, self._archive(sha256))
+        temporary = Path(tempfile.mkdtemp(dir=self._directory, prefix=".unpack-"))
+        try:
+            with zipfile.ZipFile(blob) as archive:
+                archive.extractall(temporary)  # drops `..` and absolute names by itself
+            os.replace(temporary, self._unpacked(sha256))
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    def _remove(self, sha256: str) -> None:
+        self._archive(sha256).unlink(missing_ok=True)
+        shutil.rmtree(self._unpacked(sha256), ignore_errors=True)
+
+    def _unpacked(self, sha256: str) -> Path:
+        return self._directory / sha256
+
+    def _archive(self, sha256: str) -> Path:
+        return self._directory / f"{sha256}.zip"  # Spark takes Python archives by this ending
+
+
+def _link(source: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copyfile(source, target)

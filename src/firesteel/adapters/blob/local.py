@@ -1,0 +1,79 @@
+"""A content-addressed store in a directory: a blob's name is the SHA-256 of its bytes."""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BlobMissing(Exception):
+    """No such blob here."""
+
+
+class BlobCorrupt(Exception):
+    """The bytes are not those that the name stands for."""
+
+
+class BlobStore(Protocol):
+    """Where artifacts lie on this machine. Blocking: call from a thread."""
+
+    def put(self, source: Path, sha256: str | None = None) -> str:
+        """Copy a file in and return its SHA-256. Raises BlobCorrupt when that is not `sha256`."""
+
+    def path(self, sha256: str) -> Path:
+        """The blob's file, not to be changed. Raises BlobMissing."""
+
+    def delete(self, sha256: str) -> None:
+        """Remove a blob; one that is not there is fine."""
+
+
+class LocalBlobStore:
+    """A `BlobStore` in `directory`. Any number of processes may share it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def put(self, source: Path, sha256: str | None = None) -> str:
+        descriptor, name = tempfile.mkstemp(dir=self._directory, prefix=".put-")
+        try:
+            digest = hashlib.sha256()
+            with open(source, "rb") as reader, os.fdopen(descriptor, "wb") as writer:
+                while chunk := reader.read(1 << 20):
+                    digest.update(chunk)
+                    writer.write(chunk)
+                writer.flush()
+                os.fsync(writer.fileno())
+            found = digest.hexdigest()
+            if sha256 is not None and found != sha256:
+                raise BlobCorrupt(f"{source} has SHA-256 {found}, not {sha256}")
+            os.replace(name, self._directory / found)
+            return found
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def path(self, sha256: str) -> Path:
+        path = self._directory / _checked(sha256)
+        if not path.is_file():
+            raise BlobMissing(sha256)
+        return path
+
+    def delete(self, sha256: str) -> None:
+        (self._directory / _checked(sha256)).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _checked(sha256: str) -> str:
+    """Names come from clients: one that is no hash must not become a path."""
+    if _SHA256.fullmatch(sha256) is None:
+        raise BlobMissing(sha256)
+    return sha256

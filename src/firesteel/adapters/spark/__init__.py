@@ -1,0 +1,1 @@
+"""Spark as data engine: the only package that imports pyspark, and only inside task processes."""

@@ -1,0 +1,95 @@
+"""One attempt as the worker sees it: the conversation with its task process, and what ends it."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.forkclient import Child
+from firesteel.adapters.spark.server import SparkServer
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.tasks import TaskProgress
+from firesteel.runtime.ports import TaskFailedError
+
+_KILL_HINTS = {
+    signal.SIGKILL: "if the machine ran out of memory, let fewer attempts run at once or collect less into Python",
+    signal.SIGSEGV: "a native library crashed",
+    signal.SIGABRT: "a native library gave up",
+}
+_EOF_GRACE_SECONDS = 1.0
+
+
+class AttemptRun:
+    """Talks with one task process until it reports or ends."""
+
+    def __init__(self, task: wire.RunTask, child: Child, server: SparkServer) -> None:
+        self.task, self.child, self._server = task, child, server
+        self.endpoint: wire.Endpoint | None = None
+        """Where its session is, or may be."""
+        self.staging: list[Path] = []
+        self._verdict: FailureInfo | None = None
+
+    async def converse(
+        self, on_running: Callable[[], None], on_progress: Callable[[TaskProgress], None]
+    ) -> wire.Finished:
+        """Send the assignment and follow it. Raises TaskFailedError."""
+        if self.task.endpoint is not None:
+            self._bind(self.task.endpoint)
+        self.child.send(self.task)
+        self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
+        while True:
+            message = await self.child.receive()
+            match message:
+                case wire.Running():
+                    on_running()
+                case wire.Progressed(progress=progress):
+                    on_progress(progress)
+                case wire.Staging(location=location):
+                    self.staging.append(Path(location))
+                case wire.WantEndpoint():
+                    endpoint = await self._server.endpoint()
+                    self._bind(endpoint)
+                    self.child.send(wire.UseEndpoint(endpoint=endpoint))
+                case wire.Finished():
+                    return message
+                case wire.Failed(failure=failure):
+                    raise TaskFailedError(await self._blamed(failure))
+                case None:
+                    raise TaskFailedError(self._verdict or describe_exit(await self.child.exited))
+                case _:
+                    raise AssertionError(f"not from a task process: {message}")
+
+    def condemn(self, failure: FailureInfo) -> None:
+        """Kill the process; `failure` is why. The first verdict stands."""
+        self._verdict = self._verdict or failure
+        self.child.signal_group(signal.SIGKILL)
+
+    def _bind(self, endpoint: wire.Endpoint) -> None:
+        """From here on the death of the JVM is the death of the attempt: Connect clients retry for minutes."""
+        self.endpoint = endpoint
+        self._server.death().add_done_callback(self._on_backend_death)
+
+    def _on_backend_death(self, death: asyncio.Future[FailureInfo]) -> None:
+        if not death.cancelled():
+            self.condemn(death.result())
+
+    async def _blamed(self, failure: FailureInfo) -> FailureInfo:
+        """The backend's death when that is the cause: the process may notice before the worker does."""
+        if failure.kind is FailureKind.ENVIRONMENT and self.endpoint is not None and self._verdict is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_EOF_GRACE_SECONDS):
+                    self._verdict = await asyncio.shield(self._server.death())
+        return self._verdict or failure
+
+
+def describe_exit(status: int) -> FailureInfo:
+    """A task process that ended without a report."""
+    if status < 0:
+        name = signal.Signals(-status)
+        hint = _KILL_HINTS.get(name, "")
+        message = f"the task process was killed by {name.name}" + (f"; {hint}" if hint else "")
+        return FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, exception=name.name)
+    message = f"the task process ended with status {status} before it had a result (os._exit in the user's code?)"
+    return FailureInfo(kind=FailureKind.USER, message=message)

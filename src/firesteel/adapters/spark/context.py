@@ -1,0 +1,50 @@
+"""What a function sees of its attempt (`context`), and what its process knows of it."""
+
+import contextvars
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from firesteel.model.ids import JobVertexID
+from firesteel.model.jobgraph import Function
+from firesteel.model.tasks import SinkCommit, TaskDeployment
+
+
+class RuntimeContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The argument `context` of a pipeline function."""
+
+    job_id: str
+    job_name: str
+    attempt: int
+    """0-based: greater than 0 when the region runs again."""
+    subtask: int
+    parallelism: int
+    parameters: Mapping[str, Any]
+
+
+class AttemptContext:
+    """The attempt this process runs: where it stages and what it has staged so far."""
+
+    def __init__(
+        self,
+        deployment: TaskDeployment,
+        client_directory: Path,
+        settings: Mapping[str, str],
+        report_staging: Callable[[Path], None],
+    ) -> None:
+        self.deployment, self.client_directory, self.settings = deployment, client_directory, settings
+        self.report_staging = report_staging
+        """Called before anything is staged, so that the worker can remove it whatever becomes of this process."""
+        self.sinks: list[SinkCommit] = []
+        self.vertex_id = JobVertexID("")
+        self.function: Function | None = None
+
+    @property
+    def name(self) -> str:
+        """`region-attempt`: unique within the job."""
+        return f"{self.deployment.attempt.region}-{self.deployment.attempt.attempt}"
+
+
+current_attempt: contextvars.ContextVar[AttemptContext | None] = contextvars.ContextVar("current_attempt", default=None)

@@ -1,0 +1,108 @@
+"""One Spark Connect server JVM: started, found, watched, ended."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import secrets
+import sys
+from pathlib import Path
+
+from firesteel.adapters.spark import launch, supervisor
+from firesteel.adapters.spark.wire import Endpoint
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.02
+_ARCHIVE_SECONDS = 30
+"""Limit on the class-data archive a JVM writes when it ends."""
+_STARTED = re.compile(re.escape(launch.STARTED) + r"\S*:(\d+)")
+MAX_LOG_TAIL_BYTES = 4_096
+
+
+class JvmDied(Exception):
+    """The server's process has ended by itself. `status` as of a shell, `tail` its last log lines."""
+
+    def __init__(self, status: int, log: Path) -> None:
+        self.status, self.log, self.tail = status, log, _tail(log)
+        super().__init__(_death(status, self.tail, log))
+
+
+class SparkJvm:
+    """A JVM from start to end; used once."""
+
+    def __init__(self, command: list[str], log: Path, generation: int) -> None:
+        self._command, self.log, self._generation = command, log, generation
+        self._token = secrets.token_urlsafe(24)
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        wrapper = [sys.executable, "-I", "-S", supervisor.__file__, str(_ARCHIVE_SECONDS)]
+        with open(self.log, "wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *wrapper,
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=launch.jvm_environment(self._token),
+                process_group=0,
+            )
+
+    async def endpoint(self) -> Endpoint:
+        """Where the server listens, once it does. Raises JvmDied."""
+        assert self._process is not None, "started first"
+        with open(self.log, "rb") as log:
+            text = b""
+            while True:
+                text += log.read()
+                found = _STARTED.search(text.decode(errors="replace"))
+                if found is not None:
+                    return Endpoint(int(found[1]), self._token, self._generation)
+                if self._process.returncode is not None:
+                    raise JvmDied(self._process.returncode, self.log)
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def died(self) -> JvmDied:
+        """Wait for the end of the process."""
+        assert self._process is not None, "started first"
+        return JvmDied(await self._process.wait(), self.log)
+
+    async def kill(self) -> None:
+        """End it at once. Idempotent."""
+        await self._end(b"k", wait=True)
+
+    async def leave_to_archive(self) -> None:
+        """End it, without waiting: it writes its class-data archive first, at low priority, within 30 s."""
+        await self._end(b"t", wait=False)
+
+    async def _end(self, word: bytes, wait: bool) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        with contextlib.suppress(ConnectionError):
+            process.stdin.write(word)
+            await process.stdin.drain()
+        process.stdin.close()
+        if wait:
+            await process.wait()
+
+
+def _death(status: int, tail: str, log: Path) -> str:
+    if "java.lang.OutOfMemoryError" in tail:
+        return "the Spark backend ran out of memory (heap); raise taskmanager.spark.heap"
+    if status == 256 - 9:
+        return f"the Spark backend was killed (SIGKILL): did the machine run out of memory? Its log is {log}"
+    return f"the Spark backend ended with status {status}; its log is {log}"
+
+
+def _tail(log: Path) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - MAX_LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,137 @@
+"""The command line of a Spark backend JVM. Pure: paths and options in, texts out."""
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.runtime.ports import TaskFailedError
+
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+LOOPBACK = "127.0.0.1"
+LOG_CONFIGURATION_NAME = "log4j2.properties"
+LOG_CONFIGURATION = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
+logger.server.level = info
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
+"""Warnings, and the line that names the port (`STARTED`)."""
+STARTED = "Spark Connect server started at: "
+
+_OPENED = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
+    "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+).split()
+# What Spark's own launcher passes (JavaModuleOptions of 4.3).
+_MODULE_FLAGS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+
+
+class SparkInstallation(msgspec.Struct, frozen=True):
+    """Where Spark and Java are on this machine."""
+
+    home: Path
+    version: str
+    java: str
+
+
+def find_installation() -> SparkInstallation:
+    """PySpark's jars and a Java, without importing pyspark. Raises TaskFailedError (NON_RECOVERABLE)."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise _unusable("pyspark is not installed here: pip install 'pyspark[connect]'")
+    home = Path(os.environ.get("SPARK_HOME") or spec.submodule_search_locations[0])
+    java_home = os.environ.get("JAVA_HOME")
+    java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        raise _unusable("no Java was found: install Java 17 or 21, or set JAVA_HOME")
+    return SparkInstallation(home, importlib.metadata.version("pyspark"), java)
+
+
+def jvm_flags(heap_mib: int) -> tuple[str, ...]:
+    """What shapes the JVM itself; part of the key of a class-data archive."""
+    return (f"-Xmx{heap_mib}m", *_MODULE_FLAGS, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
+
+
+def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings for a backend of one worker: ours for a short start and a closed door, the user's on top."""
+    defaults = {
+        "spark.app.name": "firesteel",
+        "spark.master": f"local[{cores}]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
+        "spark.local.dir": str(work_dir / "local"),
+        "spark.connect.progress.reportInterval": "200ms",
+        "spark.connect.execute.manager.detachedTimeout": "1h",
+    }
+    fixed = {
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": "0",
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
+    }
+    return {**defaults, **user, **fixed}
+
+
+def java_command(
+    installation: SparkInstallation, flags: tuple[str, ...], work_dir: Path, settings: Mapping[str, str]
+) -> list[str]:
+    """The whole command. The token is not in it: anyone on the machine can read a command line."""
+    jars = installation.home / "jars"
+    return [
+        installation.java,
+        "-cp",
+        ":".join((*configuration_directories(), f"{jars}/*")),
+        *flags,
+        f"-Djava.io.tmpdir={work_dir / 'tmp'}",
+        f"-Dderby.system.home={work_dir / 'derby'}",
+        f"-Dlog4j2.configurationFile={work_dir / LOG_CONFIGURATION_NAME}",
+        *(f"-D{key}={value}" for key, value in settings.items()),
+        SERVER_CLASS,
+    ]
+
+
+def configuration_directories() -> tuple[str, ...]:
+    """Directories with Hadoop's and Hive's own files, which Spark reads from the class path."""
+    return tuple(path for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR") if (path := os.environ.get(name)))
+
+
+def jvm_environment(token: str) -> dict[str, str]:
+    """The worker's environment, with the token and the Python that Spark's Python workers use."""
+    return {
+        **os.environ,
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+
+
+def _unusable(message: str) -> TaskFailedError:
+    return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))

@@ -1,0 +1,135 @@
+"""One region's plan: the functions of its vertices, called in topological order, within one task process."""
+
+import datetime
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from firesteel.adapters.spark import partitions
+from firesteel.adapters.spark.context import AttemptContext, RuntimeContext, current_attempt
+from firesteel.adapters.spark.session import AttemptSession
+from firesteel.model.ids import DataSetID
+from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex
+from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
+
+Resolve = Callable[[Function], Callable[..., Any]]
+
+
+class UserError(Exception):
+    """The pipeline's author's fault; the text is the message to show."""
+
+
+class RegionPlan:
+    """Runs the region once. `active` and `frames` tell an error's reader how far it came."""
+
+    def __init__(
+        self, graph: JobGraph, deployment: TaskDeployment, session: AttemptSession, attempt: AttemptContext
+    ) -> None:
+        self._graph, self._deployment, self._session, self._attempt = graph, deployment, session, attempt
+        self._parameters = convert_parameters(graph)
+        self._datasets = {dataset.id: dataset for dataset in graph.datasets}
+        self._stored_here: list[ResultPartition] = []
+        self.active: Function | None = None
+        self.frames: dict[str, Any] = {}
+        self.callables: dict[str, Callable[..., Any]] = {}
+
+    @property
+    def input_locations(self) -> tuple[str, ...]:
+        """Where the stored results lie that this region reads."""
+        return tuple(partition.location for partition in self._deployment.inputs)
+
+    def run(self, resolve: Resolve, partition_directory: Path) -> TaskOutcome:
+        """Call every function; store what blocking edges read."""
+        vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
+        for vertex in vertices:  # imports first: a broken module must not cost a started query
+            for function in vertex.functions:
+                self.active = function
+                self.callables[function.name] = resolve(function)
+        self._read_inputs()
+        for vertex in vertices:
+            for function in vertex.functions:
+                self._call(vertex, function)
+            self._store(vertex, partition_directory)
+        return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
+
+    def _read_inputs(self) -> None:
+        for partition in self._deployment.inputs:
+            name = self._datasets[partition.dataset_id].name
+            self.frames[name] = partitions.read(self._session.get(), partition)
+
+    def _call(self, vertex: JobVertex, function: Function) -> None:
+        self.active = function
+        self._attempt.vertex_id, self._attempt.function = vertex.id, function
+        token = current_attempt.set(self._attempt)
+        try:
+            result = self.callables[function.name](**self._arguments(vertex, function))
+        except SystemExit as error:
+            raise UserError(
+                f"{function.name} ended the process with sys.exit({error.code!r}): "
+                "return from the function instead, or raise an exception to fail the job"
+            ) from error
+        finally:
+            current_attempt.reset(token)
+        if function.kind is not FunctionKind.SINK:
+            self.frames[function.name] = _checked(function, result)
+
+    def _arguments(self, vertex: JobVertex, function: Function) -> dict[str, Any]:
+        arguments: dict[str, Any] = {name: self.frames[name] for name in function.inputs}
+        arguments.update((name, self._parameters[name]) for name in function.parameters if name in self._parameters)
+        if function.wants_session:
+            arguments["spark"] = self._session.get()
+        if function.wants_context:
+            arguments["context"] = RuntimeContext(
+                job_id=self._graph.job_id,
+                job_name=self._graph.name,
+                attempt=self._deployment.attempt.attempt,
+                subtask=self._deployment.subtask,
+                parallelism=vertex.parallelism,
+                parameters=self._parameters,
+            )
+        return arguments
+
+    def _store(self, vertex: JobVertex, directory: Path) -> None:
+        for dataset in self._graph.datasets:
+            if dataset.producer == vertex.id and _has_blocking_reader(self._graph, dataset.id):
+                frame = self.frames[vertex.functions[-1].name]
+                where = directory / dataset.id
+                self._stored_here.append(partitions.store(frame, where, dataset.id, self._deployment.subtask))
+
+
+def convert_parameters(graph: JobGraph) -> dict[str, Any]:
+    """Values as the functions declare them: dates and times travel as ISO text."""
+    readers: Mapping[str, Callable[[str], Any]] = {
+        "date": datetime.date.fromisoformat,
+        "datetime": datetime.datetime.fromisoformat,
+    }
+    converted: dict[str, Any] = {}
+    for name, value in graph.parameters.items():
+        reader = readers.get(graph.parameter_types.get(name, ""))
+        converted[name] = reader(value) if reader is not None and isinstance(value, str) else value
+    return converted
+
+
+def line_range(function: Callable[..., Any]) -> tuple[str, range] | None:
+    """The file and the lines of a function's body, or None when it has no Python code."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return None
+    last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
+    return os.path.realpath(code.co_filename), range(code.co_firstlineno, last + 1)
+
+
+def _has_blocking_reader(graph: JobGraph, dataset: DataSetID) -> bool:
+    return any(edge.source == dataset and edge.exchange is ExchangeMode.BLOCKING for edge in graph.edges)
+
+
+def _checked(function: Function, result: Any) -> Any:
+    from pyspark.sql import DataFrame
+
+    if isinstance(result, DataFrame):
+        return result
+    returned = "nothing (None)" if result is None else f"a {type(result).__name__}"
+    hint = "; is its `return` missing?" if result is None else ""
+    raise UserError(f"{function.kind.value} {function.name} returned {returned}, not a DataFrame{hint}")

@@ -1,0 +1,196 @@
+"""The task process: runs the Python code of one attempt of one region, in a session of its own."""
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from firesteel.adapters.spark import child, errors, wire
+from firesteel.adapters.spark.context import AttemptContext
+from firesteel.adapters.spark.plan import RegionPlan, UserError
+from firesteel.adapters.spark.session import AttemptSession
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.jobgraph import Function, RuntimeEnvironment
+from firesteel.model.tasks import TaskOutcome, TaskProgress
+
+
+def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
+    """Run the attempt and report. Returns when the process may end."""
+    _use_directory_and_log(task)
+    process = TaskProcess(channel, task)
+    try:
+        report = process.run()
+    except BaseException as error:  # this adapter's edge: whatever it is becomes data
+        report = wire.Failed(process.describe(error), process.session.opened)
+    _flush()
+    channel.send(report)
+    _run_exit_handlers()
+
+
+class TaskProcess:
+    """The attempt, from assignment to report."""
+
+    def __init__(self, channel: wire.ChildChannel, task: wire.RunTask) -> None:
+        self._channel, self._task = channel, task
+        settings = {key: value for key, value in task.job.graph.configuration.items() if key.startswith("spark.")}
+        self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, settings)
+        self.session.on_open = self._prepare_session
+        self._attempt = AttemptContext(
+            task.deployment,
+            Path(task.client_directory),
+            settings,
+            report_staging=lambda path: channel.send(wire.Staging(str(path))),
+        )
+        self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
+
+    def run(self) -> wire.Finished | wire.Failed:
+        mismatch = environment_mismatch(self._task.job.graph.environment)
+        if mismatch is not None:
+            return wire.Failed(mismatch)
+        sys.path[:0] = self._task.code
+        self._channel.send(wire.Running())
+        outcome: TaskOutcome = self._plan.run(self._resolver(), Path(self._task.partitions))
+        return wire.Finished(outcome, self.session.opened)
+
+    def describe(self, error: BaseException) -> FailureInfo:
+        """The failure as data; never raises."""
+        try:
+            return errors.describe(error, self._plan, self._task.code)
+        except Exception as second:
+            return FailureInfo(
+                kind=FailureKind.USER,
+                message=f"{type(error).__name__}: {error}",
+                exception=type(error).__name__,
+                trace=f"(its details could not be read: {second!r})",
+            )
+
+    def _resolver(self) -> Callable[[Function], Callable[..., Any]]:
+        pickled: dict[str, Callable[..., Any]] = {}
+        for path in self._task.pickles:
+            import cloudpickle
+
+            pickled.update(cloudpickle.loads(Path(path).read_bytes()))
+
+        def resolve(function: Function) -> Callable[..., Any]:
+            found = pickled.get(function.entry_point) or pickled.get(function.name)
+            if found is not None:
+                return found
+            try:
+                return child.resolve(function.entry_point)
+            except SystemExit as error:
+                raise UserError(f"the module of {function.entry_point} called sys.exit() when it was imported") from error
+
+        return resolve
+
+    def _endpoint(self) -> wire.Endpoint:
+        if self._task.endpoint is not None:
+            return self._task.endpoint
+        self._channel.send(wire.WantEndpoint())
+        match self._channel.receive():
+            case wire.UseEndpoint(endpoint=endpoint):
+                return endpoint
+            case other:
+                raise RuntimeError(f"the worker gave no Spark endpoint: {other}")
+
+    def _prepare_session(self, session: Any) -> None:
+        atexit.unregister(session.client._on_exit)  # it would ask the server for one more operation
+        session.registerProgressHandler(self._progress_handler())
+        if self._task.code_archives:
+            session.client._session_hooks.append(_ShipCode(session, self._task.code_archives))
+
+    def _progress_handler(self) -> Callable[..., None]:
+        interval = self._task.progress_interval_ms / 1000
+        last = 0.0
+        lock = threading.Lock()  # user code may run several actions in threads
+
+        def report(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+            nonlocal last
+            now = time.monotonic()
+            with lock:
+                if now - last < interval and not done:
+                    return
+                last = now
+                self._channel.send(wire.Progressed(self._progress(list(stages or ()), inflight_tasks)))
+
+        return report
+
+    def _progress(self, stages: list[Any], running: int) -> TaskProgress:
+        active = self._plan.active
+        return TaskProgress(
+            attempt=self._task.deployment.attempt,
+            function=active.name if active is not None else "",
+            stages_done=sum(1 for stage in stages if stage.done),
+            stages_total=len(stages),
+            tasks_done=sum(stage.num_completed_tasks for stage in stages),
+            tasks_total=sum(stage.num_tasks for stage in stages),
+            tasks_running=running,
+            bytes_read=sum(stage.num_bytes_read for stage in stages),
+        )
+
+
+class _ShipCode:
+    """Sends the job's code to Spark's Python workers before the first plan that holds a Python function.
+
+    Only then: shipping costs 20 to 50 ms, and most plans have none. Such a plan names the Python version.
+    """
+
+    def __init__(self, session: Any, archives: tuple[str, ...]) -> None:
+        self._session, self._archives, self._shipped = session, archives, False
+        self._mark = f"{sys.version_info.major}.{sys.version_info.minor}".encode()
+
+    def on_execute_plan(self, request: Any) -> Any:
+        if not self._shipped and (
+            request.plan.HasField("compressed_operation") or self._mark in request.plan.SerializeToString()
+        ):
+            self._shipped = True
+            self._session.addArtifacts(*self._archives, pyfile=True)
+        return request
+
+
+def environment_mismatch(built_with: RuntimeEnvironment) -> FailureInfo | None:
+    """Why code built with `built_with` must not run here, or None."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if built_with.python and built_with.python != python:
+        different = f"Python {built_with.python}, this worker runs Python {python}"
+    elif built_with.pyspark and built_with.pyspark != pyspark.__version__:
+        different = f"pyspark {built_with.pyspark}, this worker has pyspark {pyspark.__version__}"
+    else:
+        return None
+    return FailureInfo(
+        kind=FailureKind.NON_RECOVERABLE,
+        message=f"the job was built with {different}: use the same version on both sides",
+    )
+
+
+def _use_directory_and_log(task: wire.RunTask) -> None:
+    Path(task.directory).mkdir(parents=True, exist_ok=True)
+    Path(task.log).parent.mkdir(parents=True, exist_ok=True)
+    os.chdir(task.directory)
+    log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # the user's code closed it, or the disk is full
+            continue
+
+
+def _run_exit_handlers() -> None:
+    """The user's `atexit` functions, after the report; the process then ends without further ado."""
+    logging.raiseExceptions = False
+    atexit._run_exitfuncs()
+    _flush()

@@ -1,0 +1,201 @@
+"""What the worker and its child processes say to each other: length-prefixed msgpack frames on socket pairs."""
+
+import asyncio
+import socket
+import struct
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
+
+MAX_FRAME_BYTES = 256 * 1024 * 1024
+_LENGTH = struct.Struct(">I")
+
+
+class Endpoint(msgspec.Struct, frozen=True, array_like=True):
+    """A Spark Connect server. `generation` counts the JVMs of one worker."""
+
+    port: int
+    token: str
+    generation: int
+
+
+class SessionName(msgspec.Struct, frozen=True, array_like=True):
+    """A Connect session: known before it exists, so that the worker can close it without asking anyone."""
+
+    user: str
+    session_id: str
+
+
+# ── worker → child: one of these is the first frame a child gets ─────────────────────────────
+
+
+class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
+    """Run one attempt. Paths are on this machine."""
+
+    job: JobInformation
+    deployment: TaskDeployment
+    session: SessionName
+    operation_tag: str
+    endpoint: Endpoint | None
+    """None while the JVM starts: the child asks for it when it needs it."""
+    code: tuple[str, ...] = ()
+    """Unpacked code directories, first on the module path."""
+    code_archives: tuple[str, ...] = ()
+    """The same as zip files, for Spark's Python workers."""
+    pickles: tuple[str, ...] = ()
+    directory: str
+    """The attempt's own working directory."""
+    log: str
+    """File for what the user's code prints."""
+    partitions: str
+    """Directory under which the attempt stores its results."""
+    client_directory: str
+    """What relative paths of sinks start from."""
+    progress_interval_ms: int
+
+
+class CallFunction(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
+    """Run `module:function(bytes) -> bytes`."""
+
+    entry_point: str
+    payload: bytes
+
+
+class KeepSessions(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
+    """Be the session keeper of one backend."""
+
+    endpoint: Endpoint
+
+
+class UseEndpoint(msgspec.Struct, frozen=True, kw_only=True, tag="endpoint"):
+    """The answer to WantEndpoint."""
+
+    endpoint: Endpoint
+
+
+class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
+    """Interrupt the operations with a tag, or, without one, close the session."""
+
+    number: int
+    session: SessionName
+    tag: str = ""
+
+
+ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | KeeperRequest
+
+# ── child → worker ───────────────────────────────────────────────────────────────────────────
+
+
+class WantEndpoint(msgspec.Struct, frozen=True, tag="want-endpoint"):
+    """The child needs Spark and was not told where it is."""
+
+
+class Running(msgspec.Struct, frozen=True, tag="running"):
+    """The user's code begins."""
+
+
+class Progressed(msgspec.Struct, frozen=True, tag="progress"):
+    progress: TaskProgress
+
+
+class Staging(msgspec.Struct, frozen=True, tag="staging"):
+    """A directory the attempt is about to write outside the work directory."""
+
+    location: str
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    outcome: TaskOutcome
+    used_session: bool
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    failure: FailureInfo
+    used_session: bool = False
+
+
+class CallResult(msgspec.Struct, frozen=True, tag="result"):
+    payload: bytes
+
+
+class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
+    number: int
+    error: str = ""
+
+
+FromChild = WantEndpoint | Running | Progressed | Staging | Finished | Failed | CallResult | KeeperAnswer
+
+# ── worker ↔ fork server (one datagram each) ─────────────────────────────────────────────────
+
+
+class Fork(msgspec.Struct, frozen=True, tag="fork"):
+    """Fork a child on the socket that comes with this message."""
+
+    number: int
+
+
+class Forked(msgspec.Struct, frozen=True, tag="forked"):
+    number: int
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, tag="exited"):
+    pid: int
+    status: int
+    """Exit code, or the negative number of the signal."""
+
+
+FromForkServer = Forked | Exited
+
+_encoder = msgspec.msgpack.Encoder()
+encode = _encoder.encode
+to_child = msgspec.msgpack.Decoder(ToChild)
+from_child = msgspec.msgpack.Decoder(FromChild)
+from_fork_server = msgspec.msgpack.Decoder(FromForkServer)
+fork_request = msgspec.msgpack.Decoder(Fork)
+
+
+def frame(message: msgspec.Struct) -> bytes:
+    """Length and body."""
+    body = encode(message)
+    if len(body) > MAX_FRAME_BYTES:
+        raise ValueError(f"a message of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return _LENGTH.pack(len(body)) + body
+
+
+class ChildChannel:
+    """A child's side: blocking."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def send(self, message: msgspec.Struct) -> None:
+        self._socket.sendall(frame(message))
+
+    def receive(self) -> ToChild | None:
+        """The next message, or None when the worker has gone or has no use for this process."""
+        header = self._read(_LENGTH.size)
+        if header is None:
+            return None
+        body = self._read(_LENGTH.unpack(header)[0])
+        return None if body is None else to_child.decode(body)
+
+    def _read(self, size: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < size:
+            chunk = self._socket.recv(min(size - len(parts), 1 << 20))
+            if not chunk:
+                return None
+            parts += chunk
+        return bytes(parts)
+
+
+async def read_message(reader: asyncio.StreamReader) -> FromChild | None:
+    """The worker's side: the child's next message, or None when it has closed its end."""
+    try:
+        (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        return from_child.decode(await reader.readexactly(size))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None

@@ -1,0 +1,1 @@
+"""Where sinks write: staging, commit and removal of files, by URI."""
