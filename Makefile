@@ -17,13 +17,13 @@ help:
 	@sed -n 's/^#   //p' Makefile
 
 install:
-	@$(PYTHON) tools/install.py runtime
+	@$(PYTHON) -m tools.install runtime
 
 install-dev:
-	@$(PYTHON) tools/install.py dev
+	@$(PYTHON) -m tools.install dev
 
 java:
-	@$(PYTHON) tools/java.py
+	@$(PYTHON) -m tools.java
 
 demo: java install
 	@rm -rf $(DEMO)/wordcount && mkdir -p $(DEMO)
@@ -67,7 +67,7 @@ bench: java install-dev
 
 # Generated pages; a tidy test fails when one is stale.
 docs: install-dev
-	$(BIN)/python tools/options_page.py
+	$(BIN)/python -m tools.options_page
 
 # Renew the pins after a change of requirements/*.in.
 lock: install-dev

@@ -1,16 +1,19 @@
 """Make the virtual environment and install the pinned requirements into it: `make install`.
 
-Runs on a bare Python, so it imports nothing but the standard library. It does nothing when
+Runs on a bare Python, so it imports only the standard library. It does nothing when
 the environment was made from the same requirements by the same Python.
 """
 
 import argparse
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tools import debian
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -32,6 +35,10 @@ def main() -> int:
         )
     if is_current(profile):
         return 0
+    if not has_ensurepip():
+        return refuse(
+            f"This Python can't make a virtual environment: install {venv_package()} (Debian, Ubuntu) or ensurepip."
+        )
     try:
         install(profile)
     except subprocess.CalledProcessError as error:
@@ -63,6 +70,20 @@ def install(profile: str) -> None:
         pip("install", "--no-deps", "--no-build-isolation", "--require-hashes", "-r", f"requirements/{name}.txt")
     pip("install", "--no-deps", "--no-build-isolation", "-e", ".")
     STAMP.write_text(digest(profile))
+
+
+def has_ensurepip() -> bool:
+    """Whether Python can make an environment with pip in it; Debian packs that apart, and it is installed if we may."""
+    if importlib.util.find_spec("ensurepip") is None and debian.can_install():
+        print(f"Installing {venv_package()} ...", flush=True)
+        debian.install(venv_package())
+        importlib.invalidate_caches()
+    return importlib.util.find_spec("ensurepip") is not None
+
+
+def venv_package() -> str:
+    """The Debian package that this Python's `venv` needs."""
+    return f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
 
 
 def make_environment() -> None:

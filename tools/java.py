@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 
+from tools import debian
+
 JAVA_MIN = 17
 PACKAGE = "openjdk-17-jre-headless"
 
@@ -20,11 +22,12 @@ def main() -> int:
     if version >= JAVA_MIN:
         return 0
     found = f"the one found is Java {version}" if version else "none was found on PATH or in JAVA_HOME"
-    if not can_install():
+    # A JAVA_HOME that was set on purpose is not worked around.
+    if os.environ.get("JAVA_HOME") or not debian.can_install():
         print(f"Spark needs Java {JAVA_MIN} or newer and {found}: {advice()}", file=sys.stderr)
         return 1
     print(f"Spark needs Java {JAVA_MIN} or newer and {found}: installing {PACKAGE} ...", flush=True)
-    if not install() or java_version() < JAVA_MIN:
+    if not debian.install(PACKAGE) or java_version() < JAVA_MIN:
         print(f"Installing {PACKAGE} did not give a Java {JAVA_MIN} (apt's own words are above).", file=sys.stderr)
         return 1
     return 0
@@ -39,18 +42,6 @@ def java_version() -> int:
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     return int(match[1]) if match else 0
-
-
-def can_install() -> bool:
-    """Whether apt is here and we may use it. A JAVA_HOME that was set on purpose is not worked around."""
-    return shutil.which("apt-get") is not None and os.geteuid() == 0 and not os.environ.get("JAVA_HOME")
-
-
-def install() -> bool:
-    """Install the package; whether apt was content."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    commands = (["apt-get", "update", "-q"], ["apt-get", "install", "-q", "-y", "--no-install-recommends", PACKAGE])
-    return all(subprocess.run(command, env=environment, check=False).returncode == 0 for command in commands)
 
 
 def advice() -> str:
