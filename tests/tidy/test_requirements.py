@@ -11,6 +11,10 @@ DISTRIBUTION_OF = {"yaml": "pyyaml", "grpc": "pyspark", "google": "pyspark", "py
 """Where a module comes from, when the name does not tell. `pyspark[connect]` brings the last four."""
 
 
+NEWER_THAN_OURS = {"annotationlib"}
+"""Standard modules of later Pythons, imported where they exist."""
+
+
 def names(lines: list[str]) -> set[str]:
     """Distribution names of requirement lines, normalised."""
     bare = [re.split(r"[\[<>=!~; ]", line.strip(), maxsplit=1)[0] for line in lines]
@@ -31,7 +35,7 @@ def imported() -> set[str]:
                 modules.update(alias.name.split(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 modules.add(node.module.split(".")[0])
-    foreign = modules - set(sys.stdlib_module_names) - {"firesteel"}
+    foreign = modules - set(sys.stdlib_module_names) - NEWER_THAN_OURS - {"firesteel"}
     return {DISTRIBUTION_OF.get(module, module).replace("_", "-") for module in foreign}
 
 
