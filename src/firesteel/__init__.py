@@ -1,0 +1,55 @@
+"""firesteel: a highly available master for PySpark pipelines. What users import, loaded when it is used."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from firesteel.adapters.spark.sinks import write_parquet
+    from firesteel.minicluster import MiniCluster
+    from firesteel.model.options import Configuration
+    from firesteel.pipeline.authoring import Pipeline
+    from firesteel.pipeline.build import build_job
+    from firesteel.pipeline.definition import noop
+    from firesteel.pipeline.distributions import broadcast, forward, hash_by, rebalance
+    from firesteel.pipeline.errors import InvalidPipeline
+
+__all__ = [
+    "Configuration",
+    "InvalidPipeline",
+    "MiniCluster",
+    "Pipeline",
+    "broadcast",
+    "build_job",
+    "forward",
+    "hash_by",
+    "noop",
+    "rebalance",
+    "write_parquet",
+]
+
+_HOMES = {
+    "Configuration": "firesteel.model.options",
+    "InvalidPipeline": "firesteel.pipeline.errors",
+    "MiniCluster": "firesteel.minicluster",
+    "Pipeline": "firesteel.pipeline.authoring",
+    "broadcast": "firesteel.pipeline.distributions",
+    "build_job": "firesteel.pipeline.build",
+    "forward": "firesteel.pipeline.distributions",
+    "hash_by": "firesteel.pipeline.distributions",
+    "noop": "firesteel.pipeline.definition",
+    "rebalance": "firesteel.pipeline.distributions",
+    "write_parquet": "firesteel.adapters.spark.sinks",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'firesteel' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,194 @@
+"""From a pipeline, or its file, to a job: graph plus artifacts. Also as bytes in, bytes out, for a child process."""
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.model.options import PACKAGE_SIZE_LIMIT, Configuration, ConfigurationError
+from firesteel.pipeline.authoring import Pipeline
+from firesteel.pipeline.definition import FunctionDefinition
+from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.graph import CodeReference, build_job_graph
+from firesteel.pipeline.loading import LoadedPipeline, loaded_pipeline
+from firesteel.pipeline.logical import resolve
+from firesteel.pipeline.packaging import (
+    PackedFile,
+    module_root,
+    pack_directory,
+    package_files,
+    pickle_functions,
+    store_artifact,
+)
+from firesteel.pipeline.parameters import Parameter
+
+PICKLE_NAME = "functions.pickle"
+"""Name of the artifact that holds functions by name; they have the entry point `functions.pickle:NAME`."""
+
+
+class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a child process is asked to build."""
+
+    file: str
+    """`FILE` or `FILE:NAME`."""
+    job_id: JobID
+    parameters: dict[str, str] = {}
+    configuration: dict[str, str] = {}
+    parallelism: int | None = None
+    name: str = ""
+    output_dir: str = ""
+    """Existing directory for the artifacts; empty means none are made (for looking at a plan)."""
+    require_parameters: bool = True
+
+
+class BuiltJob(msgspec.Struct, frozen=True, kw_only=True, tag="built"):
+    """A job ready for submission."""
+
+    graph: JobGraph
+    artifacts: dict[str, str] = {}
+    """Files by SHA-256."""
+    parameters: tuple[Parameter, ...] = ()
+    """What the pipeline declares, for showing."""
+
+    def artifact_paths(self) -> dict[str, Path]:
+        return {digest: Path(path) for digest, path in self.artifacts.items()}
+
+
+class BuildFailure(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+    """Why there is no job: the author's fault, in a sentence; the trace is for digging."""
+
+    message: str
+    function: str = ""
+    location: str = ""
+    trace: str = ""
+
+
+def build_in_child(payload: bytes) -> bytes:
+    """JSON of a BuildRequest in, JSON of a BuiltJob or BuildFailure out. Raises for a bug of ours only."""
+    request = msgspec.json.decode(payload, type=BuildRequest)
+    try:
+        return msgspec.json.encode(build_file(request))
+    except InvalidPipeline as error:
+        failure = BuildFailure(message=str(error), function=error.function, location=error.location, trace=error.trace)
+    except (InvalidJobGraph, ConfigurationError) as error:
+        failure = BuildFailure(message=str(error), trace=traceback.format_exc())
+    return msgspec.json.encode(failure)
+
+
+def decode_build_reply(reply: bytes) -> BuiltJob | BuildFailure:
+    """What `build_in_child` answered."""
+    return msgspec.json.decode(reply, type=BuiltJob | BuildFailure)
+
+
+def build_file(request: BuildRequest) -> BuiltJob:
+    """Load the file, pack its directory, build the graph. Raises InvalidPipeline or ConfigurationError."""
+    settings = Configuration(request.configuration)
+    with loaded_pipeline(request.file) as loaded:
+        declared = tuple(resolve(loaded.pipeline).parameters.values())
+        code = _Code(loaded.pipeline, loaded)
+        if request.output_dir:
+            data = [Path(value.removeprefix("file://")) for value in request.parameters.values() if value]
+            limit_mib = settings.get_option(PACKAGE_SIZE_LIMIT)
+            files = package_files(loaded.root, loaded.file, limit_mib=limit_mib, data=data)
+            code.store_package(loaded, files, Path(request.output_dir))
+            code.store_pickle(Path(request.output_dir))
+        graph = build_job_graph(
+            loaded.pipeline,
+            job_id=request.job_id,
+            parameters=request.parameters,
+            configuration=request.configuration,
+            parallelism=request.parallelism,
+            name=request.name,
+            code=code,
+            require_parameters=request.require_parameters,
+        )
+    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared)
+
+
+def build_job(
+    pipeline: Pipeline,
+    *,
+    job_id: JobID,
+    output_dir: Path,
+    parameters: Mapping[str, object] | None = None,
+    configuration: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+    name: str = "",
+) -> BuiltJob:
+    """A job of a pipeline that lives in this process (a notebook, a test): its functions travel pickled.
+
+    Artifacts are written into `output_dir`. Raises InvalidPipeline or ConfigurationError.
+    """
+    declared = tuple(resolve(pipeline).parameters.values())
+    code = _Code(pipeline, None)
+    code.store_pickle(output_dir)
+    graph = build_job_graph(
+        pipeline,
+        job_id=job_id,
+        parameters=parameters,
+        configuration=configuration,
+        parallelism=parallelism,
+        name=name,
+        code=code,
+    )
+    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared)
+
+
+class _Code(CodeReference):
+    """Decides for every function whether it travels in the package, by name, or pickled."""
+
+    def __init__(self, pipeline: Pipeline, loaded: LoadedPipeline | None) -> None:
+        super().__init__()
+        self._root = os.fspath(loaded.root) + os.sep if loaded else ""
+        self.paths: dict[str, str] = {}
+        self._pickled = {
+            each.name: each.callable
+            for each in pipeline.definitions
+            if each.callable is not None and (loaded is None or not _is_importable(each, loaded))
+        }
+
+    def entry_point(self, definition: FunctionDefinition) -> str:
+        return (
+            f"{PICKLE_NAME}:{definition.name}" if definition.name in self._pickled else super().entry_point(definition)
+        )
+
+    def location(self, definition: FunctionDefinition) -> str:
+        if self._root and definition.file.startswith(self._root):
+            return f"{Path(definition.file[len(self._root) :]).as_posix()}:{definition.line}"
+        return super().location(definition)
+
+    def store_package(self, loaded: LoadedPipeline, files: Sequence[PackedFile], directory: Path) -> None:
+        is_alias = loaded.module != module_root(loaded.file)[1]
+        aliases = {f"{loaded.module}.py": loaded.file} if is_alias else {}
+        self._store(directory, "code.zip", "code", pack_directory(loaded.root, files, aliases))
+
+    def store_pickle(self, directory: Path) -> None:
+        """Nothing to do when every function is found by name."""
+        if self._pickled:
+            modules = [] if self._root else [each.__module__ for each in self._pickled.values()]
+            content = pickle_functions(self._pickled, filter(_is_own_module, modules))
+            self._store(directory, PICKLE_NAME, "pickle", content)
+
+    def _store(self, directory: Path, name: str, kind: str, content: bytes) -> None:
+        artifact, path = store_artifact(directory, name, kind, content)
+        self.artifacts = (*self.artifacts, artifact)
+        self.paths[artifact.sha256] = os.fspath(path)
+
+
+def _is_importable(definition: FunctionDefinition, loaded: LoadedPipeline) -> bool:
+    """Whether a worker that imports the function's module finds this very function by its name."""
+    function = definition.callable
+    module, qualified = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    symbols = loaded.symbols.get(module) or vars(sys.modules[module]) if module in sys.modules else {}
+    return module != "__main__" and symbols.get(qualified) is function
+
+
+def _is_own_module(name: str) -> bool:
+    """Whether a module is the user's own, which a worker may not have; not one that is installed."""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return name != "__main__" and bool(file) and "site-packages" not in Path(file).parts

@@ -1,0 +1,118 @@
+"""How every edge is carried: fused into one plan (pipelined) or through a stored result (blocking)."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, Partitioner
+from firesteel.pipeline.distributions import FORWARD, Distribution
+from firesteel.pipeline.logical import LogicalEdge, LogicalGraph
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """An edge with everything decided."""
+
+    source: str
+    target: str
+    distribution: Distribution
+    mode: ExchangeMode
+
+
+def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple[Exchange, ...]:
+    """One exchange per edge of the graph, in its order. Raises InvalidPipeline.
+
+    ALL_TO_ALL is blocking. POINTWISE is pipelined, unless the result is stored for several
+    consumers, or fusing both ends would make pipelined regions wait for each other.
+    """
+    distributions = [_distribution(edge, graph, parallelism) for edge in graph.edges]
+    stored = _stored_results(graph)
+    wishes = [
+        edge.source not in stored and distribution.pattern is DistributionPattern.POINTWISE
+        for edge, distribution in zip(graph.edges, distributions, strict=True)
+    ]
+    fused = _fused(graph, wishes)
+    return tuple(
+        Exchange(edge.source, edge.target, distribution, ExchangeMode.PIPELINED if fuse else ExchangeMode.BLOCKING)
+        for edge, distribution, fuse in zip(graph.edges, distributions, fused, strict=True)
+    )
+
+
+def _distribution(edge: LogicalEdge, graph: LogicalGraph, parallelism: Mapping[str, int]) -> Distribution:
+    source, target = parallelism[edge.source], parallelism[edge.target]
+    declared = edge.distribution
+    definition = graph.functions[edge.target]
+    if source == target == 1:
+        return FORWARD  # One share at each end: every distribution is the same.
+    if declared is None and target == 1:
+        return Distribution(Partitioner.REBALANCE)  # All shares are gathered in one.
+    if declared is None:
+        raise definition.error(
+            f"parallelism is {target}: say how the rows of {edge.source!r} reach the subtasks, with"
+            f' inputs={{"{edge.source}": hash_by(...), rebalance(), broadcast() or forward()}}'
+        )
+    if declared == FORWARD and source != target:
+        raise definition.error(
+            f"input {edge.source!r} is forward() from parallelism {source} to {target}:"
+            " make them equal, or use rebalance()"
+        )
+    return declared
+
+
+def _stored_results(graph: LogicalGraph) -> set[str]:
+    """Functions whose result is kept, because several read it or because their author says so."""
+    consumers = [edge.source for edge in graph.edges]
+    return {
+        name
+        for name, definition in graph.functions.items()
+        if definition.share == "store" or (definition.share is None and consumers.count(name) > 1)
+    }
+
+
+def _fused(graph: LogicalGraph, wishes: Sequence[bool]) -> list[bool]:
+    """Which of the edges that wish to be pipelined can be, so that regions never wait for each other.
+
+    Goes through the edges by consumer, in topological order, and joins both ends' regions when
+    no other way leads from the one to the other: such a way would leave the joined region and
+    come back to it, or be a blocking edge within it.
+    """
+    regions = {name: {name} for name in graph.functions}
+    consumers: dict[str, list[int]] = {name: [] for name in graph.functions}
+    inputs: dict[str, int] = dict.fromkeys(graph.functions, 0)
+    for index, edge in enumerate(graph.edges):
+        consumers[edge.source].append(index)
+        inputs[edge.target] += 1
+    fused = list(wishes)
+    for index, edge in enumerate(graph.edges):
+        source, target = regions[edge.source], regions[edge.target]
+        if not wishes[index] or source is target:
+            continue
+        only_way = len(target) == 1 and inputs[edge.target] == 1
+        if not only_way and _leads_elsewhere(graph, consumers, (source, target), fused):
+            fused[index] = False
+            continue
+        source |= target
+        for name in target:
+            regions[name] = source
+    return fused
+
+
+def _leads_elsewhere(
+    graph: LogicalGraph,
+    consumers: Mapping[str, Sequence[int]],
+    ends: tuple[set[str], set[str]],
+    fused: Sequence[bool],
+) -> bool:
+    """Whether a way from the first region to the second has a blocking edge or a function of neither."""
+    source, target = ends
+    stack = [name for name in graph.functions if name in source]
+    seen = set(stack)
+    while stack:
+        name = stack.pop()
+        for index in consumers[name]:
+            consumer = graph.edges[index].target
+            if consumer in target and (name not in source or not fused[index]):
+                return True
+            if consumer not in target and consumer not in seen:
+                seen.add(consumer)
+                stack.append(consumer)
+    return False

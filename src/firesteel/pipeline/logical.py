@@ -1,0 +1,188 @@
+"""LogicalGraph: the functions of a pipeline with their edges, checked and in topological order."""
+
+import heapq
+import itertools
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from firesteel.model.jobgraph import FunctionKind, JobType
+from firesteel.pipeline.authoring import Pipeline
+from firesteel.pipeline.definition import (
+    CONTEXT_ARGUMENT,
+    SESSION_ARGUMENT,
+    Argument,
+    FunctionDefinition,
+    did_you_mean,
+    nearest,
+)
+from firesteel.pipeline.distributions import Distribution
+from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.parameters import PARAMETER_TYPES, Parameter, annotated_type, declared_parameters
+
+
+class LogicalEdge(msgspec.Struct, frozen=True):
+    """An argument of `target` that takes the result of `source`."""
+
+    source: str
+    target: str
+    distribution: Distribution | None = None
+
+
+class LogicalGraph(msgspec.Struct, frozen=True, kw_only=True):
+    """Functions by name, in topological order, stable by definition order."""
+
+    functions: Mapping[str, FunctionDefinition]
+    edges: tuple[LogicalEdge, ...]
+    """Ordered by target, then by argument."""
+    parameters: Mapping[str, Parameter]
+
+    def inputs(self, name: str) -> list[LogicalEdge]:
+        return [edge for edge in self.edges if edge.target == name]
+
+
+def resolve(pipeline: Pipeline) -> LogicalGraph:
+    """The pipeline's graph of functions. Raises InvalidPipeline naming function and line."""
+    functions = _by_name(pipeline)
+    edges: list[LogicalEdge] = []
+    takers: dict[str, list[tuple[FunctionDefinition, Argument]]] = {}
+    for definition in functions.values():
+        for argument in definition.arguments:
+            if definition.kind is FunctionKind.NOOP or argument.name in functions:
+                edges.append(_edge(definition, argument, functions))
+            elif argument.name not in (SESSION_ARGUMENT, CONTEXT_ARGUMENT):
+                _check_parameter(definition, argument, functions)
+                takers.setdefault(argument.name, []).append((definition, argument))
+    order = _topological(functions, edges)
+    _check_kinds(functions, edges)
+    ranks = {name: rank for rank, name in enumerate(order)}
+    return LogicalGraph(
+        functions={name: functions[name] for name in order},
+        edges=tuple(sorted(edges, key=lambda edge: ranks[edge.target])),
+        parameters=declared_parameters(takers),
+    )
+
+
+def check_supported(pipeline: Pipeline, parallelism: Mapping[str, int]) -> None:
+    """What the data plane can't do yet is refused here, and only here."""
+    if pipeline.job_type is JobType.STREAMING:
+        raise InvalidPipeline(f"pipeline {pipeline.name!r}: streaming pipelines can't be run yet; use mode='batch'")
+    for definition in pipeline.definitions:
+        if definition.kind is not FunctionKind.NOOP and parallelism[definition.name] > 1:
+            raise definition.error(
+                f"parallelism={parallelism[definition.name]}: only noop vertices can have a parallelism above 1 yet;"
+                " with 1, Spark still spreads the query over its own tasks"
+            )
+
+
+def _by_name(pipeline: Pipeline) -> dict[str, FunctionDefinition]:
+    if not pipeline.definitions:
+        raise InvalidPipeline(f"pipeline {pipeline.name!r} is empty: declare a source and a sink")
+    names: dict[str, FunctionDefinition] = {}
+    uids: dict[str, FunctionDefinition] = {}
+    for definition in pipeline.definitions:
+        if definition.name in (SESSION_ARGUMENT, CONTEXT_ARGUMENT):
+            raise definition.error(f"a function can't be named {definition.name!r}, which is a special argument")
+        if (other := names.get(definition.name)) is not None:
+            raise definition.error(f"another function has this name, at line {other.line}: rename one")
+        if (other := uids.get(definition.uid)) is not None:
+            raise definition.error(
+                f"uid {definition.uid!r} is that of {other.name!r} (line {other.line}) too: give each its own"
+            )
+        names[definition.name] = uids[definition.uid] = definition
+    return names
+
+
+def _edge(
+    definition: FunctionDefinition, argument: Argument, functions: Mapping[str, FunctionDefinition]
+) -> LogicalEdge:
+    source = functions.get(argument.name)
+    if source is None:
+        raise definition.error(f"input {argument.name!r} is no vertex{did_you_mean(argument.name, functions)}")
+    if source.kind is FunctionKind.SINK:
+        raise definition.error(
+            f"argument {source.name!r} is a sink, and a sink has no result: read what the sink reads"
+        )
+    if (source.kind is FunctionKind.NOOP) != (definition.kind is FunctionKind.NOOP):
+        raise definition.error(f"input {source.name!r}: noop vertices can be joined with noop vertices only")
+    return LogicalEdge(source.name, definition.name, definition.distributions.get(argument.name))
+
+
+def _check_parameter(
+    definition: FunctionDefinition, argument: Argument, functions: Mapping[str, FunctionDefinition]
+) -> None:
+    if argument.name in definition.distributions:
+        near = did_you_mean(argument.name, functions)
+        raise definition.error(f"inputs names {argument.name!r}, which is no function of this pipeline{near}")
+    if not annotated_type(definition, argument):
+        near = did_you_mean(argument.name, functions)
+        raise definition.error(
+            f"argument {argument.name!r} names no function of this pipeline{near}"
+            f" (as a job parameter it must be annotated with {', '.join(PARAMETER_TYPES)})"
+        )
+
+
+def missing_parameter(name: str, parameter: Parameter, graph: LogicalGraph) -> InvalidPipeline:
+    """The error for a parameter that was not given and has no default."""
+    near = nearest(name, graph.functions)
+    hint = f"; or did you mean the function {near!r}?" if near else ""
+    definition = graph.functions[parameter.functions[0]]
+    return definition.error(f"parameter {name!r} ({parameter.type}) is missing: give --param {name}=...{hint}")
+
+
+def _check_kinds(functions: Mapping[str, FunctionDefinition], edges: Sequence[LogicalEdge]) -> None:
+    consumed = {edge.source for edge in edges}
+    consumers = {edge.target for edge in edges}
+    for definition in functions.values():
+        if definition.kind is FunctionKind.SOURCE and definition.name in consumers:
+            names = ", ".join(edge.source for edge in edges if edge.target == definition.name)
+            raise definition.error(f"a source takes no input, but takes {names}: make it a transform")
+        if definition.kind in (FunctionKind.TRANSFORM, FunctionKind.SINK) and definition.name not in consumers:
+            hint = "make it a source" if definition.kind is FunctionKind.TRANSFORM else "name a function as argument"
+            raise definition.error(
+                f"a {definition.kind.value} needs an input, and no argument names a function: {hint}"
+            )
+    used = (FunctionKind.SINK, FunctionKind.NOOP)
+    if not any(definition.kind in used for definition in functions.values()):
+        raise InvalidPipeline("the pipeline has no sink, so nothing would run: declare one with @pipeline.sink")
+    for definition in functions.values():
+        if definition.kind not in used and definition.name not in consumed:
+            raise definition.error("no function takes its result: name it as an argument of another one, or remove it")
+
+
+def _topological(functions: Mapping[str, FunctionDefinition], edges: Sequence[LogicalEdge]) -> list[str]:
+    """Kahn's algorithm; among the functions that are ready, the one defined first."""
+    ranks = {name: rank for rank, name in enumerate(functions)}
+    waiting = dict.fromkeys(functions, 0)
+    consumers: dict[str, list[str]] = {name: [] for name in functions}
+    for edge in edges:
+        waiting[edge.target] += 1
+        consumers[edge.source].append(edge.target)
+    ready = [(ranks[name], name) for name, count in waiting.items() if count == 0]
+    order: list[str] = []
+    while ready:
+        _, name = heapq.heappop(ready)
+        order.append(name)
+        for consumer in consumers[name]:
+            waiting[consumer] -= 1
+            if waiting[consumer] == 0:
+                heapq.heappush(ready, (ranks[consumer], consumer))
+    if len(order) < len(functions):
+        raise _cycle(functions, edges, set(order))
+    return order
+
+
+def _cycle(
+    functions: Mapping[str, FunctionDefinition], edges: Sequence[LogicalEdge], done: set[str]
+) -> InvalidPipeline:
+    # Every function that is left has an input that is left: walking inputs must come round.
+    producer = {edge.target: edge.source for edge in edges if edge.source not in done}
+    start = next(name for name in functions if name not in done)
+    path: list[str] = []
+    while start not in path:
+        path.append(start)
+        start = producer[start]
+    cycle = [start, *itertools.takewhile(lambda name: name != start, reversed(path)), start]
+    return functions[start].error(
+        f"the functions form a cycle: {' -> '.join(cycle)}; break it by removing one argument"
+    )
