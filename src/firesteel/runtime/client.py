@@ -4,17 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import ClusterOverview, JobResult, JobView
 
-
-class UnknownJob(LookupError):
-    """The caller's fault: no job of that id is known here."""
-
-
-class DuplicateJob(ValueError):
-    """The caller's fault: a job of that id is known already."""
+__all__ = ["ClusterClient", "DuplicateJob", "StorageUnavailable", "UnknownJob"]
 
 
 class ClusterClient(Protocol):

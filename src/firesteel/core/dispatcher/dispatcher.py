@@ -1,0 +1,248 @@
+"""The Dispatcher's core: which jobs there are, from submission to the end of their cleanup.
+
+A job is durable before it is acknowledged, its result before it is told, its cleanup is repeated
+until it is done. What breaks one job's JobMaster fails that job and no other.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from firesteel.core.dispatcher import requests as r
+from firesteel.core.effects import Event, PeerLost, Received, Started
+from firesteel.core.machine import Core, TransitionTable
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, JobView
+
+JOB_MASTER_RESTARTS_MAX = 1
+"""Times a JobMaster that broke is started again, to fail its job in order."""
+
+
+class JobStage(Enum):
+    """Where the Dispatcher stands with a job; its JobStatus is the JobMaster's affair."""
+
+    STORING = "STORING"
+    RUNNING = "RUNNING"
+    STORING_RESULT = "STORING_RESULT"
+    RELEASING = "RELEASING"
+    CLEANING = "CLEANING"
+    DONE = "DONE"
+
+
+JOB_STAGE_TRANSITIONS = TransitionTable[JobStage](
+    {
+        (JobStage.STORING, JobStage.RUNNING): "the job graph is durable: the client is answered, the JobMaster starts",
+        (JobStage.RUNNING, JobStage.STORING_RESULT): "the JobMaster says how the job ended, or broke for good",
+        (JobStage.STORING_RESULT, JobStage.RELEASING): "the result is durable: waiting clients are answered",
+        (JobStage.RELEASING, JobStage.CLEANING): "workers hold nothing of the job any more",
+        (JobStage.CLEANING, JobStage.DONE): "nothing is left but the result",
+    }
+)
+
+
+@dataclass(slots=True)
+class JobEntry:
+    """A job the Dispatcher knows."""
+
+    job_id: JobID
+    name: str
+    graph: JobGraph | None
+    stage: JobStage
+    status: JobStatus = JobStatus.INITIALIZING
+    since_ms: int = 0
+    result: JobResult | None = None
+    view: JobView | None = None
+    """The archived view, once it has ended."""
+    master: m.Leader | None = None
+    """Its JobMaster, as far as that has spoken."""
+    cancel: bool = False
+    """A client has asked for its end."""
+    closed: bool = False
+    breaks: int = 0
+    waiting: list[int] = field(default_factory=list)
+    """Requests for the result."""
+
+
+class DispatcherCore(Core):
+    """Decides during one leadership. `results_max` ended jobs are kept, oldest go first."""
+
+    def __init__(self, me: m.Leader, results_max: int) -> None:
+        super().__init__(me.address, me.token)
+        self.jobs: dict[JobID, JobEntry] = {}
+        self._loaded = False
+        self._early: list[r.Asked] = []
+        self._results_max = results_max
+
+    def _on(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._effects.append(r.LoadJobs())
+            case r.JobsLoaded():
+                self._recover(event)
+            case r.Asked() if not self._loaded:
+                self._early.append(event)
+            case r.Asked():
+                self._answer(event)
+            case r.JobGraphStored():
+                self._on_stored(event)
+            case r.JobResultStored():
+                self._on_result_stored(self.jobs[event.job_id])
+            case r.JobCleanedUp():
+                self._move(self.jobs[event.job_id], JobStage.DONE)
+                self._expire()
+            case r.JobMasterBroke():
+                self._on_broken(self.jobs[event.job_id], event.failure)
+            case Received():
+                self._on_message(event.envelope)
+            case PeerLost():
+                pass  # A Dispatcher's peers are in its own process.
+            case _:
+                raise AssertionError(f"not an event of a Dispatcher: {event}")
+
+    def validate(self) -> None:
+        for job in self.jobs.values():
+            ended = job.stage not in (JobStage.STORING, JobStage.RUNNING)
+            assert ended == (job.result is not None), f"job {job.job_id} has a result before its end, or none after"
+            assert not (job.waiting and job.stage in (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)), "unanswered"
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────
+    def _answer(self, asked: r.Asked) -> None:
+        match asked.request:
+            case r.SubmitJob(graph=graph):
+                self._submit(asked.request_id, graph)
+            case r.CancelJobRequest(job_id=job_id) | r.AwaitJobResult(job_id=job_id) if job_id not in self.jobs:
+                self._reply(asked.request_id, r.UnknownJob(f"no job {job_id} is known here"))
+            case r.CancelJobRequest(job_id=job_id):
+                self.jobs[job_id].cancel = True
+                self._tell_cancel(self.jobs[job_id])
+                self._reply(asked.request_id, None)
+            case r.AwaitJobResult(job_id=job_id):
+                job = self.jobs[job_id]
+                if job.result is not None and job.stage is not JobStage.STORING_RESULT:
+                    self._reply(asked.request_id, job.result)
+                else:
+                    job.waiting.append(asked.request_id)
+            case _:
+                raise AssertionError(f"not a request to a Dispatcher: {asked.request}")
+
+    def _submit(self, request_id: int, graph: JobGraph) -> None:
+        if graph.job_id in self.jobs:
+            self._reply(request_id, r.DuplicateJob(f"a job {graph.job_id} is known already: choose another id"))
+            return
+        job = JobEntry(graph.job_id, graph.name, graph, JobStage.STORING, since_ms=self.now_ms)
+        job.waiting.append(request_id)
+        self.jobs[graph.job_id] = job
+        self._effects.append(r.StoreJobGraph(graph))
+
+    def _on_stored(self, event: r.JobGraphStored) -> None:
+        job = self.jobs[event.job_id]
+        submission = job.waiting.pop(0)
+        if event.error:
+            del self.jobs[event.job_id]
+            for request_id in (submission, *job.waiting):
+                self._reply(request_id, r.StorageUnavailable(event.error))
+            return
+        self._move(job, JobStage.RUNNING)
+        assert job.graph is not None, "a job that runs has a graph"
+        self._effects.append(r.StartJobMaster(job.graph))
+        self._reply(submission, job.job_id)
+
+    def _recover(self, event: r.JobsLoaded) -> None:
+        """Take over what former leaders have stored: results first, so that nothing ended runs again."""
+        for result, dirty in event.results:
+            stage = JobStage.RELEASING if dirty else JobStage.DONE
+            job = JobEntry(result.job_id, result.name, None, stage, result.status, result.start_time_ms, result)
+            self.jobs[result.job_id] = job
+        for graph in event.graphs:
+            job = self.jobs.setdefault(
+                graph.job_id, JobEntry(graph.job_id, graph.name, graph, JobStage.RUNNING, since_ms=self.now_ms)
+            )
+            job.graph = graph
+            self._effects.append(r.StartJobMaster(graph))
+        for job in self.jobs.values():
+            if job.stage is JobStage.RELEASING and job.graph is None:
+                self._close(job)
+        self._loaded = True
+        for asked in self._early:
+            self._answer(asked)
+        self._early.clear()
+
+    # ── JobMasters ───────────────────────────────────────────────────────────────────────────
+    def _on_message(self, envelope: m.Envelope) -> None:
+        match envelope.body:
+            case m.JobStatusChanged() as body if body.job_id in self.jobs:
+                self._on_status(self.jobs[body.job_id], envelope, body.status)
+            case m.JobTerminated() as body if body.result.job_id in self.jobs:
+                self._on_terminated(self.jobs[body.result.job_id], body.result, body.view)
+            case m.JobClosed() as body if body.job_id in self.jobs:
+                self._close(self.jobs[body.job_id])
+            case _:
+                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+
+    def _on_status(self, job: JobEntry, envelope: m.Envelope, status: JobStatus) -> None:
+        assert envelope.sender_token is not None, "a JobMaster speaks with its token"
+        fresh = m.Leader(envelope.sender, envelope.sender_token)
+        if fresh != job.master:
+            job.master = fresh
+            self._tell_cancel(job)
+        job.status = status
+
+    def _tell_cancel(self, job: JobEntry) -> None:
+        """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""
+        if job.cancel and job.master is not None and job.stage is JobStage.RUNNING:
+            self._send_leader(job.master, m.CancelJob(job_id=job.job_id))
+
+    def _on_terminated(self, job: JobEntry, result: JobResult, view: JobView | None) -> None:
+        """A repeat, and the word of a JobMaster that only cleans up, change nothing."""
+        job.view = view or job.view
+        if job.stage is JobStage.RUNNING:
+            job.result, job.status = result, result.status
+            self._move(job, JobStage.STORING_RESULT)
+            self._effects.append(r.StoreJobResult(result))
+
+    def _on_result_stored(self, job: JobEntry) -> None:
+        self._move(job, JobStage.RELEASING)
+        for request_id in job.waiting:
+            self._reply(request_id, job.result)
+        job.waiting.clear()
+        if job.closed:
+            self._close(job)
+
+    def _close(self, job: JobEntry) -> None:
+        """Nothing needs the JobMaster any more."""
+        job.closed = True
+        if job.stage is JobStage.RELEASING:
+            self._move(job, JobStage.CLEANING)
+            self._effects += [r.StopJobMaster(job.job_id), r.CleanUpJob(job.job_id)]
+
+    def _on_broken(self, job: JobEntry, failure: FailureInfo) -> None:
+        """Start it again to fail the job in order; when that breaks too, let go of it."""
+        self._effects.append(r.StopJobMaster(job.job_id))
+        job.master = None
+        job.breaks += 1
+        if job.breaks <= JOB_MASTER_RESTARTS_MAX and job.graph is not None:
+            self._effects.append(r.StartJobMaster(job.graph, failure))
+            return
+        result = JobResult(
+            job_id=job.job_id,
+            name=job.name,
+            status=JobStatus.FAILED,
+            start_time_ms=job.since_ms,
+            end_time_ms=self.now_ms,
+            failure=failure,
+        )
+        self._on_terminated(job, result, None)
+        self._close(job)
+
+    def _expire(self) -> None:
+        done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
+        for job_id in done[: max(0, len(done) - self._results_max)]:
+            del self.jobs[job_id]
+            self._effects.append(r.ForgetResult(job_id))
+
+    def _move(self, job: JobEntry, stage: JobStage) -> None:
+        JOB_STAGE_TRANSITIONS.check(job.stage, stage, f"job {job.job_id}", tuple(self.story))
+        job.stage = stage

@@ -1,0 +1,137 @@
+"""What clients ask of a Dispatcher, what it has done by its process, and what that answers."""
+
+from dataclasses import dataclass
+
+from firesteel.core.effects import Effect, Event
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.views import JobResult
+
+
+class UnknownJob(LookupError):
+    """The caller's fault: no job of that id is known here."""
+
+
+class DuplicateJob(ValueError):
+    """The caller's fault: a job of that id is known already."""
+
+
+class StorageUnavailable(RuntimeError):
+    """The store's fault: the job could not be made durable; nothing of it was kept."""
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────
+class Request:
+    """What a client asks; answered by one Reply with the same request id."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitJob(Request):
+    """Answered with the job's id, when the job is durable."""
+
+    graph: JobGraph
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJobRequest(Request):
+    """Answered with None at once."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitJobResult(Request):
+    """Answered with the JobResult, when the job has ended."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Event):
+    request_id: int
+    request: Request
+
+
+# ── stored jobs ──────────────────────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class LoadJobs(Effect):
+    """Read all stored jobs and results; answered by JobsLoaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobsLoaded(Event):
+    """`results` are (result, whether its cleanup is not done)."""
+
+    graphs: tuple[JobGraph, ...]
+    results: tuple[tuple[JobResult, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreJobGraph(Effect):
+    """Answered by JobGraphStored."""
+
+    graph: JobGraph
+
+
+@dataclass(frozen=True, slots=True)
+class JobGraphStored(Event):
+    """`error` is empty when it is durable."""
+
+    job_id: JobID
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreJobResult(Effect):
+    """Record how a job ended, as dirty: its cleanup is still to be done. Answered by JobResultStored."""
+
+    result: JobResult
+
+
+@dataclass(frozen=True, slots=True)
+class JobResultStored(Event):
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUpJob(Effect):
+    """Delete graph, journal and blobs, then mark the result clean; repeated until it is done."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class JobCleanedUp(Event):
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetResult(Effect):
+    """The result has had its retention."""
+
+    job_id: JobID
+
+
+# ── JobMasters ───────────────────────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class StartJobMaster(Effect):
+    """Start a JobMaster from the job's journal; with `failure` it is to fail the job."""
+
+    graph: JobGraph
+    failure: FailureInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopJobMaster(Effect):
+    """End the JobMaster's session; answered by nothing, its id may be started again after it."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class JobMasterBroke(Event):
+    """Our bug, or a lost store, has ended the JobMaster of one job."""
+
+    job_id: JobID
+    failure: FailureInfo

@@ -1,0 +1,104 @@
+"""Events that go into cores and effects that come out: frozen data, compared by tests as values.
+
+An effect that starts work is answered by exactly one event. Effects and events that only one
+component knows stand in that component's module and derive from these bases.
+"""
+
+from dataclasses import dataclass
+
+from firesteel.model.ids import JobID
+from firesteel.model.messages import Envelope, Leader
+
+
+class Event:
+    """Something that happened."""
+
+
+class Effect:
+    """Something to be done."""
+
+
+class Timer:
+    """Names a timer. Setting an equal one again replaces it; it carries what it belongs to."""
+
+
+# ── events every core may get ────────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class Started(Event):
+    """The endpoint is up and can be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Event):
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired(Event):
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted(Event):
+    """All records up to `sequence` are durable, and this session still is the leader."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersistFailed(Event):
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost(Event):
+    """The connection to a peer broke; it may live."""
+
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChanged(Event):
+    """Who leads a component changed; `leader` is None while nobody does."""
+
+    component: str
+    leader: Leader | None
+
+
+# ── effects every core may have ──────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class Send(Effect):
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Effect):
+    """Answers a client's request; `value` is the answer, or an exception that is to be raised there."""
+
+    request_id: int
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer(Effect):
+    timer: Timer
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Persist(Effect):
+    """Make `records` durable, after all earlier ones; answered by Persisted or PersistFailed."""
+
+    sequence: int
+    records: tuple[object, ...]
+
+
+RESOURCE_MANAGER = "resource_manager"
+DISPATCHER = "dispatcher"
+"""Names of the components that are led, for LeaderChanged; a job's is its id."""
+
+
+def job_component(job_id: JobID) -> str:
+    """The name under which a job's leader is published."""
+    return str(job_id)

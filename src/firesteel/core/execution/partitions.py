@@ -1,0 +1,73 @@
+"""Which results are registered: outcomes of finished attempts, whether they can be read, who reads them."""
+
+import numpy as np
+import numpy.typing as npt
+
+from firesteel.core.execution.topology import LogicalRegion, Topology
+from firesteel.model.ids import DataSetID, RegionIndex
+from firesteel.model.tasks import ResultPartition, TaskOutcome
+
+
+class PartitionTracker:
+    """Consumers and sinks see only what is registered here: at most one attempt a region.
+
+    `available[R]`: the region has finished and its stored results can be read.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self.available: npt.NDArray[np.bool_] = np.zeros(topology.region_count, dtype=np.bool_)
+        self.outcomes: dict[RegionIndex, TaskOutcome] = {}
+        """By region, as far as there is anything in it."""
+        self._by_producer: list[dict[RegionIndex, TaskOutcome]] = [{} for _ in topology.logical]
+        self._by_location: dict[str, RegionIndex] = {}
+
+    def register(self, region: RegionIndex, outcome: TaskOutcome) -> None:
+        """The one finished attempt of a region has left this."""
+        assert not self.available[region], "a region's result is registered once"
+        self.available[region] = True
+        if outcome.partitions or outcome.sinks:
+            self.outcomes[region] = outcome
+            self._by_producer[self._topology.logical_of(region).index][region] = outcome
+        for partition in outcome.partitions:
+            self._by_location[partition.location] = region
+
+    def mark_lost(self, locations: tuple[str, ...]) -> list[RegionIndex]:
+        """Stored results that could not be read; returns the regions that had made them, ascending."""
+        regions = sorted({self._by_location[name] for name in locations if name in self._by_location})
+        for region in regions:
+            self.available[region] = False
+        return regions
+
+    def withdraw(self, region: RegionIndex) -> tuple[str, ...]:
+        """The region is to run again: forget its results; returns the directories to delete."""
+        self.available[region] = False
+        outcome = self.outcomes.pop(region, TaskOutcome())
+        self._by_producer[self._topology.logical_of(region).index].pop(region, None)
+        for partition in outcome.partitions:
+            self._by_location.pop(partition.location, None)
+        return locations_of(outcome)
+
+    def inputs_of(self, logical: LogicalRegion, subtask: int) -> tuple[ResultPartition, ...]:
+        """The registered results that a subtask of a logical region reads, by edge and producer."""
+        found: list[ResultPartition] = []
+        for given in logical.inputs:
+            producer = self._topology.logical[given.producer]
+            made = self._by_producer[producer.index]
+            regions = sorted(made) if given.all_to_all else [RegionIndex(producer.offset + subtask)]
+            for region in regions:
+                found += _parts_of(made.get(region), given.edge.source)
+        return tuple(dict.fromkeys(found))
+
+    def all_locations(self) -> tuple[str, ...]:
+        """Every directory that is registered here, stored results and staged outputs."""
+        return tuple(name for region in sorted(self.outcomes) for name in locations_of(self.outcomes[region]))
+
+
+def locations_of(outcome: TaskOutcome) -> tuple[str, ...]:
+    """The directories an outcome speaks of."""
+    return (*(part.location for part in outcome.partitions), *(sink.staging for sink in outcome.sinks))
+
+
+def _parts_of(outcome: TaskOutcome | None, dataset: DataSetID) -> list[ResultPartition]:
+    return [] if outcome is None else [part for part in outcome.partitions if part.dataset_id == dataset]

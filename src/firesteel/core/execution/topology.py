@@ -1,0 +1,153 @@
+"""Pipelined regions of a job, computed from vertices and patterns, never from p × q edges.
+
+Vertices joined by pipelined edges have one parallelism and form a *logical* region; subtask i of
+each of them together are pipelined region i of it. Regions are numbered through: those of one
+logical region follow one another, logical regions stand in topological order.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from firesteel.model.ids import JobVertexID, RegionIndex
+from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex
+
+Regions = npt.NDArray[np.int64]
+"""Indices of pipelined regions."""
+
+MAX_REGIONS = 10_000_000
+"""Regions of one job."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionInput:
+    """A blocking edge, seen from its consumer."""
+
+    producer: int
+    """Index of the producing logical region."""
+    all_to_all: bool
+    edge: JobEdge
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalRegion:
+    """`parallelism` pipelined regions of one shape, from `offset` on."""
+
+    index: int
+    vertices: tuple[JobVertex, ...]
+    parallelism: int
+    offset: int
+    inputs: tuple[RegionInput, ...]
+    consumers: tuple[tuple[int, bool], ...]
+    """(logical region, whether all-to-all) of each blocking edge that leaves it."""
+
+    def regions(self) -> Regions:
+        return np.arange(self.offset, self.offset + self.parallelism)
+
+
+class Topology:
+    """The regions of a job graph and what they wait for. Immutable; its size is that of the job graph.
+
+    Raises InvalidJobGraph when regions wait for one another in a circle, or a pointwise edge joins
+    vertices of different parallelism.
+    """
+
+    def __init__(self, graph: JobGraph) -> None:
+        self.graph = graph
+        groups = _groups(graph)
+        order = _topological(groups, graph)
+        self.logical = _number(graph, [groups[key] for key in order], order, groups)
+        self.region_count = sum(region.parallelism for region in self.logical)
+        if not 0 < self.region_count <= MAX_REGIONS:
+            raise InvalidJobGraph(f"the job has {self.region_count} regions; 1 to {MAX_REGIONS} are possible")
+        self._offsets = np.array([region.offset for region in self.logical])
+        self.by_vertex = {vertex.id: region for region in self.logical for vertex in region.vertices}
+
+    def logical_of(self, region: int) -> LogicalRegion:
+        """The logical region that a region belongs to."""
+        return self.logical[int(np.searchsorted(self._offsets, region, side="right")) - 1]
+
+    def split(self, regions: Regions) -> list[tuple[LogicalRegion, Regions]]:
+        """`regions` (ascending) by the logical region they belong to."""
+        if len(regions) == 0:
+            return []
+        if len(self.logical) == 1:
+            return [(self.logical[0], regions)]
+        owners = np.searchsorted(self._offsets, regions, side="right") - 1
+        cuts = np.flatnonzero(np.diff(owners)) + 1
+        parts = np.split(regions, cuts)
+        return [(self.logical[int(owners[start])], part) for start, part in zip([0, *cuts.tolist()], parts, strict=True)]
+
+    def region_of(self, vertex_id: JobVertexID, subtask: int) -> RegionIndex:
+        return RegionIndex(self.by_vertex[vertex_id].offset + subtask)
+
+
+def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:
+    """Vertices joined by pipelined edges, by the first of them."""
+    producer = {dataset.id: dataset.producer for dataset in graph.datasets}
+    vertices = {vertex.id: vertex for vertex in graph.vertices}
+    head = {vertex.id: vertex.id for vertex in graph.vertices}
+    members: dict[JobVertexID, list[JobVertex]] = {vertex.id: [vertex] for vertex in graph.vertices}
+    for edge in graph.edges:
+        source, target = vertices[producer[edge.source]], vertices[edge.target]
+        if edge.pattern is DistributionPattern.POINTWISE and source.parallelism != target.parallelism:
+            raise InvalidJobGraph(
+                f"edge {source.name} -> {target.name} joins subtasks of equal index, but parallelism is "
+                f"{source.parallelism} and {target.parallelism}: give the input a distribution"
+            )
+        if edge.exchange is ExchangeMode.BLOCKING:
+            continue
+        if edge.pattern is not DistributionPattern.POINTWISE:
+            raise InvalidJobGraph(f"edge {source.name} -> {target.name} goes from all subtasks to all: it must be blocking")
+        keep, drop = head[source.id], head[target.id]
+        if keep != drop:
+            for vertex in members[drop]:
+                head[vertex.id] = keep
+            members[keep] += members.pop(drop)
+    position = {vertex.id: index for index, vertex in enumerate(graph.vertices)}
+    return {key: sorted(group, key=lambda vertex: position[vertex.id]) for key, group in members.items()}
+
+
+def _topological(groups: dict[JobVertexID, list[JobVertex]], graph: JobGraph) -> list[JobVertexID]:
+    """Group keys so that producers of blocking edges come first; stable by the graph's own order."""
+    head = {vertex.id: key for key, group in groups.items() for vertex in group}
+    producer = {dataset.id: dataset.producer for dataset in graph.datasets}
+    waits: dict[JobVertexID, dict[JobVertexID, None]] = {key: {} for key in groups}
+    for edge in graph.edges:
+        if edge.exchange is ExchangeMode.BLOCKING:
+            waits[head[edge.target]][head[producer[edge.source]]] = None
+    order: list[JobVertexID] = []
+    done: dict[JobVertexID, None] = {}
+    while len(order) < len(groups):
+        ready = [key for key in groups if key not in done and all(other in done for other in waits[key])]
+        if not ready:
+            stuck = ", ".join(groups[key][0].name for key in groups if key not in done)
+            raise InvalidJobGraph(f"regions wait for one another in a circle: {stuck}; make one of their pipelined edges blocking")
+        order += ready
+        done.update(dict.fromkeys(ready))
+    return order
+
+
+def _number(
+    graph: JobGraph, parts: list[list[JobVertex]], order: list[JobVertexID], groups: dict[JobVertexID, list[JobVertex]]
+) -> tuple[LogicalRegion, ...]:
+    index_of = {vertex.id: order.index(key) for key, group in groups.items() for vertex in group}
+    producer = {dataset.id: index_of[dataset.producer] for dataset in graph.datasets}
+    inputs: list[list[RegionInput]] = [[] for _ in parts]
+    consumers: list[list[tuple[int, bool]]] = [[] for _ in parts]
+    for edge in graph.edges:
+        if edge.exchange is ExchangeMode.BLOCKING:
+            all_to_all = edge.pattern is DistributionPattern.ALL_TO_ALL
+            source, target = producer[edge.source], index_of[edge.target]
+            inputs[target].append(RegionInput(source, all_to_all, edge))
+            consumers[source].append((target, all_to_all))
+    regions: list[LogicalRegion] = []
+    offset = 0
+    for index, vertices in enumerate(parts):
+        parallelism = vertices[0].parallelism
+        regions.append(
+            LogicalRegion(index, tuple(vertices), parallelism, offset, tuple(inputs[index]), tuple(consumers[index]))
+        )
+        offset += parallelism
+    return tuple(regions)

@@ -1,0 +1,409 @@
+"""The JobMaster's core: one job's scheduler, its workers, its slots, its journal.
+
+Connections are learned, never remembered: workers report themselves when they find this leader, and
+everything said to them is absolute and repeated with each heartbeat.
+"""
+
+from dataclasses import dataclass
+
+from firesteel.core.effects import (
+    RESOURCE_MANAGER,
+    Event,
+    LeaderChanged,
+    PeerLost,
+    Persisted,
+    PersistFailed,
+    Received,
+    Started,
+    Timer,
+    TimerFired,
+)
+from firesteel.core.heartbeat import HeartbeatMonitor
+from firesteel.core.journal import JobState, JobStatusRecord
+from firesteel.core.machine import JournaledCore
+from firesteel.core.scheduler import recovery, reports
+from firesteel.core.scheduler.commit import SinkCommitter
+from firesteel.core.scheduler.output import SchedulerOutput
+from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
+from firesteel.core.scheduler.view import job_result, job_view
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import Address, FencingToken, RegionIndex, ResourceID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import JobInformation, TaskProgress
+from firesteel.model.views import JobView
+
+REGISTRATION_RETRY_MS = 1_000
+"""Time between two tries to register at a ResourceManager that has not answered."""
+
+RELEASE_RETRY_MS = 2_000
+"""Time between two requests to a worker to release an ended job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobMasterSettings:
+    scheduler: SchedulerSettings
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    slot_idle_timeout_ms: int
+    reconciliation_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatDue(Timer):
+    """Time to ask workers how they are, and to give idle slots back."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationDue(Timer):
+    """Time to register again, unless the ResourceManager has answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeUp(Timer):
+    """Something is due at the scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciliationOver(Timer):
+    """Workers had their time to report."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDue(Timer):
+    """Time to ask again for the release of an ended job."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """A TaskExecutor that has reported itself to this JobMaster."""
+
+    address: Address
+    sequence: int = -1
+    offer_sequence: int = -1
+    told: int = 0
+
+
+class JobMasterCore(JournaledCore):
+    """Decides for one job during one leadership. `state` is the fold of the journal so far."""
+
+    def __init__(
+        self, graph: JobGraph, state: JobState, settings: JobMasterSettings, me: m.Leader, dispatcher: m.Leader
+    ) -> None:
+        super().__init__(me.address, me.token)
+        self.settings, self.dispatcher = settings, dispatcher
+        self.doom: FailureInfo | None = None
+        """Set before the start: the job is to fail with this, in order."""
+        self.job = JobInformation(graph=graph, user="firesteel")
+        self.scheduler = DefaultScheduler(graph, state, settings.scheduler, self._journal)
+        self.workers: dict[ResourceID, Worker] = {}
+        self.committer = SinkCommitter()
+        self.progress: dict[RegionIndex, TaskProgress] = {}
+        self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
+            settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
+        )
+        self._resource_manager: m.Leader | None = None
+        self._registered = False
+        self._declared: tuple[object, ...] = ()
+        self._declaration = 0
+        self._reported: JobStatus | None = None
+        self._unreleased: dict[ResourceID, None] | None = None
+        self._awaits_workers = False
+        self._closed = False
+        self._version = 0
+
+    # ── the door ─────────────────────────────────────────────────────────────────────────────
+    def _on(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._on_started()
+            case Received():
+                self._on_message(event.envelope)
+            case TimerFired():
+                self._on_timer(event.timer)
+            case Persisted():
+                self._on_persisted(event)
+                return
+            case PersistFailed():
+                self._on_persist_failed(event)
+                return
+            case PeerLost():
+                for worker in [key for key, known in self.workers.items() if known.address == event.address]:
+                    self._lose_worker(worker, event.reason)
+            case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
+                self._resource_manager, self._registered = event.leader, False
+                self._register()
+            case _:
+                raise AssertionError(f"not an event of a JobMaster: {event}")
+        self._settle()
+
+    def view(self) -> JobView:
+        """The job as it is now."""
+        waits = len(self.scheduler.pool.waiting)
+        return job_view(self.scheduler, self.progress, self._version, f"{waits} regions wait for a slot" if waits else "")
+
+    def validate(self) -> None:
+        self.scheduler.validate()
+        held = [slot.worker for slot in self.scheduler.pool.slots.values()]
+        assert all(worker in self.workers for worker in held), "a slot of an unknown worker"
+
+    def _on_started(self) -> None:
+        state = self.scheduler.state
+        if not state.timestamps_ms:
+            self.scheduler.record(JobStatusRecord(at_ms=self.now_ms, status=JobStatus.CREATED))
+        recovery.recover(self.scheduler, self.now_ms)
+        if self.doom is not None:
+            self.scheduler.fail_job(self.doom, self.now_ms)
+        looked_for = self.scheduler.graph.count(ExecutionState.RECONCILING, ExecutionState.CANCELING)
+        self._awaits_workers = bool(looked_for) or self.scheduler.state.status.is_globally_terminal
+        if self._awaits_workers:
+            self._set_timer(ReconciliationOver(), self.settings.reconciliation_timeout_ms)
+        self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
+
+    def _on_message(self, envelope: m.Envelope) -> None:
+        match envelope.body:
+            case m.TaskManagerReport() as body:
+                self._on_report(envelope.sender, body)
+            case m.UpdateTaskExecutionStates() as body if self._is_newer(body.resource_id, body.sequence):
+                reports.apply_updates(self.scheduler, body.resource_id, body.updates, self.now_ms)
+            case m.ReportProgress() as body:
+                self._on_progress(body.progress)
+            case m.SinkCommitAnswer() as body:
+                self._on_commit_answer(body)
+            case m.JobReleased() as body if self._unreleased is not None:
+                self._unreleased.pop(body.resource_id, None)
+                for slot in self.scheduler.pool.of_worker(body.resource_id):
+                    self.scheduler.pool.drop(slot.allocation_id)
+            case m.TaskExecutorLost() | m.DisconnectTaskExecutor() as body:
+                self._lose_worker(body.resource_id, body.reason)
+            case m.JobMasterRegistered():
+                self._registered = True
+            case m.HeartbeatRequest():
+                self._answer_resource_manager()
+            case m.NotEnoughResources() as body:
+                failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=body.reason)
+                self.scheduler.fail_job(failure, self.now_ms)
+            case m.CancelJob():
+                self._tell("cancelled by a client")
+                self.scheduler.cancel(self.now_ms)
+            case _:
+                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+
+    def _on_timer(self, timer: Timer) -> None:
+        match timer:
+            case HeartbeatDue():
+                self._beat()
+            case RegistrationDue():
+                self._register()
+            case ReconciliationOver():
+                self._give_up_missing()
+            case ReleaseDue():
+                self._release_workers()
+            case _:
+                pass  # WakeUp: what is due is done by _settle.
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────
+    def _on_report(self, sender: Address, report: m.TaskManagerReport) -> None:
+        known = self.workers.get(report.resource_id)
+        if known is None:
+            known = self.workers[report.resource_id] = Worker(sender)
+            self._heartbeats.watch(report.resource_id, self.now_ms)
+            if self._unreleased is not None:
+                self._unreleased[report.resource_id] = None
+                self._release_workers()
+        self._heartbeats.heard(report.resource_id, self.now_ms)
+        if report.sequence <= known.sequence:
+            return
+        known.sequence = known.offer_sequence = report.sequence
+        self._drop_missing_slots(report)
+        reports.apply_report(self.scheduler, report, self.now_ms)
+        self._on_progress(report.progress)
+        recovery.settle(self.scheduler, self.now_ms)
+        if not self.scheduler.state.status.is_globally_terminal:
+            self.scheduler.pool.offer(report.resource_id, report.slots, self.now_ms)
+        self.scheduler.advance(self.now_ms)
+        self._tell_held(report.resource_id)
+
+    def _drop_missing_slots(self, report: m.TaskManagerReport) -> None:
+        offered = {offer.allocation_id: None for offer in report.slots}
+        for slot in self.scheduler.pool.of_worker(report.resource_id):
+            if slot.allocation_id not in offered:
+                region = self.scheduler.pool.drop(slot.allocation_id)
+                if region is not None:
+                    self._tell(f"region {region} lost its slot at {report.resource_id}")
+                    reports.slot_lost(self.scheduler, report.resource_id, region, self.now_ms)
+
+    def _is_newer(self, resource_id: ResourceID, sequence: int) -> bool:
+        """Whether a numbered message of a known worker is newer than all seen of it; notes it."""
+        known = self.workers.get(resource_id)
+        if known is None or sequence <= known.sequence:
+            return False
+        known.sequence = sequence
+        self._heartbeats.heard(resource_id, self.now_ms)
+        return True
+
+    def _on_progress(self, progress: tuple[TaskProgress, ...]) -> None:
+        for item in progress:
+            if self.scheduler.graph.is_current(item.attempt):
+                self.progress[item.attempt.region] = item
+
+    def _on_commit_answer(self, answer: m.SinkCommitAnswer) -> None:
+        if answer.failure is None:
+            self.scheduler.sink_committed(answer.commit_id, self.now_ms)
+        elif any(commit.commit_id == answer.commit_id for commit in self.scheduler.uncommitted()):
+            failure = self.committer.failed(answer.commit_id, answer.failure, self.now_ms)
+            if failure is not None:
+                self.scheduler.fail_job(failure, self.now_ms)
+
+    def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
+        if self.workers.pop(resource_id, None) is None:
+            return
+        self._tell(f"lost worker {resource_id}: {reason}")
+        self._heartbeats.unwatch(resource_id)
+        if self._unreleased is not None:
+            self._unreleased.pop(resource_id, None)
+        reports.worker_lost(self.scheduler, resource_id, reason, self.now_ms)
+
+    def _give_up_missing(self) -> None:
+        """Workers of the time before this JobMaster that have not reported are taken for lost."""
+        self._awaits_workers = False
+        for worker in self.scheduler.graph.workers:
+            if worker not in self.workers:
+                reports.worker_lost(self.scheduler, worker, "it has not reported after the change of master", self.now_ms)
+
+    def _beat(self) -> None:
+        tick = self._heartbeats.tick(self.now_ms)
+        for worker in tick.lost:
+            self._lose_worker(worker, f"no sign of life for {self.settings.heartbeat_timeout_ms} ms")
+        for slot in self.scheduler.pool.surplus(self.now_ms - self.settings.slot_idle_timeout_ms):
+            self.scheduler.pool.drop(slot.allocation_id)
+        for worker in tick.due:
+            self._tell_held(worker, wants_report=True)
+        self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
+
+    def _tell_held(self, resource_id: ResourceID, *, wants_report: bool = False) -> None:
+        """Answer an offer, or ask for a report: both are done by saying what is held there."""
+        known = self.workers[resource_id]
+        known.told += 1
+        body = m.AllocatedSlots(
+            job_id=self.job.graph.job_id,
+            sequence=known.told,
+            offer_sequence=known.offer_sequence,
+            held=tuple(sorted(slot.allocation_id for slot in self.scheduler.pool.of_worker(resource_id))),
+            wants_report=wants_report,
+        )
+        self._send(known.address, body)
+
+    # ── the ResourceManager ──────────────────────────────────────────────────────────────────
+    def _register(self) -> None:
+        if self._resource_manager is None or self._registered or self._closed:
+            return
+        self._declare(force=True)
+        self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+
+    def _answer_resource_manager(self) -> None:
+        if self._resource_manager is not None:
+            self._send_leader(self._resource_manager, m.JobMasterHeartbeat(job_id=self.job.graph.job_id))
+            self._declare(force=True)
+
+    def _declare(self, *, force: bool = False) -> None:
+        """Tell the ResourceManager what is needed, when that changed."""
+        needed = self._needed()
+        if self._resource_manager is None or (needed == self._declared and not force):
+            return
+        self._declaration += 1
+        self._declared = needed
+        job_id = self.job.graph.job_id
+        kind = m.DeclareRequiredResources if self._registered else m.RegisterJobMaster
+        self._send_leader(
+            self._resource_manager, kind(job_id=job_id, sequence=self._declaration, requirements=needed)
+        )
+
+    def _needed(self) -> tuple[tuple[ResourceProfile, int], ...]:
+        if self.scheduler.uncommitted() and not self.workers:
+            return ((UNSPECIFIED, 1),)  # A worker is needed to commit, though no region is.
+        return self.scheduler.pool.requirements()
+
+    # ── after every event ────────────────────────────────────────────────────────────────────
+    def _settle(self) -> None:
+        """Do what is due, then say it: one message of a kind for each worker."""
+        self.scheduler.advance(self.now_ms)
+        recovery.settle(self.scheduler, self.now_ms)
+        self.scheduler.advance(self.now_ms)
+        self._declare()
+        self._commit()
+        self._speak(self.scheduler.output)
+        self.scheduler.output = SchedulerOutput()
+        self._report_status()
+        self._close_when_released()
+        self._version += 1
+
+    def _speak(self, output: SchedulerOutput) -> None:
+        job_id = self.job.graph.job_id
+        for worker, attempts in output.acknowledge.items():
+            self._tell_worker(worker, m.AcknowledgeTaskStates(job_id=job_id, attempts=tuple(attempts)))
+        for worker, deployments in output.deploy.items():
+            self._tell_worker(worker, m.SubmitTasks(job=self.job, deployments=tuple(deployments)))
+        for worker, attempts in output.cancel.items():
+            self._tell_worker(worker, m.CancelTasks(job_id=job_id, attempts=tuple(dict.fromkeys(attempts))))
+        if output.discard and self.workers:
+            anyone = next(iter(self.workers))
+            self._tell_worker(anyone, m.DiscardResults(job_id=job_id, locations=tuple(output.discard)))
+        if output.wake_at_ms is not None:
+            self._set_timer(WakeUp(), max(0, output.wake_at_ms - self.now_ms))
+
+    def _tell_worker(self, resource_id: ResourceID, body: m.AnyMessage) -> None:
+        known = self.workers.get(resource_id)
+        if known is not None:
+            self._send(known.address, body)
+
+    def _commit(self) -> None:
+        commits = self.scheduler.uncommitted()
+        if self.scheduler.state.status is not JobStatus.RUNNING or not commits:
+            return
+        for worker, due in self.committer.due(commits, list(self.workers), self.now_ms).items():
+            self._tell_worker(worker, m.CommitSinks(job_id=self.job.graph.job_id, commits=tuple(due)))
+        next_ms = self.committer.next_ms(commits)
+        if next_ms is not None:
+            self.scheduler.output.wake(next_ms)
+
+    def _report_status(self) -> None:
+        status = self.scheduler.phase.status
+        if status is self._reported:
+            return
+        self._reported = status
+        self._tell(f"job is {status.value}")
+        if not status.is_globally_terminal:
+            self._send_leader(self.dispatcher, m.JobStatusChanged(job_id=self.job.graph.job_id, status=status))
+            return
+        self.progress.clear()
+        self._send_leader(self.dispatcher, m.JobTerminated(result=job_result(self.scheduler), view=self.view()))
+        self._unreleased = dict.fromkeys(self.workers)
+        self._release_workers()
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────
+    def _release_workers(self) -> None:
+        """Ask every worker that may hold something of the job to let go of it, until it says so."""
+        locations = self._leftovers()
+        for worker in self._unreleased or ():
+            body = m.ReleaseJobResources(job_id=self.job.graph.job_id, locations=locations)
+            self._tell_worker(worker, body)
+        if self._unreleased:
+            self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)
+
+    def _leftovers(self) -> tuple[str, ...]:
+        committed = {commit.staging for commit in self.scheduler.state.intended} - {
+            commit.staging for commit in self.scheduler.uncommitted()
+        }
+        return tuple(name for name in self.scheduler.partitions.all_locations() if name not in committed)
+
+    def _close_when_released(self) -> None:
+        if self._closed or self._awaits_workers or self._unreleased is None or self._unreleased:
+            return
+        self._closed = True
+        job_id = self.job.graph.job_id
+        if self._resource_manager is not None:
+            self._send_leader(self._resource_manager, m.DisconnectJobMaster(job_id=job_id))
+        self._send_leader(self.dispatcher, m.JobClosed(job_id=job_id))

@@ -1,0 +1,150 @@
+"""The journal of a job: its records, and the fold that makes a JobMaster's durable state of them.
+
+Progress, slots and connections are not in it: they are learned again. Stored form: msgspec JSON,
+one record a line, `JOURNAL_VERSION` in the header of each segment.
+"""
+
+from typing import Union
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID, RegionIndex, ResourceID
+from firesteel.model.states import JobStatus
+from firesteel.model.tasks import SinkCommit, TaskOutcome
+from firesteel.model.views import ExceptionEntry
+
+JOURNAL_VERSION = 1
+
+
+class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """One fact. `at_ms` is when it became one."""
+
+    at_ms: int
+
+
+class JobStatusRecord(Record, frozen=True):
+    """The job's status changed; `failure` is the cause when it is FAILING or FAILED."""
+
+    status: JobStatus
+    failure: FailureInfo | None = None
+
+
+class RegionsDeployed(Record, frozen=True):
+    """Attempts are about to be sent to workers. (region, attempt, worker) each."""
+
+    deployed: tuple[tuple[RegionIndex, int, ResourceID], ...]
+
+
+class RegionsFinished(Record, frozen=True):
+    """Attempts have finished and their results are registered."""
+
+    finished: tuple[tuple[RegionIndex, int, TaskOutcome], ...]
+
+
+class RegionsEnded(Record, frozen=True):
+    """Attempts that were deployed are gone without a result."""
+
+    ended: tuple[tuple[RegionIndex, int], ...]
+
+
+class RestartPlanned(Record, frozen=True):
+    """A failure and what runs again because of it, not before `due_ms`."""
+
+    entry: ExceptionEntry
+    regions: tuple[RegionIndex, ...]
+    due_ms: int
+    restarts: int
+    """Restarts of the job so far, this one included."""
+
+
+class FailureRecorded(Record, frozen=True):
+    """A failure that restarts nothing more: the job is ending, or it belongs to a restart under way."""
+
+    entry: ExceptionEntry
+
+
+class RegionsReset(Record, frozen=True):
+    """The next attempt of these regions begins; their former results are withdrawn."""
+
+    regions: tuple[RegionIndex, ...]
+
+
+class CommitsIntended(Record, frozen=True):
+    """The point of no return: these staged outputs are to become visible."""
+
+    commits: tuple[SinkCommit, ...]
+
+
+class SinkCommitted(Record, frozen=True):
+    commit_id: str
+
+
+JournalRecord = Union[
+    JobStatusRecord,
+    RegionsDeployed,
+    RegionsFinished,
+    RegionsEnded,
+    RestartPlanned,
+    FailureRecorded,
+    RegionsReset,
+    CommitsIntended,
+    SinkCommitted,
+]
+
+
+class JobState(msgspec.Struct, kw_only=True):
+    """The durable state of a job: the fold of its records, and what a snapshot of the journal holds."""
+
+    job_id: JobID
+    status: JobStatus = JobStatus.CREATED
+    failure: FailureInfo | None = None
+    timestamps_ms: dict[str, int] = {}
+    attempts: dict[RegionIndex, int] = {}
+    """Number of the current attempt of each region that was ever reset."""
+    deployed: dict[RegionIndex, ResourceID] = {}
+    """Where the current attempt may run, as far as it has not ended."""
+    finished: dict[RegionIndex, TaskOutcome] = {}
+    ended: dict[RegionIndex, None] = {}
+    """Regions whose current attempt was deployed and has ended without a result."""
+    restarting: dict[RegionIndex, int] = {}
+    """Regions to run again, with the time before which they do not."""
+    restarts: int = 0
+    exceptions: tuple[ExceptionEntry, ...] = ()
+    """Newest first."""
+    intended: tuple[SinkCommit, ...] = ()
+    committed: tuple[str, ...] = ()
+
+
+def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
+    """Apply one record to `state`, in place."""
+    match record:
+        case JobStatusRecord():
+            state.status = record.status
+            state.failure = record.failure or state.failure
+            state.timestamps_ms[record.status.value] = record.at_ms
+        case RegionsDeployed():
+            state.deployed.update((region, worker) for region, _, worker in record.deployed)
+        case RegionsFinished():
+            for region, _, outcome in record.finished:
+                state.deployed.pop(region, None)
+                state.finished[region] = outcome
+        case RegionsEnded():
+            for region, _ in record.ended:
+                state.deployed.pop(region, None)
+                state.ended[region] = None
+        case RestartPlanned():
+            state.restarting.update((region, record.due_ms) for region in record.regions)
+            state.restarts = record.restarts
+            state.exceptions = (record.entry, *state.exceptions)[:history_size]
+        case FailureRecorded():
+            state.exceptions = (record.entry, *state.exceptions)[:history_size]
+        case RegionsReset():
+            for region in record.regions:
+                state.attempts[region] = state.attempts.get(region, 0) + 1
+                for known in (state.finished, state.ended, state.restarting):
+                    known.pop(region, None)
+        case CommitsIntended():
+            state.intended = record.commits
+        case SinkCommitted():
+            state.committed = (*state.committed, record.commit_id)

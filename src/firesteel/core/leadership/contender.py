@@ -1,0 +1,119 @@
+"""A contender for the leadership of one component: one service a grant, the next after the last is gone."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from firesteel.core.effects import Effect, Event
+from firesteel.core.machine import TransitionTable
+from firesteel.model.ids import FencingToken
+
+
+class ContenderState(Enum):
+    WAITING = "WAITING"
+    """Others may lead."""
+    STARTING = "STARTING"
+    """Leadership was granted; the service of this session is coming up."""
+    LEADING = "LEADING"
+    """The service is up and its address is published."""
+    STOPPING = "STOPPING"
+    """Leadership was revoked; the service is going down."""
+
+
+CONTENDER_TRANSITIONS = TransitionTable[ContenderState](
+    {
+        (ContenderState.WAITING, ContenderState.STARTING): "leadership was granted",
+        (ContenderState.STARTING, ContenderState.LEADING): "the service is up: its address may be published",
+        (ContenderState.STARTING, ContenderState.STOPPING): "leadership was revoked while the service came up",
+        (ContenderState.LEADING, ContenderState.STOPPING): "leadership was revoked, or granted anew",
+        (ContenderState.STOPPING, ContenderState.WAITING): "the service is gone",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted(Event):
+    token: FencingToken
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked(Event):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStarted(Event):
+    """Answers StartService."""
+
+    token: FencingToken
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStopped(Event):
+    """Answers StopService."""
+
+    token: FencingToken
+
+
+@dataclass(frozen=True, slots=True)
+class StartService(Effect):
+    token: FencingToken
+
+
+@dataclass(frozen=True, slots=True)
+class StopService(Effect):
+    token: FencingToken
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmLeadership(Effect):
+    """Publish that the service of this session can be reached."""
+
+    token: FencingToken
+
+
+class LeaderContender:
+    """Services of two sessions never overlap; answers that belong to another session do nothing."""
+
+    def __init__(self) -> None:
+        self.state = ContenderState.WAITING
+        self._token: FencingToken | None = None
+        self._next: FencingToken | None = None
+
+    def handle(self, event: Event) -> list[Effect]:
+        """The one door."""
+        match event:
+            case Granted():
+                self._next = event.token
+                return self._go_on()
+            case Revoked():
+                self._next = None
+                return self._stop()
+            case ServiceStarted() if event.token == self._token and self.state is ContenderState.STARTING:
+                self._move(ContenderState.LEADING)
+                return [ConfirmLeadership(event.token)]
+            case ServiceStopped() if event.token == self._token and self.state is ContenderState.STOPPING:
+                self._move(ContenderState.WAITING)
+                self._token = None
+                return self._go_on()
+            case _:
+                return []
+
+    def _go_on(self) -> list[Effect]:
+        if self._next is None:
+            return []
+        if self.state is not ContenderState.WAITING:
+            return [] if self._token == self._next else self._stop()
+        self._token, self._next = self._next, None
+        self._move(ContenderState.STARTING)
+        return [StartService(self._token)]
+
+    def _stop(self) -> list[Effect]:
+        if self.state not in (ContenderState.STARTING, ContenderState.LEADING):
+            return []
+        assert self._token is not None, "a service has a session"
+        self._move(ContenderState.STOPPING)
+        return [StopService(self._token)]
+
+    def _move(self, target: ContenderState) -> None:
+        CONTENDER_TRANSITIONS.check(self.state, target, "contender")
+        self.state = target

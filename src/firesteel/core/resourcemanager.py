@@ -1,0 +1,202 @@
+"""The ResourceManager's core: who is there, who needs what, who gets which slot."""
+
+from dataclasses import dataclass
+
+from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, Timer, TimerFired
+from firesteel.core.heartbeat import HeartbeatMonitor
+from firesteel.core.machine import Core
+from firesteel.core.slots.manager import SlotManager
+from firesteel.core.slots.tracker import TrackedWorker
+from firesteel.model import messages as m
+from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.views import TaskManagerView
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceManagerSettings:
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    spread_slots: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatDue(Timer):
+    """Time to ask workers and JobMasters how they are."""
+
+
+class ResourceManagerCore(Core):
+    """Decides during one leadership; everything it knows it was told in that time."""
+
+    def __init__(self, settings: ResourceManagerSettings, me: m.Leader) -> None:
+        super().__init__(me.address, me.token)
+        self.slots = SlotManager(me.token, spread=settings.spread_slots)
+        self._tracker = self.slots.tracker
+        self._heartbeats: HeartbeatMonitor[tuple[str, str]] = HeartbeatMonitor(
+            settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
+        )
+        self._settings = settings
+        self._registrations = 0
+        self._refused: dict[tuple[JobID, ResourceProfile], None] = {}
+
+    def _on(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._set_timer(HeartbeatDue(), self._settings.heartbeat_interval_ms)
+            case Received():
+                self._on_message(event.envelope)
+            case TimerFired():
+                self._beat()
+            case PeerLost():
+                self._on_peer_lost(event)
+            case LeaderChanged():
+                pass  # JobMasters register themselves.
+            case _:
+                raise AssertionError(f"not an event of a ResourceManager: {event}")
+        self._allocate()
+
+    def task_managers(self) -> tuple[TaskManagerView, ...]:
+        """The registered workers, in the order they came."""
+        return tuple(self._worker_view(worker) for worker in self._tracker.workers.values())
+
+    def validate(self) -> None:
+        self._tracker.validate()
+
+    def _on_message(self, envelope: m.Envelope) -> None:
+        match envelope.body:
+            case m.RegisterTaskExecutor() as body:
+                self._register_worker(envelope.sender, body)
+            case m.TaskExecutorHeartbeat() | m.NotifySlotAvailable() as body:
+                self._on_slot_report(body.resource_id, body.instance_id, body.report)
+            case m.SlotRequestAnswer() as body:
+                self._on_slot_report(body.resource_id, body.instance_id, body.report, answers=body.allocation_id)
+            case m.DisconnectTaskExecutor() as body:
+                self._lose_worker(body.resource_id, body.reason)
+            case m.RegisterJobMaster() as body:
+                self._register_job(envelope, body)
+            case m.DeclareRequiredResources() as body if self._is_known_job(envelope, body.job_id):
+                self._require(body)
+            case m.JobMasterHeartbeat() as body if self._is_known_job(envelope, body.job_id):
+                self._heartbeats.heard(("job", body.job_id), self.now_ms)
+            case m.DisconnectJobMaster() as body if self._is_known_job(envelope, body.job_id):
+                self._lose_job(body.job_id)
+            case _:
+                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────
+    def _register_worker(self, sender: Address, body: m.RegisterTaskExecutor) -> None:
+        """A repeat is answered again; the instance id stays as long as the worker is registered."""
+        worker = self._tracker.workers.get(body.resource_id)
+        if worker is None:
+            self._registrations += 1
+            instance_id = InstanceID(derived_id(self.token, self._registrations, body.resource_id))
+            worker = TrackedWorker(body.resource_id, instance_id, sender, self.now_ms)
+            self._tracker.add_worker(worker)
+            self._heartbeats.watch(("worker", body.resource_id), self.now_ms)
+            self._tell(f"registered worker {body.resource_id}")
+        self._tracker.apply_report(worker, body.report)
+        self._send(sender, m.TaskExecutorRegistered(instance_id=worker.instance_id))
+
+    def _on_slot_report(
+        self, resource_id: ResourceID, instance_id: InstanceID, report: m.SlotReport, answers: AllocationID | None = None
+    ) -> None:
+        worker = self._tracker.workers.get(resource_id)
+        if worker is None or worker.instance_id != instance_id:
+            self._tell(f"ignored a slot report of {resource_id}: not this registration")
+            return
+        self._heartbeats.heard(("worker", resource_id), self.now_ms)
+        if answers is not None:
+            self._tracker.release_pending(worker, answers)
+        self._tracker.apply_report(worker, report)
+
+    def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
+        if self._tracker.workers.pop(resource_id, None) is None:
+            return
+        self._tell(f"lost worker {resource_id}: {reason}")
+        self._heartbeats.unwatch(("worker", resource_id))
+        for job in self._tracker.jobs.values():
+            self._send_leader(job.leader, m.TaskExecutorLost(resource_id=resource_id, reason=reason))
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────
+    def _register_job(self, envelope: m.Envelope, body: m.RegisterJobMaster) -> None:
+        assert envelope.sender_token is not None, "a JobMaster speaks with its token"
+        known = self._tracker.jobs.get(body.job_id)
+        if known is None or known.leader.token < envelope.sender_token:
+            self._tracker.add_job(body.job_id, m.Leader(envelope.sender, envelope.sender_token))
+            self._heartbeats.watch(("job", body.job_id), self.now_ms)
+            self._tell(f"registered job {body.job_id}")
+        if self._is_known_job(envelope, body.job_id):
+            self._require(body)
+            self._send_leader(self._tracker.jobs[body.job_id].leader, m.JobMasterRegistered(job_id=body.job_id))
+
+    def _is_known_job(self, envelope: m.Envelope, job_id: JobID) -> bool:
+        """Fencing of JobMasters: only the newest leader of a job is heard."""
+        job = self._tracker.jobs.get(job_id)
+        return job is not None and job.leader.token == envelope.sender_token
+
+    def _require(self, body: m.RegisterJobMaster | m.DeclareRequiredResources) -> None:
+        job = self._tracker.jobs[body.job_id]
+        self._heartbeats.heard(("job", body.job_id), self.now_ms)
+        if body.sequence > job.sequence:
+            job.sequence, job.requirements = body.sequence, body.requirements
+
+    def _lose_job(self, job_id: JobID) -> None:
+        """Its slots stay with it until its workers report them free."""
+        self._tracker.jobs.pop(job_id, None)
+        self._heartbeats.unwatch(("job", job_id))
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────
+    def _beat(self) -> None:
+        tick = self._heartbeats.tick(self.now_ms)
+        for kind, key in tick.lost:
+            if kind == "worker":
+                self._lose_worker(ResourceID(key), f"no sign of life for {self._settings.heartbeat_timeout_ms} ms")
+            else:
+                self._lose_job(JobID(key))
+        for kind, key in tick.due:
+            if kind == "worker":
+                self._send(self._tracker.workers[ResourceID(key)].address, m.HeartbeatRequest())
+            else:
+                self._send_leader(self._tracker.jobs[JobID(key)].leader, m.HeartbeatRequest())
+        self.slots.expire(self.now_ms)
+        self._set_timer(HeartbeatDue(), self._settings.heartbeat_interval_ms)
+
+    def _on_peer_lost(self, event: PeerLost) -> None:
+        for worker in [w for w in self._tracker.workers.values() if w.address == event.address]:
+            self._lose_worker(worker.resource_id, event.reason)
+        for job_id in [key for key, job in self._tracker.jobs.items() if job.leader.address == event.address]:
+            self._lose_job(job_id)
+
+    def _allocate(self) -> None:
+        """React at once: whatever changed, meet what can be met."""
+        for request in self.slots.requests(self.now_ms):
+            worker, job = self._tracker.workers[request.resource_id], self._tracker.jobs[request.job_id]
+            self._send(
+                worker.address,
+                m.RequestSlot(
+                    instance_id=worker.instance_id,
+                    index=request.index,
+                    allocation_id=request.allocation_id,
+                    job_id=request.job_id,
+                    job_master=job.leader,
+                ),
+            )
+        never = dict.fromkeys(self.slots.unfulfillable)
+        for job_id, profile in never:
+            if (job_id, profile) not in self._refused:
+                reason = f"no worker has a slot of {profile.cpu_cores} cores and {profile.memory_mib} MiB"
+                refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
+                self._send_leader(self._tracker.jobs[job_id].leader, refusal)
+        self._refused = never
+
+    def _worker_view(self, worker: TrackedWorker) -> TaskManagerView:
+        slots = list(worker.slots.values())
+        return TaskManagerView(
+            resource_id=worker.resource_id,
+            address=worker.address,
+            slots=len(slots),
+            free_slots=sum(slot.allocation_id is None for slot in slots),
+            profile=slots[0].profile if slots else ResourceProfile(),
+            since_ms=worker.since_ms,
+            last_heartbeat_ms=self._heartbeats.last_heard_ms(("worker", worker.resource_id)),
+        )

@@ -1,0 +1,50 @@
+"""Committing sinks: who performs which commit, and what is tried again. The journal holds what is done."""
+
+from dataclasses import dataclass, field
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import ResourceID
+from firesteel.model.tasks import SinkCommit
+
+COMMIT_ATTEMPTS_MAX = 3
+"""Times a commit is tried before the job fails."""
+
+COMMIT_RETRY_MS = 1_000
+"""Time before a commit that failed is tried again."""
+
+COMMIT_REPEAT_MS = 10_000
+"""Time after which a commit that was not answered is sent again; performing it twice is harmless."""
+
+
+@dataclass(slots=True)
+class SinkCommitter:
+    """Which worker was asked last for each commit that is not done, and when to ask again."""
+
+    _asked: dict[str, tuple[ResourceID, int]] = field(default_factory=dict)
+    _failures: dict[str, int] = field(default_factory=dict)
+
+    def due(
+        self, commits: list[SinkCommit], workers: list[ResourceID], now_ms: int
+    ) -> dict[ResourceID, list[SinkCommit]]:
+        """What to send now, by worker: commits never asked for, or whose worker is gone or silent."""
+        out: dict[ResourceID, list[SinkCommit]] = {}
+        for position, commit in enumerate(commits):
+            worker, again_ms = self._asked.get(commit.commit_id, (None, now_ms))
+            if workers and (worker not in workers or again_ms <= now_ms):
+                chosen = workers[position % len(workers)]
+                self._asked[commit.commit_id] = (chosen, now_ms + COMMIT_REPEAT_MS)
+                out.setdefault(chosen, []).append(commit)
+        return out
+
+    def failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> FailureInfo | None:
+        """A commit could not be done: returns the failure when it is to be given up."""
+        self._failures[commit_id] = self._failures.get(commit_id, 0) + 1
+        if self._failures[commit_id] >= COMMIT_ATTEMPTS_MAX:
+            return failure
+        worker, _ = self._asked[commit_id]
+        self._asked[commit_id] = (worker, now_ms + COMMIT_RETRY_MS)
+        return None
+
+    def next_ms(self, commits: list[SinkCommit]) -> int | None:
+        """When `due` wants to be asked again."""
+        return min((self._asked[c.commit_id][1] for c in commits if c.commit_id in self._asked), default=None)

@@ -1,0 +1,155 @@
+"""The states of a job: a class each, whose methods are the moves it may make.
+
+The return type of a method is where it leads and its docstring says when; a move that a state does
+not have is a type error. `job_transitions()` reads the table out of the classes.
+"""
+
+import typing
+from dataclasses import dataclass
+from typing import ClassVar, Union
+
+from firesteel.model.states import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The execution graph is built; nothing is scheduled."""
+
+    status: ClassVar[JobStatus] = JobStatus.CREATED
+
+    def start(self) -> "Running":
+        """scheduling begins"""
+        return Running()
+
+    def reconcile(self) -> "Reconciling":
+        """a new JobMaster has replayed the journal of a job that was running"""
+        return Reconciling()
+
+    def cancel(self) -> "Cancelling":
+        """a client cancels it"""
+        return Cancelling()
+
+    def fail(self) -> "Failing":
+        """it can't be run at all"""
+        return Failing()
+
+@dataclass(frozen=True, slots=True)
+class Reconciling:
+    """Workers are given time to report what they still run."""
+
+    status: ClassVar[JobStatus] = JobStatus.RECONCILING
+
+    def resume(self) -> "Running":
+        """every attempt was found, or given up"""
+        return Running()
+
+    def cancel(self) -> "Cancelling":
+        """a client cancels it"""
+        return Cancelling()
+
+    def fail(self) -> "Failing":
+        """an adopted attempt failed for good"""
+        return Failing()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Regions are scheduled, run, or their sinks are committed."""
+
+    status: ClassVar[JobStatus] = JobStatus.RUNNING
+
+    def restart(self) -> "Restarting":
+        """regions failed and wait to run again"""
+        return Restarting()
+
+    def cancel(self) -> "Cancelling":
+        """a client cancels it"""
+        return Cancelling()
+
+    def fail(self) -> "Failing":
+        """a failure that is not to be restarted"""
+        return Failing()
+
+    def finish(self) -> "Finished":
+        """all regions have finished and all sinks are committed"""
+        return Finished()
+
+
+@dataclass(frozen=True, slots=True)
+class Restarting:
+    """At least one region waits for its restart; others may run."""
+
+    status: ClassVar[JobStatus] = JobStatus.RESTARTING
+
+    def resume(self) -> "Running":
+        """no region waits for a restart any more"""
+        return Running()
+
+    def cancel(self) -> "Cancelling":
+        """a client cancels it"""
+        return Cancelling()
+
+    def fail(self) -> "Failing":
+        """a failure that is not to be restarted"""
+        return Failing()
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """What still runs is being cancelled; then the job has failed."""
+
+    status: ClassVar[JobStatus] = JobStatus.FAILING
+
+    def cancel(self) -> "Cancelling":
+        """a client cancels it"""
+        return Cancelling()
+
+    def end(self) -> "Failed":
+        """no attempt is left"""
+        return Failed()
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """What still runs is being cancelled; then the job is cancelled."""
+
+    status: ClassVar[JobStatus] = JobStatus.CANCELLING
+
+    def end(self) -> "Canceled":
+        """no attempt is left"""
+        return Canceled()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Ended well, for good."""
+
+    status: ClassVar[JobStatus] = JobStatus.FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Canceled:
+    """Cancelled, for good."""
+
+    status: ClassVar[JobStatus] = JobStatus.CANCELED
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Failed, for good."""
+
+    status: ClassVar[JobStatus] = JobStatus.FAILED
+
+
+JobPhase = Union[Created, Reconciling, Running, Restarting, Failing, Cancelling, Finished, Canceled, Failed]
+
+
+def job_transitions() -> dict[tuple[JobStatus, JobStatus], str]:
+    """(from, to) -> when, of every move the classes have."""
+    table: dict[tuple[JobStatus, JobStatus], str] = {}
+    for phase in typing.get_args(JobPhase):
+        for name, method in vars(phase).items():
+            if not name.startswith("_") and callable(method):
+                target = typing.get_type_hints(method)["return"]
+                table[(phase.status, target.status)] = method.__doc__ or ""
+    return table

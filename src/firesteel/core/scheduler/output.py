@@ -1,0 +1,22 @@
+"""What a scheduler wants done: collected during one event, sent as one batch per worker."""
+
+from dataclasses import dataclass, field
+
+from firesteel.model.ids import RegionAttemptID, ResourceID
+from firesteel.model.tasks import TaskDeployment
+
+
+@dataclass(slots=True)
+class SchedulerOutput:
+    """Each by worker, in the order decided. `wake_at_ms` asks to be called again by then."""
+
+    deploy: dict[ResourceID, list[TaskDeployment]] = field(default_factory=dict)
+    cancel: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
+    acknowledge: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
+    discard: list[str] = field(default_factory=list)
+    """Directories nobody will read, for any worker to delete."""
+    wake_at_ms: int | None = None
+
+    def wake(self, at_ms: int) -> None:
+        """Ask to be called again at `at_ms` or before."""
+        self.wake_at_ms = at_ms if self.wake_at_ms is None else min(self.wake_at_ms, at_ms)

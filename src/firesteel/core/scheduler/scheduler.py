@@ -1,0 +1,281 @@
+"""DefaultScheduler: what happens to a job's regions, from what workers say and what the journal holds.
+
+Every durable change is a record, applied by `fold` to `state`; the columns, the pool and the
+partitions follow. `advance` is level-triggered: it looks at what is, and does what is due.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from firesteel.core.execution.graph import ExecutionGraph
+from firesteel.core.execution.partitions import PartitionTracker
+from firesteel.core.execution.states import DEPLOYED_STATES, TERMINAL
+from firesteel.core.execution.topology import Regions, Topology
+from firesteel.core.journal import (
+    CommitsIntended,
+    FailureRecorded,
+    JobState,
+    JobStatusRecord,
+    JournalRecord,
+    RegionsDeployed,
+    RegionsEnded,
+    RegionsFinished,
+    RegionsReset,
+    RestartPlanned,
+    SinkCommitted,
+    fold,
+)
+from firesteel.core.scheduler.backoff import RestartStrategy
+from firesteel.core.scheduler.failover import plan_failover
+from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, JobPhase, Reconciling, Restarting, Running
+from firesteel.core.scheduler.output import SchedulerOutput
+from firesteel.core.scheduler.strategy import schedulable, schedulable_after
+from firesteel.core.slots.pool import SlotPool
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import RegionIndex, ResourceID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.model.views import ExceptionEntry
+
+
+SEATED = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
+"""Attempts in these states sit in a slot of the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    strategy: RestartStrategy
+    exception_history_size: int
+
+
+class DefaultScheduler:
+    """Owned by one JobMaster. Methods change the state and leave what is to be done in `output`."""
+
+    def __init__(
+        self, graph: JobGraph, state: JobState, settings: SchedulerSettings, journal: Callable[[JournalRecord], None]
+    ) -> None:
+        self.topology = Topology(graph)
+        self.graph = ExecutionGraph(self.topology)
+        self.partitions = PartitionTracker(self.topology)
+        self.pool = SlotPool()
+        self.state = state
+        self.phase: JobPhase = Created()
+        self.output = SchedulerOutput()
+        self.settings = settings
+        self._journal = journal
+        self.wants = [max(vertex.resources for vertex in logical.vertices) for logical in self.topology.logical]
+        """The slot profile each logical region asks for."""
+
+    # ── what happens ─────────────────────────────────────────────────────────────────────────
+    def start(self, now_ms: int) -> None:
+        """Begin to schedule a job that is new."""
+        assert isinstance(self.phase, Created), "a job starts once"
+        self.enter(self.phase.start(), now_ms)
+        self._schedule(schedulable(self.graph, self.partitions), now_ms)
+
+    def finished(self, outcomes: Iterable[tuple[RegionIndex, TaskOutcome]], now_ms: int) -> None:
+        """Current attempts have ended well: register their results and go on behind them."""
+        done = sorted(outcomes, key=lambda pair: pair[0])
+        if not done:
+            return
+        regions = np.array([region for region, _ in done])
+        self.graph.move(regions, ExecutionState.FINISHED, now_ms)
+        for region, outcome in done:
+            self.pool.vacate(region, now_ms)
+            self.partitions.register(region, outcome)
+        entries = tuple((region, int(self.graph.attempt[region]), outcome) for region, outcome in done)
+        self.record(RegionsFinished(at_ms=now_ms, finished=entries))
+        if isinstance(self.phase, Running | Restarting):
+            self._schedule(schedulable_after(self.graph, self.partitions, regions), now_ms)
+
+    def canceled(self, regions: Regions, now_ms: int) -> None:
+        """Attempts that were being cancelled are gone."""
+        self._end(regions, ExecutionState.CANCELED, now_ms)
+
+    def failed(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:
+        """Current attempts have failed, of one cause: restart what that takes, or fail the job."""
+        self._end(regions, ExecutionState.FAILED, now_ms)
+        first = int(regions[0])
+        attempt = int(self.graph.attempt[first])
+        entry = ExceptionEntry(timestamp_ms=now_ms, failure=failure, region=first, attempt=attempt, task_manager=worker)
+        if isinstance(self.phase, Cancelling | Failing):
+            self.record(FailureRecorded(at_ms=now_ms, entry=entry))
+            return
+        lost = self.partitions.mark_lost(failure.partitions)
+        policy = (failure, self.settings.strategy, self.state.restarts)
+        plan = plan_failover(self.graph, self.partitions, np.union1d(regions, np.array(lost, dtype=np.int64)), policy)
+        if plan.restart is None:
+            self.record(FailureRecorded(at_ms=now_ms, entry=entry))
+            self.fail_job(failure, now_ms)
+        else:
+            self._plan_restart(np.array(plan.restart), entry, now_ms + plan.delay_ms, now_ms)
+
+    def cancel(self, now_ms: int) -> None:
+        """A client wants the job to end. Once its sinks are being committed it is too late, and it finishes."""
+        match self.phase:
+            case Created() | Reconciling() | Running() | Restarting() | Failing() if not self.state.intended:
+                self.enter(self.phase.cancel(), now_ms)
+                self.cancel_regions(self._all(), now_ms)
+            case _:
+                pass
+
+    def fail_job(self, failure: FailureInfo, now_ms: int) -> None:
+        """End the job; what runs of it is cancelled first."""
+        match self.phase:
+            case Created() | Reconciling() | Running() | Restarting():
+                self.enter(self.phase.fail(), now_ms, failure)
+                self.cancel_regions(self._all(), now_ms)
+            case _:
+                pass
+
+    def sink_committed(self, commit_id: str, now_ms: int) -> None:
+        """A staged output is visible now."""
+        if any(commit.commit_id == commit_id for commit in self.uncommitted()):
+            self.record(SinkCommitted(at_ms=now_ms, commit_id=commit_id))
+
+    def resume(self, phase: Reconciling, now_ms: int) -> None:
+        """Every attempt of the time before this JobMaster is accounted for: go on."""
+        running = phase.resume()
+        self.enter(running.restart() if self.state.restarting else running, now_ms)
+        self._schedule(schedulable(self.graph, self.partitions), now_ms)
+
+    # ── what is due ──────────────────────────────────────────────────────────────────────────
+    def advance(self, now_ms: int) -> None:
+        """Do what is due: restarts, deployments, commits, the end of the job."""
+        match self.phase:
+            case Running() | Restarting():
+                self._restart_due(now_ms)
+                self._deploy(now_ms)
+                self._finish_if_done(now_ms)
+            case Cancelling() | Failing() if self.graph.all_terminal:
+                self.enter(self.phase.end(), now_ms)
+            case _:
+                pass
+
+    def cancel_regions(self, regions: Regions, now_ms: int) -> None:
+        """End these regions' attempts: at once where no worker has them, else by asking the worker."""
+        states = self.graph.state[regions]
+        idle = regions[np.isin(states, (ExecutionState.CREATED, ExecutionState.SCHEDULED))]
+        for region in regions[states == ExecutionState.SCHEDULED].tolist():
+            self.pool.withdraw(RegionIndex(region))
+        self.graph.move(idle, ExecutionState.CANCELED, now_ms)
+        active = regions[np.isin(states, DEPLOYED_STATES) & (states != ExecutionState.CANCELING)]
+        self.graph.move(active, ExecutionState.CANCELING, now_ms)
+        self.ask_to_cancel(active)
+
+    def ask_to_cancel(self, regions: Regions) -> None:
+        """Tell the workers of these regions that their attempts are to end."""
+        for region in regions.tolist():
+            worker = self.graph.worker_of(region)
+            assert worker is not None, "a deployed attempt has a worker"
+            self.output.cancel.setdefault(worker, []).append(self.graph.attempt_id(region))
+
+    def deployment_of(self, region: RegionIndex) -> TaskDeployment:
+        """The descriptor of a region's current attempt, which has a seat."""
+        logical = self.topology.logical_of(region)
+        subtask = region - logical.offset
+        return TaskDeployment(
+            attempt=self.graph.attempt_id(region),
+            allocation_id=self.pool.seat_of(region),
+            vertices=tuple(vertex.id for vertex in logical.vertices),
+            subtask=subtask,
+            inputs=self.partitions.inputs_of(logical, subtask),
+        )
+
+    def uncommitted(self) -> list[SinkCommit]:
+        """What is intended and not yet visible."""
+        return [commit for commit in self.state.intended if commit.commit_id not in self.state.committed]
+
+    def record(self, record: JournalRecord) -> None:
+        """Journal a fact and apply it."""
+        fold(self.state, record, self.settings.exception_history_size)
+        self._journal(record)
+
+    def enter(self, phase: JobPhase, now_ms: int, failure: FailureInfo | None = None) -> None:
+        """Go to a phase; durable when it changes the job's status."""
+        self.phase = phase
+        if phase.status not in (self.state.status, JobStatus.RECONCILING):
+            self.record(JobStatusRecord(at_ms=now_ms, status=phase.status, failure=failure))
+
+    def _all(self) -> Regions:
+        return np.arange(self.topology.region_count)
+
+    def _schedule(self, regions: Regions, now_ms: int) -> None:
+        self.graph.move(regions, ExecutionState.SCHEDULED, now_ms)
+        for logical, part in self.topology.split(regions):
+            self.pool.wait((RegionIndex(region) for region in part.tolist()), self.wants[logical.index])
+
+    def _end(self, regions: Regions, state: ExecutionState, now_ms: int) -> None:
+        """Attempts that workers had are gone without a result."""
+        self.graph.move(regions, state, now_ms)
+        for region in regions.tolist():
+            self.pool.vacate(RegionIndex(region), now_ms)
+        ended = tuple((RegionIndex(region), int(self.graph.attempt[region])) for region in regions.tolist())
+        self.record(RegionsEnded(at_ms=now_ms, ended=ended))
+
+    def _plan_restart(self, regions: Regions, entry: ExceptionEntry, due_ms: int, now_ms: int) -> None:
+        for region in regions[self.partitions.available[regions]].tolist():
+            self.partitions.available[region] = False
+        indices = tuple(RegionIndex(region) for region in regions.tolist())
+        restarts = self.state.restarts + 1
+        self.record(RestartPlanned(at_ms=now_ms, entry=entry, regions=indices, due_ms=due_ms, restarts=restarts))
+        self.cancel_regions(regions, now_ms)
+        if isinstance(self.phase, Running):
+            self.enter(self.phase.restart(), now_ms)
+        self.output.wake(due_ms)
+
+    def _restart_due(self, now_ms: int) -> None:
+        waiting = self.state.restarting
+        due = sorted(r for r, due_ms in waiting.items() if due_ms <= now_ms and TERMINAL[self.graph.state[r]])
+        if due:
+            regions = np.array(due)
+            self.graph.reset(regions)
+            for region in due:
+                self.output.discard += self.partitions.withdraw(region)
+            self.record(RegionsReset(at_ms=now_ms, regions=tuple(due)))
+            self._schedule(schedulable(self.graph, self.partitions), now_ms)
+        later = [due_ms for due_ms in waiting.values() if due_ms > now_ms]
+        if later:
+            self.output.wake(min(later))
+        if not waiting and isinstance(self.phase, Restarting):
+            self.enter(self.phase.resume(), now_ms)
+
+    def _deploy(self, now_ms: int) -> None:
+        seats = sorted(self.pool.assign(), key=lambda seat: seat.region)
+        if not seats:
+            return
+        self.graph.move(np.array([seat.region for seat in seats]), ExecutionState.DEPLOYING, now_ms)
+        for seat in seats:
+            self.graph.place(seat.region, seat.worker)
+            self.output.deploy.setdefault(seat.worker, []).append(self.deployment_of(seat.region))
+        entries = tuple((seat.region, int(self.graph.attempt[seat.region]), seat.worker) for seat in seats)
+        self.record(RegionsDeployed(at_ms=now_ms, deployed=entries))
+
+    def _finish_if_done(self, now_ms: int) -> None:
+        if not isinstance(self.phase, Running) or not self.graph.all_finished:
+            return
+        outcomes = self.partitions.outcomes
+        staged = tuple(sink for region in sorted(outcomes) for sink in outcomes[region].sinks)
+        if staged and not self.state.intended:
+            self.record(CommitsIntended(at_ms=now_ms, commits=staged))
+        if not self.uncommitted():
+            self.enter(self.phase.finish(), now_ms)
+
+    def validate(self) -> None:
+        """Columns, pool and partitions say what the fold of the journal says."""
+        self.graph.validate()
+        self.pool.validate()
+        state, graph = self.state, self.graph
+        deployed = graph.in_state(*DEPLOYED_STATES).tolist()
+        assert sorted(state.deployed) == deployed, "deployed regions differ from the journal's"
+        assert sorted(state.finished) == graph.in_state(ExecutionState.FINISHED).tolist(), "finished regions differ"
+        assert all(graph.worker_of(region) == worker for region, worker in state.deployed.items()), "a worker differs"
+        assert all(int(graph.attempt[region]) == number for region, number in state.attempts.items()), "an attempt differs"
+        readable = sorted(region for region in state.finished if region not in state.restarting)
+        assert readable == np.flatnonzero(self.partitions.available).tolist(), "registered results differ"
+        assert self.phase.status in (state.status, JobStatus.RECONCILING), "the job's status differs"
+        seats = [region for region in deployed if graph.state_of(region) in SEATED]
+        assert all(self.pool.is_seated(RegionIndex(region)) for region in seats), "an attempt runs without a slot"

@@ -1,0 +1,120 @@
+"""Frozen views of a job, made from the columns."""
+
+from collections.abc import Mapping
+
+
+from firesteel.core.execution.graph import ExecutionGraph
+from firesteel.core.execution.topology import LogicalRegion
+from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.model.ids import RegionIndex
+from firesteel.model.jobgraph import JobVertex
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import TaskProgress
+from firesteel.model.views import CommittedSink, EdgeView, JobResult, JobView, VertexView
+
+PROGRESS_PER_VERTEX_MAX = 16
+"""Running regions whose progress a vertex's view shows."""
+
+_STATUS_ORDER = (
+    ExecutionState.FAILED,
+    ExecutionState.CANCELING,
+    ExecutionState.RUNNING,
+    ExecutionState.INITIALIZING,
+    ExecutionState.DEPLOYING,
+    ExecutionState.RECONCILING,
+    ExecutionState.SCHEDULED,
+    ExecutionState.CANCELED,
+    ExecutionState.CREATED,
+    ExecutionState.FINISHED,
+)
+"""A vertex's status is the first of these that any of its subtasks is in."""
+
+
+def job_view(
+    scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskProgress], version: int, reason: str
+) -> JobView:
+    """The job as it is now. Costs a pass over the vertices and the columns' timestamps."""
+    state, graph = scheduler.state, scheduler.topology.graph
+    ended = state.timestamps_ms.get(state.status.value, -1) if state.status.is_globally_terminal else -1
+    producer = {dataset.id: dataset.producer for dataset in graph.datasets}
+    return JobView(
+        job_id=graph.job_id,
+        name=graph.name,
+        status=scheduler.phase.status,
+        version=version,
+        timestamps_ms=dict(state.timestamps_ms),
+        start_time_ms=min(state.timestamps_ms.values(), default=-1),
+        end_time_ms=ended,
+        reason=reason,
+        regions=scheduler.topology.region_count,
+        restarts=state.restarts,
+        vertices=tuple(_vertex_view(scheduler, vertex, progress) for vertex in graph.vertices),
+        edges=tuple(
+            EdgeView(
+                source=producer[edge.source],
+                target=edge.target,
+                dataset=edge.source,
+                exchange=edge.exchange.value,
+                partitioner=edge.partitioner.value,
+            )
+            for edge in graph.edges
+        ),
+        exceptions=state.exceptions,
+    )
+
+
+def job_result(scheduler: DefaultScheduler) -> JobResult:
+    """How a job that has ended, ended."""
+    state, graph = scheduler.state, scheduler.topology.graph
+    assert state.status.is_globally_terminal, "only a job that has ended has a result"
+    done = [commit for commit in state.intended if commit.commit_id in state.committed]
+    return JobResult(
+        job_id=graph.job_id,
+        name=graph.name,
+        status=state.status,
+        start_time_ms=min(state.timestamps_ms.values()),
+        end_time_ms=state.timestamps_ms[state.status.value],
+        failure=state.failure,
+        sinks=tuple(
+            CommittedSink(
+                function=commit.function,
+                target=commit.target,
+                mode=commit.mode,
+                files=len(commit.files),
+                rows=commit.rows,
+                size_bytes=commit.size_bytes,
+            )
+            for commit in done
+        ),
+        restarts=state.restarts,
+    )
+
+
+def _vertex_view(
+    scheduler: DefaultScheduler, vertex: JobVertex, progress: Mapping[RegionIndex, TaskProgress]
+) -> VertexView:
+    logical, graph = scheduler.topology.by_vertex[vertex.id], scheduler.graph
+    rows = slice(logical.offset, logical.offset + logical.parallelism)
+    counts = graph.counts[logical.index]
+    status = next(state for state in _STATUS_ORDER if counts[state])
+    shown = [progress[r] for r in progress if rows.start <= r < rows.stop]
+    return VertexView(
+        id=vertex.id,
+        name=vertex.name,
+        functions=tuple(function.name for function in vertex.functions),
+        parallelism=vertex.parallelism,
+        status=status,
+        tasks={state.name: int(counts[state]) for state in ExecutionState if counts[state]},
+        attempts=int(graph.attempt[rows].max()) + 1,
+        start_time_ms=_first_deployed(graph, logical),
+        end_time_ms=int(graph.entered_ms[status, rows].max()) if status.is_terminal else -1,
+        progress=tuple(shown[:PROGRESS_PER_VERTEX_MAX]),
+    )
+
+
+def _first_deployed(graph: ExecutionGraph, logical: LogicalRegion) -> int:
+    times = graph.entered_ms[ExecutionState.DEPLOYING, logical.offset : logical.offset + logical.parallelism]
+    deployed = times[times > 0]
+    return int(deployed.min()) if len(deployed) else -1
+
+

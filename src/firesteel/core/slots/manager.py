@@ -1,0 +1,53 @@
+"""SlotManager: facts, decision and commitment of the ResourceManager's slots."""
+
+from dataclasses import dataclass
+
+from firesteel.core.slots.allocation import AllocationPlan, plan_allocations
+from firesteel.core.slots.tracker import SlotState, SlotTracker
+from firesteel.model.ids import AllocationID, FencingToken, JobID, ResourceID, derived_id
+from firesteel.model.resources import ResourceProfile
+
+SLOT_REQUEST_TIMEOUT_MS = 10_000
+"""A worker that has not answered a slot request for this long is asked no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRequest:
+    """A slot to be requested from its worker."""
+
+    job_id: JobID
+    resource_id: ResourceID
+    index: int
+    allocation_id: AllocationID
+
+
+class SlotManager:
+    """Plans as soon as facts change. `token` makes its allocation ids unlike those of other leaders."""
+
+    def __init__(self, token: FencingToken, *, spread: bool) -> None:
+        self.tracker = SlotTracker()
+        self.unfulfillable: tuple[tuple[JobID, ResourceProfile], ...] = ()
+        self._token = token
+        self._spread = spread
+        self._allocations = 0
+
+    def requests(self, now_ms: int) -> list[SlotRequest]:
+        """Slots to request now; each is PENDING from here on."""
+        plan = plan_allocations(self.tracker, spread=self._spread)
+        self.unfulfillable = plan.unfulfillable
+        return [self._commit(plan, position, now_ms) for position in range(len(plan.allocations))]
+
+    def expire(self, now_ms: int) -> None:
+        """Give up requests that were not answered in time; the next slot report tells what became of them."""
+        for worker, allocation_id in self.tracker.overdue(now_ms - SLOT_REQUEST_TIMEOUT_MS):
+            self.tracker.release_pending(worker, allocation_id)
+
+    def _commit(self, plan: AllocationPlan, position: int, now_ms: int) -> SlotRequest:
+        planned = plan.allocations[position]
+        slot = self.tracker.workers[planned.resource_id].slots[planned.index]
+        assert slot.state is SlotState.FREE, "a slot is promised once"
+        self._allocations += 1
+        allocation_id = AllocationID(derived_id(self._token.epoch, self._token.leader, self._allocations))
+        slot.state, slot.allocation_id, slot.job_id = SlotState.PENDING, allocation_id, planned.job_id
+        slot.requested_ms = now_ms
+        return SlotRequest(planned.job_id, planned.resource_id, planned.index, allocation_id)

@@ -1,0 +1,149 @@
+"""The JobMaster's slots: what it holds, which region sits where, who waits, what it needs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
+from firesteel.model.messages import SlotOffer
+from firesteel.model.resources import ResourceProfile
+
+
+@dataclass(slots=True)
+class PooledSlot:
+    """A slot the job holds. `region` sits in it, or it is free since `idle_since_ms`."""
+
+    allocation_id: AllocationID
+    worker: ResourceID
+    index: int
+    profile: ResourceProfile
+    region: RegionIndex | None
+    idle_since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAssignment:
+    """A waiting region is to be deployed into a slot."""
+
+    region: RegionIndex
+    allocation_id: AllocationID
+    worker: ResourceID
+
+
+class SlotPool:
+    """Slots by allocation, regions in the order they came to wait. Nothing here costs more than it touches."""
+
+    def __init__(self) -> None:
+        self.slots: dict[AllocationID, PooledSlot] = {}
+        self.waiting: dict[RegionIndex, ResourceProfile] = {}
+        self._free: dict[AllocationID, None] = {}
+        self._seat: dict[RegionIndex, tuple[AllocationID, ResourceProfile]] = {}
+        self._need: dict[ResourceProfile, int] = {}
+
+    def wait(self, regions: Iterable[RegionIndex], profile: ResourceProfile) -> None:
+        """These regions want a slot that fits `profile` each."""
+        for region in regions:
+            assert region not in self._seat and region not in self.waiting, "a region waits for one slot, or has it"
+            self.waiting[region] = profile
+            self._count(profile, 1)
+
+    def withdraw(self, region: RegionIndex) -> None:
+        """The region wants no slot any more. One that does not wait: nothing."""
+        profile = self.waiting.pop(region, None)
+        if profile is not None:
+            self._count(profile, -1)
+
+    def offer(self, worker: ResourceID, offers: Iterable[SlotOffer], now_ms: int) -> None:
+        """Take the offered slots that are needed; leave those that are known, and the others."""
+        missing = len(self.waiting) - len(self._free)
+        for offer in offers:
+            wanted = missing > 0 and any(offer.profile.fits(profile) for profile in self._need)
+            if wanted and offer.allocation_id not in self.slots:
+                missing -= 1
+                self.adopt(worker, offer, now_ms)
+
+    def adopt(self, worker: ResourceID, offer: SlotOffer, now_ms: int) -> None:
+        """Take an offered slot without asking whether it is needed."""
+        if offer.allocation_id not in self.slots:
+            slot = PooledSlot(offer.allocation_id, worker, offer.index, offer.profile, None, now_ms)
+            self.slots[offer.allocation_id] = slot
+            self._free[offer.allocation_id] = None
+
+    def assign(self) -> list[SlotAssignment]:
+        """Seat waiting regions in free slots that fit, in their order."""
+        free = dict(self._free)
+        made: list[SlotAssignment] = []
+        for region, profile in self.waiting.items():
+            if not free:
+                break
+            fit = next((key for key in free if self.slots[key].profile.fits(profile)), None)
+            if fit is not None:
+                del free[fit]
+                made.append(SlotAssignment(region, fit, self.slots[fit].worker))
+        for seat in made:
+            self.seat(seat.region, seat.allocation_id, self.waiting.pop(seat.region))
+        return made
+
+    def seat(self, region: RegionIndex, allocation_id: AllocationID, profile: ResourceProfile) -> None:
+        """Put a region, which is counted as needing `profile`, into a free slot."""
+        slot = self.slots[allocation_id]
+        assert slot.region is None, "a slot holds one region at a time"
+        slot.region = region
+        del self._free[allocation_id]
+        self._seat[region] = (allocation_id, profile)
+
+    def seat_adopted(self, region: RegionIndex, allocation_id: AllocationID, profile: ResourceProfile) -> None:
+        """Put a region that already runs there into an adopted slot."""
+        self._count(profile, 1)
+        self.seat(region, allocation_id, profile)
+
+    def is_seated(self, region: RegionIndex) -> bool:
+        return region in self._seat
+
+    def seat_of(self, region: RegionIndex) -> AllocationID:
+        """The slot a seated region sits in."""
+        return self._seat[region][0]
+
+    def vacate(self, region: RegionIndex, now_ms: int) -> None:
+        """The region has ended: its slot is free. Without a slot: nothing."""
+        seat = self._seat.pop(region, None)
+        if seat is not None:
+            slot = self.slots[seat[0]]
+            slot.region, slot.idle_since_ms = None, now_ms
+            self._free[slot.allocation_id] = None
+            self._count(seat[1], -1)
+
+    def drop(self, allocation_id: AllocationID) -> RegionIndex | None:
+        """The slot is gone; returns the region that sat in it."""
+        slot = self.slots.pop(allocation_id)
+        self._free.pop(allocation_id, None)
+        if slot.region is not None:
+            self._count(self._seat.pop(slot.region)[1], -1)
+        return slot.region
+
+    def of_worker(self, worker: ResourceID) -> list[PooledSlot]:
+        return [slot for slot in self.slots.values() if slot.worker == worker]
+
+    def surplus(self, idle_before_ms: int) -> list[PooledSlot]:
+        """Free slots nobody waits for that have been idle since `idle_before_ms` or longer."""
+        free = [self.slots[allocation_id] for allocation_id in self._free]
+        spare = max(0, len(free) - len(self.waiting))
+        return [slot for slot in free if slot.idle_since_ms <= idle_before_ms][:spare]
+
+    def requirements(self) -> tuple[tuple[ResourceProfile, int], ...]:
+        """What the job needs in all, by profile: seats taken, and regions that wait."""
+        return tuple(sorted(self._need.items()))
+
+    def validate(self) -> None:
+        """Seats and slots say the same; nobody waits and sits; the count is right."""
+        seated = {slot.region: key for key, slot in self.slots.items() if slot.region is not None}
+        assert seated == {region: seat[0] for region, seat in self._seat.items()}, "seats and slots differ"
+        assert all((slot.region is None) == (key in self._free) for key, slot in self.slots.items()), "free slots are off"
+        assert not any(region in self._seat for region in self.waiting), "a seated region waits"
+        assert sum(self._need.values()) == len(self.waiting) + len(self._seat), "the need is miscounted"
+
+    def _count(self, profile: ResourceProfile, change: int) -> None:
+        left = self._need.get(profile, 0) + change
+        if left:
+            self._need[profile] = left
+        else:
+            del self._need[profile]

@@ -1,0 +1,445 @@
+"""The TaskExecutor's core: its slots, the attempts in them, and whom it must tell what.
+
+It never decides what runs. It keeps what it was given running while a master is away, keeps what
+came of it until a master has it safe, and lets go when it is told to or nobody has asked for long.
+"""
+
+from dataclasses import dataclass, field
+
+from firesteel.core.effects import (
+    RESOURCE_MANAGER,
+    Event,
+    LeaderChanged,
+    PeerLost,
+    Received,
+    Started,
+    Timer,
+    TimerFired,
+)
+from firesteel.core.execution.tasktable import TaskTable
+from firesteel.core.machine import Core
+from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
+from firesteel.core.workeffects import (
+    CancelTask,
+    CommitSink,
+    Discard,
+    JobReleaseDone,
+    ReleaseJob,
+    SinkCommitDone,
+    StartTasks,
+    Stopping,
+    TaskProgressed,
+    TasksChanged,
+    UnwatchLeader,
+    WatchLeader,
+)
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import TaskDeployment, TaskProgress
+
+REPORT_RETRY_MS = 1_000
+"""Time between two reports while a JobMaster owes an answer."""
+
+REGISTRATION_RETRY_MS = 1_000
+"""Time between two tries to register at a ResourceManager that has not answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExecutorSettings:
+    slots: int
+    profile: ResourceProfile
+    """Of each slot."""
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    slot_timeout_ms: int
+    master_grace_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatDue(Timer):
+    """Time to see whether masters are still heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationDue(Timer):
+    """Time to register again, unless the ResourceManager has answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDue(Timer):
+    """Time to report to a JobMaster again, when it owes an answer."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTimeout(Timer):
+    """A slot had its time to be taken up."""
+
+    allocation_id: AllocationID
+
+
+@dataclass(slots=True)
+class JobConnection:
+    """What this worker has of one job."""
+
+    leader: m.Leader
+    heard_ms: int
+    """When the job's master was heard of last."""
+    tasks: TaskTable = field(default_factory=TaskTable)
+    committing: dict[str, None] = field(default_factory=dict)
+    told: int = -1
+    """Number of the newest AllocatedSlots."""
+    discard: tuple[str, ...] = ()
+    """What to delete when the job is released."""
+    ending: bool = False
+    """The job is over: let go of it as soon as no attempt is left."""
+    releasing: bool = False
+
+
+class TaskExecutorCore(Core):
+    """Decides for one worker process, known as `resource_id`."""
+
+    def __init__(self, resource_id: ResourceID, settings: TaskExecutorSettings, address: Address) -> None:
+        super().__init__(address, None)
+        self.resource_id, self.settings = resource_id, settings
+        self.table = TaskSlotTable(settings.slots, settings.profile)
+        self.jobs: dict[JobID, JobConnection] = {}
+        self._resource_manager: m.Leader | None = None
+        self._instance_id: InstanceID | None = None
+        self._heard_ms = 0
+        self._sequence = 0
+
+    # ── the door ─────────────────────────────────────────────────────────────────────────────
+    def _on(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._effects.append(WatchLeader(RESOURCE_MANAGER))
+                self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
+            case Received():
+                self._on_message(event.envelope)
+            case TasksChanged():
+                self._on_tasks_changed(event.updates)
+            case TaskProgressed():
+                self._on_progress(event.progress)
+            case SinkCommitDone():
+                self._on_commit_done(event)
+            case JobReleaseDone():
+                self._on_released(event.job_id)
+            case TimerFired():
+                self._on_timer(event.timer)
+            case LeaderChanged():
+                self._on_leader(event)
+            case PeerLost():
+                self._on_peer_lost(event)
+            case Stopping():
+                self._say_goodbye(event.reason)
+            case _:
+                raise AssertionError(f"not an event of a TaskExecutor: {event}")
+
+    def validate(self) -> None:
+        self.table.validate()
+        for job_id, job in self.jobs.items():
+            for attempt, task in job.tasks.running.items():
+                slot = self.table.find(task.allocation_id)
+                assert slot is not None and slot.job_id == job_id, f"{attempt} runs in a slot that is not its job's"
+        assert all(slot.job_id in self.jobs for slot in self.table.slots if slot.job_id), "a slot of an unknown job"
+
+    def _on_message(self, envelope: m.Envelope) -> None:
+        match envelope.body:
+            case m.TaskExecutorRegistered() | m.RequestSlot() | m.HeartbeatRequest():
+                self._on_resource_manager(envelope)
+            case m.SubmitTasks() as body:
+                self._on_job_master(envelope, body.job.graph.job_id)
+            case (
+                m.AllocatedSlots()
+                | m.CancelTasks()
+                | m.AcknowledgeTaskStates()
+                | m.DiscardResults()
+                | m.CommitSinks()
+                | m.ReleaseJobResources()
+            ) as body:
+                self._on_job_master(envelope, body.job_id)
+            case _:
+                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+
+    def _on_timer(self, timer: Timer) -> None:
+        match timer:
+            case HeartbeatDue():
+                self._beat()
+            case RegistrationDue():
+                self._register()
+            case ReportDue() if timer.job_id in self.jobs and self._is_owed(timer.job_id):
+                self._report(timer.job_id)
+            case SlotTimeout():
+                slot = self.table.find(timer.allocation_id)
+                if slot is not None and slot.state is TaskSlotState.ALLOCATED:
+                    self._free([slot])
+            case _:
+                pass
+
+    # ── the ResourceManager ──────────────────────────────────────────────────────────────────
+    def _on_resource_manager(self, envelope: m.Envelope) -> None:
+        leader = self._resource_manager
+        if leader is None or envelope.sender_token != leader.token:
+            self._tell(f"refused {type(envelope.body).__name__}: not of the leading ResourceManager")
+            return
+        self._heard_ms = self.now_ms
+        match envelope.body:
+            case m.TaskExecutorRegistered() as body:
+                self._instance_id = body.instance_id
+            case m.RequestSlot() as body if body.instance_id == self._instance_id:
+                self._on_slot_request(leader, body)
+            case _:
+                self._tell_resource_manager(m.TaskExecutorHeartbeat)
+
+    def _on_slot_request(self, leader: m.Leader, body: m.RequestSlot) -> None:
+        if self.table.allocate(body.index, body.allocation_id, body.job_id):
+            self._set_timer(SlotTimeout(body.allocation_id), self.settings.slot_timeout_ms)
+            self._connect(body.job_id, body.job_master)
+            self._report(body.job_id)
+        answer = m.SlotRequestAnswer(
+            resource_id=self.resource_id,
+            instance_id=body.instance_id,
+            allocation_id=body.allocation_id,
+            report=self._slot_report(),
+        )
+        self._send_leader(leader, answer)
+
+    def _register(self) -> None:
+        if self._resource_manager is not None and self._instance_id is None:
+            body = m.RegisterTaskExecutor(resource_id=self.resource_id, report=self._slot_report())
+            self._send_leader(self._resource_manager, body)
+            self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+
+    def _tell_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:
+        if self._resource_manager is not None and self._instance_id is not None:
+            report = self._slot_report()
+            body = kind(resource_id=self.resource_id, instance_id=self._instance_id, report=report)
+            self._send_leader(self._resource_manager, body)
+
+    def _slot_report(self) -> m.SlotReport:
+        self._sequence += 1
+        return m.SlotReport(self._sequence, self.table.statuses())
+
+    # ── leaders ──────────────────────────────────────────────────────────────────────────────
+    def _on_leader(self, event: LeaderChanged) -> None:
+        if event.component == RESOURCE_MANAGER:
+            self._resource_manager, self._instance_id = event.leader, None
+            self._heard_ms = self.now_ms
+            self._register()
+        elif JobID(event.component) in self.jobs and event.leader is not None:
+            self._connect(JobID(event.component), event.leader)
+            self._report(JobID(event.component))
+
+    def _connect(self, job_id: JobID, leader: m.Leader) -> JobConnection:
+        """Note a job's leader; never an older one than is known."""
+        job = self.jobs.get(job_id)
+        if job is None:
+            job = self.jobs[job_id] = JobConnection(leader, self.now_ms)
+            self._effects.append(WatchLeader(job_id))
+        elif job.leader.token < leader.token:
+            job.leader, job.told = leader, -1
+        return job
+
+    # ── JobMasters ───────────────────────────────────────────────────────────────────────────
+    def _on_job_master(self, envelope: m.Envelope, job_id: JobID) -> None:
+        assert envelope.sender_token is not None, "a JobMaster speaks with its token"
+        sender = m.Leader(envelope.sender, envelope.sender_token)
+        if job_id not in self.jobs and not isinstance(envelope.body, m.CommitSinks):
+            self._on_unknown_job(sender, job_id, envelope.body)
+            return
+        job = self._connect(job_id, sender)
+        if job.leader.token != sender.token:
+            self._tell(f"refused {type(envelope.body).__name__} of {sender.address}: not the job's leader")
+            return
+        job.heard_ms = self.now_ms
+        self._obey(job_id, job, envelope.body)
+
+    def _on_unknown_job(self, sender: m.Leader, job_id: JobID, body: m.AnyMessage) -> None:
+        """Nothing of the job is here: say so, so that its master need not wait."""
+        if isinstance(body, m.ReleaseJobResources):
+            self._effects.append(Discard(body.locations))
+            self._send_leader(sender, m.JobReleased(resource_id=self.resource_id, job_id=job_id))
+        elif not isinstance(body, m.AcknowledgeTaskStates | m.DiscardResults):
+            self._sequence += 1
+            nothing = m.TaskManagerReport(
+                resource_id=self.resource_id, job_id=job_id, sequence=self._sequence, slots=(), executions=()
+            )
+            self._send_leader(sender, nothing)
+
+    def _obey(self, job_id: JobID, job: JobConnection, body: m.AnyMessage) -> None:
+        match body:
+            case m.AllocatedSlots():
+                self._on_allocated(job_id, job, body)
+            case m.SubmitTasks() if not job.ending:
+                self._start(job_id, job, body)
+            case m.CancelTasks():
+                for attempt in body.attempts:
+                    if job.tasks.cancel(attempt):
+                        self._effects.append(CancelTask(attempt))
+                self._tell_updates(job_id, job)
+            case m.AcknowledgeTaskStates():
+                for attempt in body.attempts:
+                    job.tasks.acknowledge(attempt)
+            case m.DiscardResults():
+                self._effects.append(Discard(body.locations))
+            case m.CommitSinks():
+                fresh = [commit for commit in body.commits if commit.commit_id not in job.committing]
+                job.committing.update(dict.fromkeys(commit.commit_id for commit in fresh))
+                self._effects += [CommitSink(job_id, commit) for commit in fresh]
+            case m.ReleaseJobResources():
+                self._end_job(job_id, job, body.locations)
+            case _:
+                pass
+
+    def _on_allocated(self, job_id: JobID, job: JobConnection, body: m.AllocatedSlots) -> None:
+        if body.sequence > job.told:
+            job.told = body.sequence
+            unwanted: list[TaskSlot] = []
+            for slot in self.table.of_job(job_id):
+                assert slot.allocation_id is not None, "a slot of a job is allocated"
+                if slot.allocation_id in body.held:
+                    self.table.activate(slot.allocation_id)
+                elif slot.offered is not None and slot.offered <= body.offer_sequence:
+                    unwanted.append(slot)
+            self._free([slot for slot in unwanted if not job.tasks.sits_in(slot.allocation_id)])
+        if body.wants_report:
+            self._report(job_id)
+
+    def _start(self, job_id: JobID, job: JobConnection, body: m.SubmitTasks) -> None:
+        started: list[TaskDeployment] = []
+        for deployment in body.deployments:
+            slot = self.table.find(deployment.allocation_id)
+            if slot is not None and slot.job_id == job_id:
+                self.table.activate(deployment.allocation_id)
+                if job.tasks.admit(deployment):
+                    started.append(deployment)
+            elif not job.tasks.knows(deployment.attempt):
+                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"{self.resource_id} has no such slot")
+                update = m.TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FAILED, failure=failure)
+                job.tasks.refuse(update)
+                self._tell_updates(job_id, job)
+        if started:
+            self._effects.append(StartTasks(body.job, tuple(started)))
+
+    def _report(self, job_id: JobID) -> None:
+        """Tell a job's master all that is here of it; again until it answers what it owes."""
+        job = self.jobs[job_id]
+        self._sequence += 1
+        report = m.TaskManagerReport(
+            resource_id=self.resource_id,
+            job_id=job_id,
+            sequence=self._sequence,
+            slots=self.table.offers(job_id, self._sequence),
+            executions=job.tasks.executions(),
+            updates=tuple(job.tasks.unacknowledged.values()),
+            progress=tuple(job.tasks.progress.values()),
+        )
+        self._send_leader(job.leader, report)
+        self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
+
+    def _is_owed(self, job_id: JobID) -> bool:
+        """Whether the job's master has not answered an offer or acknowledged an end."""
+        offered = any(slot.state is TaskSlotState.ALLOCATED for slot in self.table.of_job(job_id))
+        return offered or bool(self.jobs[job_id].tasks.unacknowledged)
+
+    # ── attempts ─────────────────────────────────────────────────────────────────────────────
+    def _on_tasks_changed(self, updates: tuple[m.TaskStateUpdate, ...]) -> None:
+        news: dict[JobID, list[m.TaskStateUpdate]] = {}
+        for update in updates:
+            job = self.jobs.get(update.attempt.job_id)
+            if job is not None and job.tasks.change(update):
+                news.setdefault(update.attempt.job_id, []).append(update)
+        for job_id, changed in news.items():
+            self._send_updates(job_id, tuple(changed))
+            self._release_if_idle(job_id, self.jobs[job_id])
+
+    def _tell_updates(self, job_id: JobID, job: JobConnection) -> None:
+        if job.tasks.unacknowledged:
+            self._send_updates(job_id, tuple(job.tasks.unacknowledged.values()))
+
+    def _send_updates(self, job_id: JobID, updates: tuple[m.TaskStateUpdate, ...]) -> None:
+        self._sequence += 1
+        body = m.UpdateTaskExecutionStates(
+            resource_id=self.resource_id, job_id=job_id, sequence=self._sequence, updates=updates
+        )
+        self._send_leader(self.jobs[job_id].leader, body)
+        self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
+
+    def _on_progress(self, progress: TaskProgress) -> None:
+        job = self.jobs.get(progress.attempt.job_id)
+        if job is not None and progress.attempt in job.tasks.running:
+            job.tasks.progress[progress.attempt] = progress
+            body = m.ReportProgress(
+                resource_id=self.resource_id, job_id=progress.attempt.job_id, progress=(progress,)
+            )
+            self._send_leader(job.leader, body)
+
+    def _on_commit_done(self, event: SinkCommitDone) -> None:
+        job = self.jobs.get(event.job_id)
+        if job is not None:
+            job.committing.pop(event.commit_id, None)
+            answer = m.SinkCommitAnswer(
+                resource_id=self.resource_id, job_id=event.job_id, commit_id=event.commit_id, failure=event.failure
+            )
+            self._send_leader(job.leader, answer)
+
+    # ── letting go ───────────────────────────────────────────────────────────────────────────
+    def _end_job(self, job_id: JobID, job: JobConnection, locations: tuple[str, ...]) -> None:
+        """The job is over for this worker. Repeating it is harmless."""
+        job.ending, job.discard = True, locations or job.discard
+        for attempt in list(job.tasks.running):
+            if job.tasks.cancel(attempt):
+                self._effects.append(CancelTask(attempt))
+        self._release_if_idle(job_id, job)
+
+    def _release_if_idle(self, job_id: JobID, job: JobConnection) -> None:
+        if job.ending and not job.releasing and not job.tasks.running:
+            job.releasing = True
+            self._free(self.table.of_job(job_id))
+            self._effects.append(ReleaseJob(job_id, job.discard))
+
+    def _on_released(self, job_id: JobID) -> None:
+        job = self.jobs.pop(job_id)
+        self._free(self.table.of_job(job_id))
+        self._effects.append(UnwatchLeader(job_id))
+        self._send_leader(job.leader, m.JobReleased(resource_id=self.resource_id, job_id=job_id))
+
+    def _free(self, slots: list[TaskSlot]) -> None:
+        for slot in slots:
+            assert slot.allocation_id is not None, "a free slot can't be freed"
+            self.table.free(slot.allocation_id)
+        if slots:
+            self._tell_resource_manager(m.NotifySlotAvailable)
+
+    def _say_goodbye(self, reason: str) -> None:
+        goodbye = m.DisconnectTaskExecutor(resource_id=self.resource_id, reason=reason)
+        for job in self.jobs.values():
+            self._send_leader(job.leader, goodbye)
+        if self._resource_manager is not None:
+            self._send_leader(self._resource_manager, goodbye)
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────
+    def _beat(self) -> None:
+        """Masters that are silent: look for the ResourceManager again, let go of jobs after the grace."""
+        self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
+        if self._instance_id is not None and self.now_ms - self._heard_ms >= self.settings.heartbeat_timeout_ms:
+            self._instance_id = None
+            self._register()
+        for job_id, job in list(self.jobs.items()):
+            silent_ms = self.now_ms - job.heard_ms
+            if silent_ms >= self.settings.master_grace_ms:
+                self._tell(f"job {job_id} has had no master for {silent_ms} ms")
+                self._end_job(job_id, job, ())
+            elif silent_ms >= 2 * self.settings.heartbeat_interval_ms:
+                self._report(job_id)
+
+    def _on_peer_lost(self, event: PeerLost) -> None:
+        """Silence is what counts for jobs; at the ResourceManager register at once."""
+        if self._resource_manager is not None and self._resource_manager.address == event.address:
+            self._instance_id = None
+            self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)

@@ -1,0 +1,94 @@
+"""What a TaskExecutor has done by its own process, and what that process tells it."""
+
+from dataclasses import dataclass
+
+from firesteel.core.effects import Effect, Event
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID, RegionAttemptID
+from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskProgress
+
+
+# ── events from the worker itself ────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class TasksChanged(Event):
+    """Attempts run, or have ended. Each started attempt ends in exactly one terminal update."""
+
+    updates: tuple[TaskStateUpdate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgressed(Event):
+    progress: TaskProgress
+
+
+@dataclass(frozen=True, slots=True)
+class SinkCommitDone(Event):
+    """Answers CommitSink."""
+
+    job_id: JobID
+    commit_id: str
+    failure: FailureInfo | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobReleaseDone(Event):
+    """Answers ReleaseJob."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping(Event):
+    """The worker is being shut down: say goodbye."""
+
+    reason: str
+
+
+# ── effects on the worker itself ─────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class StartTasks(Effect):
+    """Run attempts; answered by TasksChanged."""
+
+    job: JobInformation
+    deployments: tuple[TaskDeployment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask(Effect):
+    """End an attempt; answered by its terminal update."""
+
+    attempt: RegionAttemptID
+
+
+@dataclass(frozen=True, slots=True)
+class Discard(Effect):
+    """Delete directories; not answered, what fails is found again when the job is released."""
+
+    locations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSink(Effect):
+    job_id: JobID
+    commit: SinkCommit
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseJob(Effect):
+    """Delete these directories and whatever is cached for the job."""
+
+    job_id: JobID
+    locations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLeader(Effect):
+    """Tell me of the leader of this component from now on, and who it is."""
+
+    component: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnwatchLeader(Effect):
+    component: str

@@ -1,0 +1,340 @@
+"""RPC messages: one-way, frozen, each harmless when it is lost, repeated or late.
+
+Two rules make that so. State is sent whole and absolute (requirements, slot reports, what runs),
+numbered by its sender, and a receiver ignores a report older than one it has seen. What must not
+be lost is repeated until it is acknowledged.
+"""
+
+from typing import Union
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import (
+    Address,
+    AllocationID,
+    FencingToken,
+    InstanceID,
+    JobID,
+    RegionAttemptID,
+    ResourceID,
+)
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.views import JobResult, JobView
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """What endpoints send one another."""
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """Who leads a component, and where to reach it."""
+
+    address: Address
+    token: FencingToken
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """A message on its way.
+
+    A fenced endpoint takes only envelopes whose `recipient_token` is its own; whoever is told
+    something by a leader compares `sender_token` with the leader it knows.
+    """
+
+    sender: Address
+    recipient: Address
+    sender_token: FencingToken | None = None
+    recipient_token: FencingToken | None = None
+    body: "AnyMessage"
+
+
+# ── slots, as their TaskExecutor tells them ──────────────────────────────────────────────────
+class SlotStatus(msgspec.Struct, frozen=True):
+    """One slot: free when `allocation_id` is None."""
+
+    index: int
+    profile: ResourceProfile
+    allocation_id: AllocationID | None = None
+    job_id: JobID | None = None
+
+
+class SlotReport(msgspec.Struct, frozen=True):
+    """All slots of a TaskExecutor. `sequence` grows with every report of that process."""
+
+    sequence: int
+    slots: tuple[SlotStatus, ...]
+
+
+class SlotOffer(msgspec.Struct, frozen=True):
+    allocation_id: AllocationID
+    index: int
+    profile: ResourceProfile
+
+
+class TaskStateUpdate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where an attempt stands. A terminal one is repeated until it is acknowledged."""
+
+    attempt: RegionAttemptID
+    state: ExecutionState
+    outcome: TaskOutcome | None = None
+    failure: FailureInfo | None = None
+
+
+class ExecutionReport(msgspec.Struct, frozen=True):
+    """An attempt a worker has, in which of its slots."""
+
+    attempt: RegionAttemptID
+    state: ExecutionState
+    allocation_id: AllocationID
+
+
+# ── TaskExecutor → ResourceManager ───────────────────────────────────────────────────────────
+class RegisterTaskExecutor(Message, frozen=True):
+    resource_id: ResourceID
+    report: SlotReport
+
+
+class TaskExecutorHeartbeat(Message, frozen=True):
+    """Answers a HeartbeatRequest of the ResourceManager."""
+
+    resource_id: ResourceID
+    instance_id: InstanceID
+    report: SlotReport
+
+
+class SlotRequestAnswer(Message, frozen=True):
+    """Answers a RequestSlot with the slot as it now is: the asker sees who has it."""
+
+    resource_id: ResourceID
+    instance_id: InstanceID
+    allocation_id: AllocationID
+    report: SlotReport
+
+
+class NotifySlotAvailable(Message, frozen=True):
+    """Slots have become free."""
+
+    resource_id: ResourceID
+    instance_id: InstanceID
+    report: SlotReport
+
+
+class DisconnectTaskExecutor(Message, frozen=True):
+    """Goodbye of a TaskExecutor, to the ResourceManager and to JobMasters."""
+
+    resource_id: ResourceID
+    reason: str
+
+
+# ── ResourceManager → TaskExecutor ───────────────────────────────────────────────────────────
+class TaskExecutorRegistered(Message, frozen=True):
+    instance_id: InstanceID
+
+
+class RequestSlot(Message, frozen=True):
+    instance_id: InstanceID
+    index: int
+    allocation_id: AllocationID
+    job_id: JobID
+    job_master: Leader
+
+
+class HeartbeatRequest(Message, frozen=True):
+    """From the ResourceManager to whom it watches."""
+
+
+# ── JobMaster ↔ ResourceManager ──────────────────────────────────────────────────────────────
+class RegisterJobMaster(Message, frozen=True):
+    job_id: JobID
+    sequence: int
+    requirements: tuple[tuple[ResourceProfile, int], ...]
+
+
+class JobMasterRegistered(Message, frozen=True):
+    job_id: JobID
+
+
+class DeclareRequiredResources(Message, frozen=True):
+    """All a job needs now: slots by profile. The newest `sequence` counts."""
+
+    job_id: JobID
+    sequence: int
+    requirements: tuple[tuple[ResourceProfile, int], ...]
+
+
+class JobMasterHeartbeat(Message, frozen=True):
+    job_id: JobID
+
+
+class DisconnectJobMaster(Message, frozen=True):
+    job_id: JobID
+
+
+class NotEnoughResources(Message, frozen=True):
+    """No registered worker could ever hold a slot of this profile."""
+
+    job_id: JobID
+    profile: ResourceProfile
+    reason: str
+
+
+class TaskExecutorLost(Message, frozen=True):
+    """The ResourceManager has lost a worker."""
+
+    resource_id: ResourceID
+    reason: str
+
+
+# ── TaskExecutor → JobMaster ─────────────────────────────────────────────────────────────────
+class TaskManagerReport(Message, frozen=True):
+    """All that a worker has of a job: registers it, offers its slots, answers heartbeats.
+
+    `executions` are the attempts it runs, `updates` the terminal states not acknowledged yet.
+    """
+
+    resource_id: ResourceID
+    job_id: JobID
+    sequence: int
+    slots: tuple[SlotOffer, ...]
+    executions: tuple[ExecutionReport, ...]
+    updates: tuple[TaskStateUpdate, ...] = ()
+    progress: tuple[TaskProgress, ...] = ()
+
+
+class UpdateTaskExecutionStates(Message, frozen=True):
+    resource_id: ResourceID
+    job_id: JobID
+    sequence: int
+    updates: tuple[TaskStateUpdate, ...]
+
+
+class ReportProgress(Message, frozen=True):
+    resource_id: ResourceID
+    job_id: JobID
+    progress: tuple[TaskProgress, ...]
+
+
+class SinkCommitAnswer(Message, frozen=True):
+    """A CommitSinks was done, or could not be."""
+
+    resource_id: ResourceID
+    job_id: JobID
+    commit_id: str
+    failure: FailureInfo | None = None
+
+
+class JobReleased(Message, frozen=True):
+    """Nothing of the job is left on this worker."""
+
+    resource_id: ResourceID
+    job_id: JobID
+
+
+# ── JobMaster → TaskExecutor ─────────────────────────────────────────────────────────────────
+class AllocatedSlots(Message, frozen=True):
+    """The slots the JobMaster holds at this worker, whole: answers an offer, or is a heartbeat.
+
+    A slot the worker offered and does not find here is not wanted. `offer_sequence` is the newest
+    report the JobMaster has seen, so that slots offered later are left alone; `sequence` numbers
+    these messages, so that a late one does not take back what a newer one gave.
+    """
+
+    job_id: JobID
+    sequence: int
+    offer_sequence: int
+    held: tuple[AllocationID, ...]
+    wants_report: bool = False
+
+
+class SubmitTasks(Message, frozen=True):
+    job: JobInformation
+    deployments: tuple[TaskDeployment, ...]
+
+
+class CancelTasks(Message, frozen=True):
+    job_id: JobID
+    attempts: tuple[RegionAttemptID, ...]
+
+
+class AcknowledgeTaskStates(Message, frozen=True):
+    job_id: JobID
+    attempts: tuple[RegionAttemptID, ...]
+
+
+class DiscardResults(Message, frozen=True):
+    """Stored results and staged outputs nobody will read."""
+
+    job_id: JobID
+    locations: tuple[str, ...]
+
+
+class CommitSinks(Message, frozen=True):
+    job_id: JobID
+    commits: tuple[SinkCommit, ...]
+
+
+class ReleaseJobResources(Message, frozen=True):
+    """The job is over: free everything it has here, delete `locations`, answer JobReleased."""
+
+    job_id: JobID
+    locations: tuple[str, ...]
+
+
+# ── Dispatcher ↔ JobMaster, in one process ───────────────────────────────────────────────────
+class CancelJob(Message, frozen=True):
+    job_id: JobID
+
+
+class JobStatusChanged(Message, frozen=True):
+    job_id: JobID
+    status: JobStatus
+
+
+class JobTerminated(Message, frozen=True):
+    """The job has ended for good and that is durable; cleaning up goes on."""
+
+    result: JobResult
+    view: JobView
+
+
+class JobClosed(Message, frozen=True):
+    """Workers hold nothing of the job any more: its JobMaster can go."""
+
+    job_id: JobID
+
+
+AnyMessage = Union[
+    RegisterTaskExecutor,
+    TaskExecutorHeartbeat,
+    SlotRequestAnswer,
+    NotifySlotAvailable,
+    DisconnectTaskExecutor,
+    TaskExecutorRegistered,
+    RequestSlot,
+    HeartbeatRequest,
+    RegisterJobMaster,
+    JobMasterRegistered,
+    DeclareRequiredResources,
+    JobMasterHeartbeat,
+    DisconnectJobMaster,
+    NotEnoughResources,
+    TaskExecutorLost,
+    TaskManagerReport,
+    UpdateTaskExecutionStates,
+    ReportProgress,
+    SinkCommitAnswer,
+    JobReleased,
+    AllocatedSlots,
+    SubmitTasks,
+    CancelTasks,
+    AcknowledgeTaskStates,
+    DiscardResults,
+    CommitSinks,
+    ReleaseJobResources,
+    CancelJob,
+    JobStatusChanged,
+    JobTerminated,
+    JobClosed,
+]

@@ -1,0 +1,183 @@
+"""A contract-only Spark: attempts that read, write, take time, fail, and finish after a cancel.
+
+What an attempt writes carries its lineage: which attempt of which region it was made from. So an
+oracle can tell whether a sink's rows come from one consistent run.
+"""
+
+from dataclasses import dataclass, field
+
+from firesteel.core.effects import Effect
+from firesteel.core.workeffects import (
+    CancelTask,
+    CommitSink,
+    Discard,
+    JobReleaseDone,
+    ReleaseJob,
+    SinkCommitDone,
+    StartTasks,
+    TasksChanged,
+)
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID, RegionAttemptID, derived_id
+from firesteel.model.jobgraph import ExchangeMode, FunctionKind
+from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.testing.simulation.world import Endpoint, World
+
+Lineage = dict[int, int]
+"""Region -> attempt, of everything a piece of data was made from."""
+
+
+@dataclass(slots=True)
+class Storage:
+    """Directories all workers see: stored results and staged outputs by location, visible outputs by target."""
+
+    stored: dict[str, Lineage] = field(default_factory=dict)
+    owner: dict[str, str] = field(default_factory=dict)
+    """The worker that wrote a location."""
+    visible: dict[str, dict[str, Lineage]] = field(default_factory=dict)
+    """Target -> commit id -> lineage."""
+    job_of: dict[str, JobID] = field(default_factory=dict)
+
+
+class FakeSpark:
+    """Runs the attempts of one worker in a world."""
+
+    def __init__(self, world: World, storage: Storage, worker: str) -> None:
+        self.world, self.storage, self.worker = world, storage, worker
+        self.running: dict[RegionAttemptID, bool] = {}
+        """Attempts that run, and whether they are being cancelled."""
+
+    def interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+        """Do what a TaskExecutor's core wants of its own process."""
+        match effect:
+            case StartTasks():
+                for deployment in effect.deployments:
+                    self._start(endpoint, effect.job, deployment)
+            case CancelTask():
+                self._cancel(endpoint, effect.attempt)
+            case Discard():
+                for location in effect.locations:
+                    self.storage.stored.pop(location, None)
+            case CommitSink():
+                delay_ms = self.world.stream("commit").randint(0, 50)
+                self.world.after(delay_ms, lambda: self._commit(endpoint, effect.job_id, effect.commit))
+            case ReleaseJob():
+                self._release(endpoint, effect)
+            case _:
+                raise AssertionError(f"not an effect of a TaskExecutor: {effect}")
+
+    def die(self) -> None:
+        """The worker's process is gone, with its stored results when it is unlucky."""
+        self.running.clear()
+        if self.world.stream("partitions").random() < self.world.faults.partition_loss:
+            for location in [name for name, worker in self.storage.owner.items() if worker == self.worker]:
+                if "/sink/" not in location:
+                    self.storage.stored.pop(location, None)
+
+    def _start(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
+        assert deployment.attempt not in self.running, f"{deployment.attempt} was started twice"
+        self.running[deployment.attempt] = False
+        chance = self.world.stream("spark")
+        running_ms = chance.randint(0, 20)
+        end_ms = running_ms + chance.randint(0, self.world.faults.task_ms_max)
+        running = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.RUNNING)
+        self.world.after(running_ms, lambda: self._change(endpoint, running))
+        self.world.after(end_ms, lambda: self._end(endpoint, job, deployment))
+
+    def _change(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
+        if update.attempt in self.running:
+            self.world.give(endpoint, TasksChanged((update,)))
+
+    def _end(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
+        attempt = deployment.attempt
+        chance = self.world.stream("spark-end")
+        late = chance.random() < self.world.faults.finish_after_cancel
+        if attempt not in self.running or (self.running[attempt] and not late):
+            return
+        missing = tuple(part.location for part in deployment.inputs if part.location not in self.storage.stored)
+        if missing:
+            kind, text = FailureKind.PARTITION, "a stored result is gone"
+            failure = FailureInfo(kind=kind, message=text, partitions=missing)
+            self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
+        elif chance.random() < self.world.faults.task_failure:
+            failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
+            self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
+        else:
+            outcome = self._write(job, deployment)
+            self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FINISHED, outcome=outcome))
+
+    def _finish(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
+        del self.running[update.attempt]
+        self.world.give(endpoint, TasksChanged((update,)))
+
+    def _write(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
+        attempt, graph = deployment.attempt, job.graph
+        lineage: Lineage = {attempt.region: attempt.attempt}
+        for part in deployment.inputs:
+            lineage.update(self.storage.stored[part.location])
+        read_by_others = {edge.source for edge in graph.edges if edge.exchange is ExchangeMode.BLOCKING}
+        partitions: list[ResultPartition] = []
+        sinks: list[SinkCommit] = []
+        for vertex_id in deployment.vertices:
+            vertex = next(vertex for vertex in graph.vertices if vertex.id == vertex_id)
+            base = f"{graph.job_id}/{attempt.region}-{attempt.attempt}"
+            for dataset in graph.datasets:
+                if dataset.producer == vertex_id and dataset.id in read_by_others:
+                    location = self._store(f"{base}/result/{dataset.id}", graph.job_id, lineage)
+                    partitions.append(
+                        ResultPartition(dataset_id=dataset.id, subtask=deployment.subtask, location=location)
+                    )
+            if vertex.functions[-1].kind is FunctionKind.SINK:
+                staging = self._store(f"{base}/sink/{vertex_id}", graph.job_id, lineage)
+                target = f"{graph.job_id}/{vertex.name}/{deployment.subtask}"
+                sinks.append(_commit(attempt, vertex_id, target, staging))
+        return TaskOutcome(partitions=tuple(partitions), sinks=tuple(sinks))
+
+    def _store(self, location: str, job_id: JobID, lineage: Lineage) -> str:
+        self.storage.stored[location] = dict(lineage)
+        self.storage.owner[location] = self.worker
+        self.storage.job_of[location] = job_id
+        return location
+
+    def _cancel(self, endpoint: Endpoint, attempt: RegionAttemptID) -> None:
+        assert attempt in self.running, "only what runs is cancelled"
+        self.running[attempt] = True
+        delay_ms = self.world.stream("cancel").randint(0, self.world.faults.cancel_ms_max)
+
+        def gone() -> None:
+            if self.running.get(attempt):
+                self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.CANCELED))
+
+        self.world.after(delay_ms, gone)
+
+    def _commit(self, endpoint: Endpoint, job_id: JobID, commit: SinkCommit) -> None:
+        failure: FailureInfo | None = None
+        done = self.storage.visible.setdefault(commit.target, {})
+        if commit.commit_id not in done:
+            if self.world.stream("commit").random() < self.world.faults.commit_failure:
+                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
+            else:
+                assert commit.staging in self.storage.stored, f"{commit.staging} was deleted before its commit"
+                done[commit.commit_id] = self.storage.stored.pop(commit.staging)
+        self.world.give(endpoint, SinkCommitDone(job_id, commit.commit_id, failure))
+
+    def _release(self, endpoint: Endpoint, effect: ReleaseJob) -> None:
+        assert not any(attempt.job_id == effect.job_id for attempt in self.running), "released while it runs"
+        for location in effect.locations:
+            self.storage.stored.pop(location, None)
+        self.world.after(1, lambda: self.world.give(endpoint, JobReleaseDone(effect.job_id)))
+
+
+def _commit(attempt: RegionAttemptID, vertex_id: str, target: str, staging: str) -> SinkCommit:
+    return SinkCommit(
+        commit_id=derived_id(attempt, vertex_id),
+        vertex_id=vertex_id,  # type: ignore[arg-type]
+        function="sink",
+        format="parquet",
+        mode="overwrite",
+        target=target,
+        staging=staging,
+        files=("part-0",),
+    )
