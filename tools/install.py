@@ -54,9 +54,13 @@ def is_current(profile: str) -> bool:
 
 def digest(profile: str) -> str:
     """Names all that an installed environment depends on."""
+    import tomllib  # not in the Pythons that main() refuses
+
     parts = [profile, sys.version, str(VENV)]
     files = [ROOT / "requirements" / f"{name}.txt" for name in ("build", profile)]
-    parts += [file.read_text() for file in [*files, ROOT / "pyproject.toml"]]
+    parts += [file.read_text() for file in files]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    parts += [repr(project[table]) for table in ("build-system", "project")]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
