@@ -68,6 +68,7 @@ bench: java install-dev
 # Generated pages; a tidy test fails when one is stale.
 docs: install-dev
 	$(BIN)/python -m tools.options_page
+	$(BIN)/python -m tools.states_page
 
 # Renew the pins after a change of requirements/*.in.
 lock: install-dev

@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold
-from benchmarks.report import Report, save, show
+from benchmarks import cold, graph
+from benchmarks.report import ROOT, Report, save, show
 
 CASES: dict[str, Callable[[int], Report]] = {
     "cold": cold.measure,
+    "graph": graph.measure,
 }
 """Each takes the number of rounds and measures all its sides once per round, so that noise hits all alike."""
 
@@ -30,7 +31,7 @@ def main() -> int:
         console.print(f"measuring {name} ...")
         reports.append(CASES[name](arguments.rounds))
     show(reports, console)
-    console.print(f"as JSON: {save(reports)}")
+    console.print(f"as JSON: {save(reports).relative_to(ROOT)}")
     return int(not all(verdict.is_kept for report in reports for verdict in report.verdicts))
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.source import PACKAGE, ROOT, relative, tracked_files
-from tools import options_page
+from tools import options_page, states_page
 
 README_LINES_MAX = 60
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PACKAGES = sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE)
+
+GENERATED = {options_page.PAGE: options_page.render(), states_page.PAGE: states_page.render()}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=relative)
@@ -31,8 +33,8 @@ def test_relative_links_lead_somewhere() -> None:
     assert not broken, broken
 
 
-def test_options_page_is_current(rewrite: bool) -> None:
-    page = ROOT / options_page.PAGE
+@pytest.mark.parametrize(("page", "text"), GENERATED.items(), ids=GENERATED)
+def test_generated_page_is_current(page: str, text: str, rewrite: bool) -> None:
     if rewrite:
-        page.write_text(options_page.render())
-    assert page.read_text() == options_page.render(), "run `make docs`"
+        (ROOT / page).write_text(text)
+    assert (ROOT / page).read_text() == text, "run `make docs`"

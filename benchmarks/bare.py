@@ -1,0 +1,26 @@
+"""The bare side of `warm`: the same query by PySpark alone, from a client that has its session open.
+
+`python -m benchmarks.bare PORT TOKEN INPUT` reads one output directory a line and answers with the
+seconds that the query took.
+"""
+
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+from benchmarks.spark_wordcount import count_words
+
+
+def main(port: str, token: str, source: str) -> None:
+    """Serve until standard input ends."""
+    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}/;token={token}").getOrCreate()
+    for line in sys.stdin:
+        started = time.perf_counter()
+        count_words(spark, source, line.strip())
+        print(time.perf_counter() - started, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
