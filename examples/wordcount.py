@@ -25,7 +25,7 @@ pipeline = fs.Pipeline("wordcount")
 
 @pipeline.source
 def lines(spark: SparkSession, input: str) -> DataFrame:
-    path = input if is_remote(input) else os.path.abspath(input.removeprefix("file://"))
+    path = input if is_remote(input) else local_path(input)
     files = list(tree(path))
     if all(spark_reads_exactly(file) for file in files):
         return spark.read.option("recursiveFileLookup", True).text(escape_glob(path))
@@ -50,6 +50,11 @@ def result(counts: DataFrame, output: str) -> None:
 
 def is_remote(path: str) -> bool:
     return "://" in path and not path.startswith("file://")
+
+
+def local_path(path: str) -> str:
+    """The absolute path; a relative one starts where `firesteel` was started."""
+    return os.path.abspath(os.path.join(os.environ.get("FIRESTEEL_CLIENT_DIR", ""), path.removeprefix("file://")))
 
 
 def tree(path: str) -> Iterator[str]:

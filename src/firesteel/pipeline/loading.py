@@ -5,8 +5,7 @@ import importlib
 import importlib.util
 import os
 import sys
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +15,7 @@ import msgspec
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.errors import InvalidPipeline, shown_path
 from firesteel.pipeline.packaging import module_root
+from firesteel.pipeline.usercode import is_below, run_user_code
 
 
 class LoadedPipeline(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def loaded_pipeline(reference: str) -> Iterator[LoadedPipeline]:
     sys.path.insert(0, os.fspath(root))
     try:
         with _connect_mode(), contextlib.redirect_stdout(sys.stderr):
-            module = _execute(file, module_name)
+            module = _execute(file, module_name, root)
         pipeline = _find(module, file, chosen)
         yield LoadedPipeline(pipeline, file, root, module_name, _symbols_below(root))
     finally:
@@ -106,68 +106,22 @@ def _is_safe_name(module_name: str) -> bool:
     return known is None and parts[0] not in ("firesteel", "pyspark", "pandas", "numpy", "pyarrow", "py4j")
 
 
-def _execute(file: Path, module_name: str) -> ModuleType:
+def _execute(file: Path, module_name: str, root: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(module_name, file)
     assert spec is not None, "a .py file has a spec"
     loader = spec.loader
     assert loader is not None, "a .py file has a loader"
     for parent in _parents(module_name):
-        _guarded(file, partial(importlib.import_module, parent))
+        run_user_code(partial(importlib.import_module, parent), root, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    _guarded(file, partial(loader.exec_module, module))
+    run_user_code(partial(loader.exec_module, module), root, file)
     return module
 
 
 def _parents(module_name: str) -> list[str]:
     parts = module_name.split(".")
     return [".".join(parts[:length]) for length in range(1, len(parts))]
-
-
-def _guarded(file: Path, run: Callable[[], object]) -> None:
-    """Run the user's code; whatever it raises becomes an InvalidPipeline with the user's line."""
-    try:
-        run()
-    except InvalidPipeline as error:
-        if error.file:
-            raise
-        where, line = _last_line(file, error)
-        raise InvalidPipeline(error.message, file=where, line=line) from None
-    except SyntaxError as error:
-        where = error.filename or str(file)
-        raise InvalidPipeline(f"syntax error: {error.msg}", file=where, line=error.lineno or 0) from None
-    except SystemExit as error:
-        where, line = _last_line(file, error)
-        raise InvalidPipeline(
-            f"the file calls sys.exit({error.code!r}) when it is loaded: put that under if __name__ == '__main__'",
-            file=where, line=line, trace=_trace(error),
-        ) from None  # fmt: skip
-    except Exception as error:  # Anything the user's code raises.
-        where, line = _last_line(file, error)
-        text = str(error).strip()
-        problem = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        raise InvalidPipeline(
-            f"loading the file raised {problem}", file=where, line=line, trace=_trace(error)
-        ) from None
-
-
-def _last_line(file: Path, error: BaseException) -> tuple[str, int]:
-    """The innermost frame of the traceback that is in the user's directory."""
-    root = os.fspath(module_root(file)[0])
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_file(frame.filename, root)]
-    return (frames[-1].filename, frames[-1].lineno or 0) if frames else (os.fspath(file), 1)
-
-
-def _is_user_file(name: str, root: str) -> bool:
-    return name.startswith(root + os.sep) and f"{os.sep}site-packages{os.sep}" not in name
-
-
-def _trace(error: BaseException) -> str:
-    """The traceback from the user's first line on."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = os.path.dirname(__file__)
-    kept = [frame for frame in frames if not frame.filename.startswith((own, "<frozen importlib"))]
-    return "".join(traceback.format_list(kept) + traceback.format_exception_only(error))
 
 
 def _find(module: ModuleType, file: Path, chosen: str) -> Pipeline:
@@ -193,7 +147,7 @@ def _symbols_below(root: Path) -> dict[str, dict[str, object]]:
 
 def _is_below(module: ModuleType, root: Path) -> bool:
     name = getattr(module, "__file__", None)
-    return bool(name) and _is_user_file(str(name), os.fspath(root))
+    return bool(name) and is_below(str(name), root)
 
 
 @contextlib.contextmanager

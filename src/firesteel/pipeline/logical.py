@@ -138,16 +138,22 @@ def _check_kinds(functions: Mapping[str, FunctionDefinition], edges: Sequence[Lo
             names = ", ".join(edge.source for edge in edges if edge.target == definition.name)
             raise definition.error(f"a source takes no input, but takes {names}: make it a transform")
         if definition.kind in (FunctionKind.TRANSFORM, FunctionKind.SINK) and definition.name not in consumers:
-            hint = "make it a source" if definition.kind is FunctionKind.TRANSFORM else "name a function as argument"
-            raise definition.error(
-                f"a {definition.kind.value} needs an input, and no argument names a function: {hint}"
-            )
+            raise _without_input(definition, functions)
     used = (FunctionKind.SINK, FunctionKind.NOOP)
     if not any(definition.kind in used for definition in functions.values()):
         raise InvalidPipeline("the pipeline has no sink, so nothing would run: declare one with @pipeline.sink")
     for definition in functions.values():
         if definition.kind not in used and definition.name not in consumed:
             raise definition.error("no function takes its result: name it as an argument of another one, or remove it")
+
+
+def _without_input(definition: FunctionDefinition, functions: Mapping[str, FunctionDefinition]) -> InvalidPipeline:
+    slips = (did_you_mean(argument.name, functions) for argument in definition.arguments)
+    hint = next(filter(None, slips), "")
+    if not hint and definition.kind is FunctionKind.TRANSFORM:
+        hint = ": make it a source, or name a function as argument"
+    problem = f"a {definition.kind.value} needs an input, and no argument names a function of this pipeline"
+    return definition.error(problem + (hint or ": name one"))
 
 
 def _topological(functions: Mapping[str, FunctionDefinition], edges: Sequence[LogicalEdge]) -> list[str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from firesteel.model.jobgraph import Artifact
 from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.usercode import pickled
 
 EXCLUDED_DIRECTORIES = frozenset((
     ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".ipynb_checkpoints",
@@ -85,12 +86,7 @@ def pickle_functions(functions: Mapping[str, Callable[..., object]], by_value: I
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return bytes(cloudpickle.dumps(dict(functions), protocol=5))
-    except Exception as error:  # Whatever the user's objects raise while they are pickled.
-        raise InvalidPipeline(
-            f"can't pickle {', '.join(functions)}: {error}; what a function refers to must be picklable, and"
-            " sessions and DataFrames are not"
-        ) from error
+        return pickled(lambda: bytes(cloudpickle.dumps(dict(functions), protocol=5)), ", ".join(functions))
     finally:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)

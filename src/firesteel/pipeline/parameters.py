@@ -104,7 +104,7 @@ def _evaluated(definition: FunctionDefinition, annotation: str) -> Any:
     function = inspect.unwrap(definition.callable) if definition.callable else None
     try:
         return eval(annotation, getattr(function, "__globals__", {}))
-    except Exception:  # A name that only a type checker knows: no parameter type.
+    except (NameError, AttributeError, TypeError, SyntaxError):  # known to a type checker only: no parameter type
         return None
 
 
