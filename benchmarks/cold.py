@@ -7,7 +7,6 @@ archive is there, as on every later run. Both sides write the same Parquet, whic
 import os
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,9 +15,9 @@ from pathlib import Path
 import pyarrow.dataset
 
 from benchmarks.report import ROOT, Report, Series, Verdict
+from benchmarks.texts import copy_standard_library
 
 BIN = Path(sys.executable).parent
-INPUT = sysconfig.get_path("stdlib")
 RATIO_MAX = 0.6
 TIMEOUT_S = 180
 
@@ -47,22 +46,23 @@ def one_round(scratch: Path, seconds: dict[str, list[float]]) -> None:
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "PYSPARK_PYTHON": sys.executable, "XDG_CACHE_HOME": str(scratch / "cache")}
     outputs = {name: scratch / f"out-{index}" for index, name in enumerate(seconds)}
+    texts = copy_standard_library(scratch / "texts")
     for name, output in outputs.items():
-        command = spark_submit(output) if name == "spark-submit" else firesteel_run(output)
+        command = spark_submit(texts, output) if name == "spark-submit" else firesteel_run(texts, output)
         seconds[name].append(timed(command, environment))
     counts = {name: word_counts(output) for name, output in outputs.items()}
     assert all(count == counts["spark-submit"] for count in counts.values()), "the sides wrote different results"
 
 
-def spark_submit(output: Path) -> list[str]:
+def spark_submit(texts: Path, output: Path) -> list[str]:
     """The bare script on a local Spark with as many cores as firesteel's worker takes."""
     script = ROOT / "benchmarks" / "spark_wordcount.py"
-    return [str(BIN / "spark-submit"), "--master", f"local[{os.cpu_count()}]", str(script), INPUT, str(output)]
+    return [str(BIN / "spark-submit"), "--master", f"local[{os.cpu_count()}]", str(script), str(texts), str(output)]
 
 
-def firesteel_run(output: Path) -> list[str]:
+def firesteel_run(texts: Path, output: Path) -> list[str]:
     """The same as a pipeline on a mini cluster."""
-    parameters = ("--param", f"input={INPUT}", "--param", f"output={output}")
+    parameters = ("--param", f"input={texts}", "--param", f"output={output}")
     return [str(BIN / "firesteel"), "run", str(ROOT / "examples" / "wordcount.py"), *parameters]
 
 
