@@ -14,7 +14,7 @@ from typing import Any
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import BlobStore
 from firesteel.adapters.spark import launch, wire
-from firesteel.adapters.spark.archive import ClassDataArchive, archive_key, default_directory
+from firesteel.adapters.spark.archive import MAX_HEAP_MIB, ClassDataArchive, archive_key, default_directory
 from firesteel.adapters.spark.attempt import AttemptRun
 from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import KeeperFailed, SessionKeeper
@@ -54,7 +54,6 @@ class SparkTaskBackend:
         self._server: SparkServer | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._staged: dict[JobID, list[Path]] = {}
-        self._clean = True
         self._closed = False
 
     async def start(self) -> None:
@@ -86,7 +85,7 @@ class SparkTaskBackend:
         for task in self._background:
             task.cancel()
         self._keeper.close()
-        await asyncio.gather(self._forks.close(), self._server.close(self._clean))
+        await asyncio.gather(self._forks.close(), self._server.close())
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process that has PySpark loaded. Raises TaskFailedError."""
@@ -191,10 +190,12 @@ class SparkTaskBackend:
         return self._server is not None and self._server.current == endpoint
 
     def _archive(self, installation: launch.SparkInstallation, heap_mib: int) -> ClassDataArchive | None:
-        if not self._config.get_option(options.SPARK_CLASS_DATA_ARCHIVE) or launch.configuration_directories():
+        wanted = self._config.get_option(options.SPARK_CLASS_DATA_ARCHIVE) and heap_mib <= MAX_HEAP_MIB
+        if not wanted or launch.configuration_directories():
             return None
-        key = archive_key(installation.java, installation.version, launch.jvm_flags(heap_mib))
-        return ClassDataArchive(default_directory(), key)
+        command = launch.archive_command(installation)
+        key = archive_key(installation.java, installation.version, command)
+        return ClassDataArchive(default_directory(), key, command)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,7 +1,6 @@
 """One Spark Connect server JVM: started, found, watched, ended."""
 
 import asyncio
-import contextlib
 import logging
 import re
 import secrets
@@ -14,8 +13,6 @@ from firesteel.adapters.spark.wire import Endpoint
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
-_ARCHIVE_SECONDS = 30
-"""Limit on the class-data archive a JVM writes when it ends."""
 _STARTED = re.compile(re.escape(launch.STARTED) + r"\S*:(\d+)")
 MAX_LOG_TAIL_BYTES = 4_096
 
@@ -39,7 +36,7 @@ class SparkJvm:
     async def start(self) -> None:
         """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        wrapper = [sys.executable, "-I", "-S", supervisor.__file__, str(_ARCHIVE_SECONDS)]
+        wrapper = [sys.executable, "-I", "-S", supervisor.__file__]
         with open(self.log, "wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *wrapper,
@@ -72,28 +69,17 @@ class SparkJvm:
 
     async def kill(self) -> None:
         """End it at once. Idempotent."""
-        await self._end(b"k", wait=True)
-
-    async def leave_to_archive(self) -> None:
-        """End it, without waiting: it writes its class-data archive first, at low priority, within 30 s."""
-        await self._end(b"t", wait=False)
-
-    async def _end(self, word: bytes, wait: bool) -> None:
         process = self._process
         if process is None or process.stdin is None:
             return
-        with contextlib.suppress(ConnectionError):
-            process.stdin.write(word)
-            await process.stdin.drain()
         process.stdin.close()
-        if wait:
-            await process.wait()
+        await process.wait()
 
 
 def _death(status: int, tail: str, log: Path) -> str:
     if "java.lang.OutOfMemoryError" in tail:
         return "the Spark backend ran out of memory (heap); raise taskmanager.spark.heap"
-    if status == 256 - 9:
+    if status == 128 + 9:
         return f"the Spark backend was killed (SIGKILL): did the machine run out of memory? Its log is {log}"
     return f"the Spark backend ended with status {status}; its log is {log}"
 

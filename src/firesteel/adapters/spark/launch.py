@@ -3,9 +3,10 @@
 import importlib.metadata
 import importlib.util
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
 
+SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 LOOPBACK = "127.0.0.1"
 LOG_CONFIGURATION_NAME = "log4j2.properties"
@@ -49,6 +51,17 @@ _MODULE_FLAGS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
+# The optimising compiler (C2) takes half of the CPU time of a cold start, on methods that turn out not to matter. So it
+# waits until a method has been called 20 times as often as usual; a query that runs for seconds gets there anyway.
+_PATIENT_COMPILER = (
+    "-XX:Tier3InvocationThreshold=1000",
+    "-XX:Tier3MinInvocationThreshold=500",
+    "-XX:Tier3CompileThreshold=5000",
+    "-XX:Tier4InvocationThreshold=100000",
+    "-XX:Tier4MinInvocationThreshold=12000",
+    "-XX:Tier4CompileThreshold=300000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
 
 
 class SparkInstallation(msgspec.Struct, frozen=True):
@@ -73,8 +86,13 @@ def find_installation() -> SparkInstallation:
 
 
 def jvm_flags(heap_mib: int) -> tuple[str, ...]:
-    """What shapes the JVM itself; part of the key of a class-data archive."""
-    return (f"-Xmx{heap_mib}m", *_MODULE_FLAGS, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
+    """What shapes the JVM."""
+    return (f"-Xmx{heap_mib}m", *_MODULE_FLAGS, *_PATIENT_COMPILER, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
+
+
+def archive_command(installation: SparkInstallation) -> list[str]:
+    """A JVM whose classes are laid out as the backend's, up to the main class: for making an archive."""
+    return [installation.java, "-cp", base_class_path(installation), *_MODULE_FLAGS]
 
 
 def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> dict[str, str]:
@@ -101,21 +119,36 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
 
 
 def java_command(
-    installation: SparkInstallation, flags: tuple[str, ...], work_dir: Path, settings: Mapping[str, str]
+    installation: SparkInstallation, flags: Sequence[str], work_dir: Path, settings: Mapping[str, str]
 ) -> list[str]:
     """The whole command. The token is not in it: anyone on the machine can read a command line."""
-    jars = installation.home / "jars"
+    more_paths = settings.get("spark.driver.extraClassPath", "")
+    class_path = ":".join(filter(None, (*configuration_directories(), base_class_path(installation), more_paths)))
     return [
         installation.java,
         "-cp",
-        ":".join((*configuration_directories(), f"{jars}/*")),
+        class_path,
         *flags,
         f"-Djava.io.tmpdir={work_dir / 'tmp'}",
         f"-Dderby.system.home={work_dir / 'derby'}",
         f"-Dlog4j2.configurationFile={work_dir / LOG_CONFIGURATION_NAME}",
-        *(f"-D{key}={value}" for key, value in settings.items()),
-        SERVER_CLASS,
+        *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
+        *_main(settings),
     ]
+
+
+def _main(settings: Mapping[str, str]) -> list[str]:
+    """The server's class; through spark-submit's when there are jars to fetch or a cluster to attach to."""
+    local = settings["spark.master"].startswith("local")
+    if local and not any(key.startswith(("spark.jars", "spark.submit", "spark.files")) for key in settings):
+        return [*(f"-D{key}={value}" for key, value in settings.items()), SERVER_CLASS]
+    confs = [text for key, value in settings.items() for text in ("--conf", f"{key}={value}")]
+    return [SUBMIT_CLASS, *confs, "--class", SERVER_CLASS, "spark-internal"]
+
+
+def base_class_path(installation: SparkInstallation) -> str:
+    """Spark's own jars, in an order that is always the same: an archive of classes fits one order only."""
+    return f"{installation.home}/jars/*"
 
 
 def configuration_directories() -> tuple[str, ...]:

@@ -59,20 +59,20 @@ class SparkServer:
         """Set when the JVM that is up now, or coming, dies. Not to be cancelled: shield it."""
         return self._death
 
-    async def close(self, clean: bool) -> None:
-        """End the JVM: hard, but when `clean` and its class-data archive is wanted, not before that is written."""
+    async def close(self) -> None:
+        """End the JVM, hard: its sessions are closed, and it has no state of its own. Idempotent."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        was_up = self.current is not None
         if self._jvm is not None:
-            if clean and self._archive is not None and self._archive.recording and self.current is not None:
-                await self._jvm.leave_to_archive()
-            else:
-                await self._jvm.kill()
+            await self._jvm.kill()
         for future in (self._endpoint, self._death):
             future.cancel()
+        if was_up and self._archive is not None:
+            await self._archive.write()
 
     async def _keep_running(self) -> None:
         restarts = 0
