@@ -1,0 +1,184 @@
+"""`firesteel doctor`: what is wrong with this machine, and how to mend it."""
+
+import importlib.metadata
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+
+import click
+import msgspec
+
+from firesteel.cli.exits import FINISHED, JOB_FAILED
+from firesteel.cli.java import HOW_TO_GET, MODULE, OLDEST, find_java, java_problem, major_version
+from firesteel.cli.settings import load_configuration
+from firesteel.model.options import SPARK_HEAP, WORK_DIR, Configuration
+
+SPARK_SERIES = "4.3"
+FREE_DISK_MIB_MIN = 1024
+JAVA_TIMEOUT_S = 30
+
+
+class Verdict(Enum):
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a check found. `remedy` says how to mend what is not ok."""
+
+    subject: str
+    verdict: Verdict
+    message: str
+    remedy: str = ""
+
+
+@click.command()
+@click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor(definitions: Sequence[str], as_json: bool) -> int:
+    """Check Java, PySpark, ports, directories and memory. The exit code is 1 when something is wrong."""
+    configuration = load_configuration(definitions)
+    findings = [finding for check in CHECKS for finding in check(configuration)]
+    if as_json:
+        click.echo(msgspec.json.encode({"findings": findings}))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.verdict.value:8} {finding.subject}: {finding.message}")
+            if finding.remedy:
+                click.echo(f"{'':8} -> {finding.remedy}")
+    return JOB_FAILED if any(finding.verdict is Verdict.WRONG for finding in findings) else FINISHED
+
+
+def check_java(_: Configuration) -> Iterator[Finding]:
+    """Java is there, new enough, and has what Spark loads."""
+    if problem := java_problem():
+        what, _sep, remedy = problem.partition(": ")
+        yield Finding("Java", Verdict.WRONG, what, remedy)
+        return
+    java = find_java()
+    assert java is not None, "no problem means there is one"
+    version = java.version or _java_version(_output(java.executable, "-version"))
+    if major_version(version) < OLDEST:
+        yield Finding("Java", Verdict.WRONG, f"{java.executable} is version {version or 'unknown'}", HOW_TO_GET)
+        return
+    modules = java.modules or tuple(line.split("@")[0] for line in _output(java.executable, "--list-modules").split())
+    if MODULE not in modules:
+        yield Finding("Java", Verdict.WRONG, f"{java.executable} lacks the module {MODULE}", HOW_TO_GET)
+        return
+    yield Finding("Java", Verdict.OK, f"{version} ({java.executable})")
+
+
+def check_packages(_: Configuration) -> Iterator[Finding]:
+    """PySpark with what Spark Connect needs, in versions that fit."""
+    pyspark = _version("pyspark")
+    if not pyspark.startswith(SPARK_SERIES):
+        found = f"version {pyspark} is installed" if pyspark else "not installed"
+        remedy = f"pip install 'pyspark[connect]=={SPARK_SERIES}.*'"
+        yield Finding("PySpark", Verdict.WRONG, f"{found}; {SPARK_SERIES} is needed", remedy)
+    else:
+        yield Finding("PySpark", Verdict.OK, pyspark)
+    for name, remedy in (("grpcio", "pip install 'pyspark[connect]'"), ("pyarrow", "pip install 'pyspark[connect]'")):
+        version = _version(name)
+        yield Finding(name, Verdict.OK, version) if version else Finding(name, Verdict.WRONG, "not installed", remedy)
+    pandas = _version("pandas")
+    fits = pandas and major_version(pandas) < 3
+    yield (
+        Finding("pandas", Verdict.OK, pandas)
+        if fits
+        else Finding(
+            "pandas", Verdict.WRONG, f"{pandas or 'not installed'}; below 3 is needed", "pip install 'pandas<3'"
+        )
+    )
+
+
+def check_ports(_: Configuration) -> Iterator[Finding]:
+    """The loopback address can be bound: Spark and its Python processes talk over it."""
+    try:
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+    except OSError as error:
+        remedy = "give this container or sandbox a loopback interface, and free ephemeral ports"
+        yield Finding("ports", Verdict.WRONG, f"no port can be opened on 127.0.0.1: {error}", remedy)
+        return
+    yield Finding("ports", Verdict.OK, "free ports on 127.0.0.1")
+
+
+def check_directories(configuration: Configuration) -> Iterator[Finding]:
+    """Work, temporary and cache directories can be written, and have room."""
+    work_dir = configuration.get_option(WORK_DIR)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    places = {
+        "work directory": work_dir or tempfile.gettempdir(),
+        "Spark's local directory": _spark_local(configuration),
+    }
+    for subject, place in places.items():
+        yield _writable(subject, Path(place), Verdict.WRONG, "set cluster.work-dir, or TMPDIR, to a place with room")
+    hint = "set XDG_CACHE_HOME: without it every start of Spark takes about twice as long"
+    yield _writable("cache directory", Path(cache), Verdict.WARNING, hint)
+
+
+def check_memory(configuration: Configuration) -> Iterator[Finding]:
+    """The machine has room for the Spark heap and the Python processes beside it."""
+    import psutil
+
+    available_mib = psutil.virtual_memory().available // 1024 // 1024
+    heap_mib = configuration.get_option(SPARK_HEAP)
+    needed_mib = heap_mib + 512
+    message = f"{available_mib} MiB available, a Spark heap of {heap_mib} MiB is configured"
+    if available_mib < needed_mib:
+        remedy = f"free memory, or lower {SPARK_HEAP.key} (-D {SPARK_HEAP.key}=512m)"
+        yield Finding("memory", Verdict.WARNING, f"{message}, about {needed_mib} MiB are needed in all", remedy)
+        return
+    yield Finding("memory", Verdict.OK, message)
+
+
+CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
+    check_java,
+    check_packages,
+    check_ports,
+    check_directories,
+    check_memory,
+)
+
+
+def _writable(subject: str, place: Path, verdict: Verdict, remedy: str) -> Finding:
+    existing = next(each for each in (place, *place.parents) if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing) as probe:
+            probe.write(b"probe")
+            probe.flush()
+    except OSError as error:
+        return Finding(subject, verdict, f"{place} can't be written: {error.strerror}", remedy)
+    free_mib = shutil.disk_usage(existing).free // 1024 // 1024
+    if free_mib < FREE_DISK_MIB_MIN:
+        return Finding(subject, Verdict.WARNING, f"{place} has {free_mib} MiB free", remedy)
+    return Finding(subject, Verdict.OK, f"{place} ({free_mib // 1024} GiB free)")
+
+
+def _spark_local(configuration: Configuration) -> str:
+    return os.environ.get("SPARK_LOCAL_DIRS") or configuration.get("spark.local.dir") or tempfile.gettempdir()
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _output(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+def _java_version(text: str) -> str:
+    return text.split('"')[1] if text.count('"') >= 2 else ""

@@ -1,0 +1,15 @@
+"""Exit codes, and the error that ends a command with one."""
+
+FINISHED = 0
+JOB_FAILED = 1
+BAD_USAGE = 2
+UNREACHABLE = 3
+INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """Ends the command: `message` is one sentence for a person, `trace` goes to the log file or `--verbose`."""
+
+    def __init__(self, message: str, code: int, *, trace: str = "", location: str = "") -> None:
+        super().__init__(message)
+        self.message, self.code, self.trace, self.location = message, code, trace, location

@@ -1,0 +1,124 @@
+"""What a job's view says to a person. Pure: views in, texts out."""
+
+import msgspec
+
+from firesteel.model.states import ExecutionState
+from firesteel.model.views import CommittedSink, ExceptionEntry, JobResult, JobView, VertexView
+
+_TOLD = (
+    ExecutionState.RUNNING,
+    ExecutionState.FINISHED,
+    ExecutionState.CANCELING,
+    ExecutionState.CANCELED,
+    ExecutionState.FAILED,
+)
+"""States worth a line where every change is one; the others last for milliseconds."""
+
+
+class VertexProgress(msgspec.Struct, frozen=True):
+    """How far a vertex is, as texts; empty where nothing is known."""
+
+    tasks: str = ""
+    rows: str = ""
+    rate: str = ""
+    left: str = ""
+
+
+def changes(previous: JobView | None, view: JobView) -> list[str]:
+    """A line for each thing that is new in `view`."""
+    lines: list[str] = []
+    if previous is None or previous.status is not view.status:
+        lines.append(f"{view.name} ({view.job_id[:8]}): {view.status.value}")
+    if view.reason and (previous is None or previous.reason != view.reason):
+        lines.append(f"{view.name}: {view.reason}")
+    lines += [f"failed: {describe_failure(failure)}" for failure in new_failures(previous, view)]
+    if previous is not None and view.restarts > previous.restarts:
+        lines.append(f"{view.name}: restart {view.restarts}")
+    known = {vertex.id: vertex for vertex in previous.vertices} if previous else {}
+    for vertex in view.vertices:
+        before = known.get(vertex.id)
+        is_new = before is None or (before.status, before.attempts) != (vertex.status, vertex.attempts)
+        if is_new and vertex.status in _TOLD:
+            lines.append(f"{vertex.name}: {vertex_state(vertex)}")
+    return lines
+
+
+def new_failures(previous: JobView | None, view: JobView) -> list[ExceptionEntry]:
+    """Failures that `previous` did not have, oldest first."""
+    known = set(map(_failure_key, previous.exceptions)) if previous else set()
+    return [entry for entry in reversed(view.exceptions) if _failure_key(entry) not in known]
+
+
+def describe_failure(entry: ExceptionEntry) -> str:
+    """One line: where and what, and which attempt it was."""
+    where = f" (region {entry.region}, attempt {entry.attempt + 1})" if entry.region >= 0 else ""
+    return entry.failure.headline() + where
+
+
+def vertex_state(vertex: VertexView) -> str:
+    """State, with counts where there are several subtasks and the attempt where it is not the first."""
+    text = vertex.status.name
+    if vertex.parallelism > 1:
+        text += f" {vertex.tasks.get('FINISHED', 0)}/{vertex.parallelism} finished"
+    return f"{text} (attempt {vertex.attempts})" if vertex.attempts > 1 else text
+
+
+def vertex_progress(vertex: VertexView, now_ms: int) -> VertexProgress:
+    """Spark tasks, rows, and the time left if it goes on like this."""
+    done = sum(each.tasks_done for each in vertex.progress)
+    total = sum(each.tasks_total for each in vertex.progress)
+    rows = sum(each.rows_read for each in vertex.progress)
+    until_ms = vertex.end_time_ms if vertex.end_time_ms >= 0 else now_ms
+    elapsed_ms = until_ms - vertex.start_time_ms if vertex.start_time_ms >= 0 else 0
+    rate = rows * 1_000 / elapsed_ms if elapsed_ms > 0 else 0.0
+    left_ms = elapsed_ms * (total - done) / done if done else 0.0
+    return VertexProgress(
+        tasks=f"{done}/{total}" if total else "",
+        rows=f"{rows:,}" if rows else "",
+        rate=f"{rate:,.0f}/s" if rate else "",
+        left=duration(left_ms) if left_ms else "",
+    )
+
+
+def result_lines(result: JobResult) -> list[str]:
+    """How a job ended, and what it wrote."""
+    lines = [f"{result.name} {result.status.value} in {duration(result.duration_ms)}"]
+    lines += [f"  {describe_sink(sink)}" for sink in result.sinks]
+    return lines
+
+
+def describe_sink(sink: CommittedSink) -> str:
+    """What a sink wrote, and where."""
+    rows = f"{sink.rows:,} row{'s' if sink.rows != 1 else ''} in " if sink.rows >= 0 else ""
+    files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}"
+    size = f", {_size(sink.size_bytes)}" if sink.size_bytes >= 0 else ""
+    return f"{sink.function}: {rows}{files}{size} -> {sink.target} ({sink.mode})"
+
+
+def result_json(result: JobResult) -> bytes:
+    """One JSON object with everything that is known."""
+    fields = {**msgspec.to_builtins(result), "duration_ms": result.duration_ms}
+    return msgspec.json.encode(fields)
+
+
+def duration(milliseconds: float) -> str:
+    """Like `850 ms`, `3.2 s`, `4 min 10 s` or `2 h 5 min`."""
+    seconds = milliseconds / 1_000
+    if seconds < 1:
+        return f"{milliseconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _failure_key(entry: ExceptionEntry) -> tuple[int, int, int, str]:
+    return entry.timestamp_ms, entry.region, entry.attempt, entry.failure.message
+
+
+def _size(size_bytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size_bytes < 1_000 or unit == "GB":
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1_000
+    raise AssertionError("the last unit takes everything")

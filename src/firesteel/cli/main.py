@@ -1,0 +1,77 @@
+"""`firesteel`: commands are loaded when they are used, so that `--help` answers at once."""
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, CommandError
+
+COMMANDS = {
+    "run": ("firesteel.cli.run", "Run a pipeline and follow it to its end."),
+    "plan": ("firesteel.cli.plan", "Show graph, regions and exchanges of a pipeline, without Spark."),
+    "doctor": (
+        "firesteel.cli.doctor",
+        "Say what is wrong with this machine's Java, Spark or storage, and how to mend it.",
+    ),
+}
+"""Module and one line of help, by command; the module has a click command of the same name."""
+
+
+class Commands(click.Group):
+    """A group whose commands are modules that are imported when their command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        assert isinstance(command, click.Command), "a command's module defines it under its name"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="firesteel", message="firesteel %(version)s")
+def cli() -> None:
+    """firesteel: a highly available master for PySpark pipelines.
+
+    Exit codes: 0 finished, 1 job failed, 2 bad usage or bad pipeline, 3 cluster unreachable,
+    130 interrupted.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit with its code."""
+    sys.exit(exit_code(arguments))
+
+
+def exit_code(arguments: list[str] | None = None) -> int:
+    """Run a command. Everything that goes wrong becomes a sentence on standard error and a code."""
+    try:
+        code: Any = cli.main(args=arguments, prog_name="firesteel", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return BAD_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except CommandError as error:
+        click.echo(f"firesteel: {error.message}", err=True)
+        return error.code
+    except BrokenPipeError:
+        # Whoever read our output has gone; nothing may be written any more, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return JOB_FAILED
+    except Exception as error:
+        click.echo(f"firesteel: a bug in firesteel itself: {type(error).__name__}: {error}", err=True)
+        click.echo(traceback.format_exc(), err=True)
+        return JOB_FAILED
+    return code if isinstance(code, int) else 0

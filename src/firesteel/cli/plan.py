@@ -1,0 +1,124 @@
+"""`firesteel plan`: graph, regions and exchanges of a pipeline, without Spark."""
+
+import os
+from collections.abc import Sequence
+
+import click
+import msgspec
+
+from firesteel.cli.exits import BAD_USAGE, CommandError
+from firesteel.cli.settings import load_configuration, pairs
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex
+from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
+from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.parameters import Parameter
+from firesteel.pipeline.regions import pipelined_regions
+
+
+@click.command()
+@click.argument("file")
+@click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter.")
+@click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
+@click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
+def plan(
+    file: str,
+    parameters: Sequence[str],
+    parallelism: int | None,
+    definitions: Sequence[str],
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Show what would run for the pipeline of FILE. Needs neither Java nor values for its parameters."""
+    request = BuildRequest(
+        file=os.path.join(os.getcwd(), file),
+        job_id=JobID("0" * 32),
+        parameters=pairs(parameters, "--param"),
+        configuration=dict(load_configuration(definitions)),
+        parallelism=parallelism,
+        require_parameters=False,
+    )
+    try:
+        built = build_file(request)
+    except InvalidJobGraph as error:
+        if verbose and isinstance(error, InvalidPipeline) and error.trace:
+            click.echo(error.trace, err=True)
+        raise CommandError(str(error), BAD_USAGE) from None
+    click.echo(plan_json(built) if as_json else "\n".join(plan_lines(built)))
+    return 0
+
+
+def plan_json(built: BuiltJob) -> bytes:
+    """The job graph's structure with its regions."""
+    graph = msgspec.to_builtins(built.graph)
+    shown = {key: graph[key] for key in ("name", "job_type", "vertices", "datasets", "edges")}
+    shown["regions"] = pipelined_regions(built.graph)
+    shown["parameters"] = msgspec.to_builtins(built.parameters)
+    return msgspec.json.format(msgspec.json.encode(shown), indent=2)
+
+
+def plan_lines(built: BuiltJob) -> list[str]:
+    """The plan for a person."""
+    graph = built.graph
+    groups = pipelined_regions(graph)
+    parallelism = {vertex.id: vertex.parallelism for vertex in graph.vertices}
+    regions = sum(parallelism[group[0]] for group in groups)
+    stored = sum(edge.exchange is ExchangeMode.BLOCKING for edge in graph.edges)
+    counts = (
+        _count(len(graph.vertices), "vertex", "vertices"),
+        _count(regions, "region"),
+        f"{_count(stored, 'edge')} through stored results",
+    )
+    lines = [f"{graph.name} ({graph.job_type.value}): {', '.join(counts)}"]
+    lines += _parameter_lines(built.parameters, graph)
+    for number, group in enumerate(groups, start=1):
+        members = [vertex for vertex in graph.vertices if vertex.id in group]
+        lines += ["", _region_title(number, members[0].parallelism)]
+        for vertex in members:
+            lines += _vertex_lines(graph, vertex)
+    if max(parallelism.values()) == 1:
+        lines += [
+            "",
+            "Parallelism is 1: each region runs in one slot of one worker; Spark spreads its query over its tasks.",
+        ]
+    return lines
+
+
+def _region_title(number: int, parallelism: int) -> str:
+    return f"region {number}" if parallelism == 1 else f"regions {number}.0 to {number}.{parallelism - 1}"
+
+
+def _vertex_lines(graph: JobGraph, vertex: JobVertex) -> list[str]:
+    limits = [f"parallelism {vertex.parallelism}"]
+    if vertex.resources.cpu_cores:
+        limits.append(f"{vertex.resources.cpu_cores:g} cores and {vertex.resources.memory_mib} MiB")
+    if vertex.max_attempts is not None:
+        limits.append(_count(vertex.max_attempts, "attempt") + " at the most")
+    if vertex.timeout_ms is not None:
+        limits.append(f"at the most {vertex.timeout_ms / 1000:g} s an attempt")
+    lines = [f"  {vertex.name}  ({', '.join(limits)})"]
+    lines += [f"    {_edge(graph, edge)}" for edge in graph.edges if edge.target == vertex.id]
+    return lines
+
+
+def _edge(graph: JobGraph, edge: JobEdge) -> str:
+    dataset = next(dataset for dataset in graph.datasets if dataset.id == edge.source)
+    carried = "fused into one plan" if edge.exchange is ExchangeMode.PIPELINED else "stored result"
+    keys = f" by {', '.join(edge.keys)}" if edge.keys else ""
+    return f"<- {dataset.name}  {edge.partitioner.value}{keys}, {edge.exchange.value} ({carried})"
+
+
+def _parameter_lines(parameters: Sequence[Parameter], graph: JobGraph) -> list[str]:
+    return [f"  {parameter.name}: {parameter.type}{_value(parameter, graph)}" for parameter in parameters]
+
+
+def _value(parameter: Parameter, graph: JobGraph) -> str:
+    if parameter.name in graph.parameters:
+        return f" = {graph.parameters[parameter.name]!r}"
+    return " (required)" if parameter.required else " (none)"
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

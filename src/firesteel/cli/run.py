@@ -1,0 +1,184 @@
+"""`firesteel run`: build a pipeline's job, submit it, follow it to its end."""
+
+import asyncio
+import logging
+import os
+import tempfile
+import traceback
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+import msgspec
+
+from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
+from firesteel.cli.follow import result_json, result_lines
+from firesteel.cli.interrupts import Interrupts
+from firesteel.cli.java import java_problem
+from firesteel.cli.live import JobDisplay, open_display
+from firesteel.cli.logs import open_log_file
+from firesteel.cli.settings import load_configuration, pairs
+from firesteel.cli.watch import End, Watch
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.options import Configuration, parse_duration_ms
+from firesteel.model.states import JobStatus
+from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
+from firesteel.runtime.client import ClusterClient, DuplicateJob
+from firesteel.runtime.ports import TaskFailedError
+
+BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
+CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"
+"""Where relative paths of the pipeline start, for every process of the cluster."""
+
+log = logging.getLogger("firesteel.cli")
+
+
+class Cluster(Protocol):
+    """A cluster that can also run a function in a process that has PySpark loaded."""
+
+    client: ClusterClient
+
+    async def call(self, entry_point: str, payload: bytes) -> bytes: ...
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    file: str
+    parameters: dict[str, str]
+    configuration: Configuration
+    parallelism: int | None = None
+    name: str = ""
+    timeout_ms: int | None = None
+
+
+@click.command()
+@click.argument("file")
+@click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter.")
+@click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
+@click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
+@click.option("--name", default="", help="Name of the job; the pipeline's by default.")
+@click.option("--timeout", metavar="TIME", help='Cancel the job after this time, like "90 s" or "10 min".')
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
+def run(file: str, parameters: Sequence[str], definitions: Sequence[str], timeout: str | None, **rest: Any) -> int:
+    """Run the pipeline of FILE (FILE:NAME when it has several) on a cluster of its own.
+
+    Follows the job; the result goes to standard output, everything else to standard error.
+    """
+    as_json, verbose = rest.pop("as_json"), rest.pop("verbose")
+    options = RunOptions(
+        file=os.path.join(os.getcwd(), file),
+        parameters=pairs(parameters, "--param"),
+        configuration=load_configuration(definitions),
+        timeout_ms=_timeout_ms(timeout),
+        **rest,
+    )
+    log_file = open_log_file(options.configuration)
+    os.environ.setdefault(CLIENT_DIRECTORY_VARIABLE, os.getcwd())
+    try:
+        end = asyncio.run(run_job(options))
+    except CommandError as error:
+        _report(error.message, error.trace, log_file, verbose)
+        if as_json:
+            problem = {"status": "REJECTED", "error": error.message, "location": error.location}
+            click.echo(msgspec.json.encode(problem))
+        return error.code
+    return _finish(end, log_file, as_json=as_json, verbose=verbose)
+
+
+async def run_job(options: RunOptions) -> End:
+    """Run the job to its end on a mini cluster. Raises CommandError."""
+    if problem := java_problem():
+        raise CommandError(problem, UNREACHABLE)
+    display = open_display()
+    try:
+        with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="firesteel-build-") as directory:
+            return await _run(options, Path(directory), display, interrupts)
+    except asyncio.CancelledError:
+        raise CommandError("interrupted before the job was submitted", INTERRUPTED) from None
+    except TaskFailedError as error:
+        raise CommandError(error.failure.headline(), UNREACHABLE, trace=error.failure.trace) from None
+    except OSError as error:
+        raise CommandError(f"the cluster can't be used: {error}", UNREACHABLE, trace=traceback.format_exc()) from None
+    finally:
+        display.close()
+
+
+def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cluster]:
+    """A mini cluster; Spark starts in the background while the graph is built."""
+    from firesteel.minicluster import MiniCluster
+
+    return MiniCluster(configuration)
+
+
+async def _run(options: RunOptions, directory: Path, display: JobDisplay, interrupts: Interrupts) -> End:
+    display.note(f"building {os.path.basename(options.file)}")
+    async with open_cluster(options.configuration) as cluster:
+        built = await _build(cluster, options, directory)
+        try:
+            job_id = await cluster.client.submit_job(built.graph, built.artifact_paths())
+        except (InvalidJobGraph, DuplicateJob) as error:
+            raise CommandError(str(error), BAD_USAGE) from None
+        interrupts.defer()
+        watch = Watch(cluster.client, job_id, display, interrupts.requested)
+        end = await watch.until_end(options.timeout_ms)
+        display.note("closing the cluster")
+    return end
+
+
+async def _build(cluster: Cluster, options: RunOptions, directory: Path) -> BuiltJob:
+    request = BuildRequest(
+        file=options.file,
+        job_id=JobID(uuid.uuid4().hex),
+        parameters=options.parameters,
+        configuration=dict(options.configuration),
+        parallelism=options.parallelism,
+        name=options.name,
+        output_dir=os.fspath(directory),
+    )
+    reply = decode_build_reply(await cluster.call(BUILD_ENTRY_POINT, msgspec.json.encode(request)))
+    if isinstance(reply, BuildFailure):
+        raise CommandError(reply.message, BAD_USAGE, trace=reply.trace, location=reply.location)
+    return reply
+
+
+def _finish(end: End, log_file: Path, *, as_json: bool, verbose: bool) -> int:
+    """Print the result and say why it is not a good one; returns the exit code."""
+    result = end.result
+    click.echo(result_json(result) if as_json else "\n".join(result_lines(result)))
+    if result.status is JobStatus.FINISHED:
+        return FINISHED
+    _report(_reason(end), result.failure.trace if result.failure else "", log_file, verbose)
+    return INTERRUPTED if end.interrupted else JOB_FAILED
+
+
+def _reason(end: End) -> str:
+    result = end.result
+    if end.interrupted:
+        return f"interrupted: {result.name} was cancelled"
+    if end.timed_out:
+        return f"{result.name} was cancelled because --timeout has passed"
+    return result.failure.headline() if result.failure else f"{result.name} ended {result.status.value}"
+
+
+def _report(message: str, trace: str, log_file: Path, verbose: bool) -> None:
+    log.warning("%s\n%s", message, trace)
+    click.echo(f"firesteel: {message}", err=True)
+    if trace and verbose:
+        click.echo(trace, err=True)
+    elif trace:
+        click.echo(f"firesteel: the full trace is in {log_file} (or use --verbose)", err=True)
+
+
+def _timeout_ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text)
+    except ValueError:
+        raise CommandError(f'--timeout {text}: write seconds, or a time like "90 s" or "10 min"', BAD_USAGE) from None
