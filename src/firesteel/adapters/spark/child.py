@@ -27,6 +27,9 @@ def main(sock: Any) -> None:
             taskprocess.main(channel, task)
         case wire.CallFunction() as call:
             _reseed()
+            from firesteel.adapters.spark import authoring
+
+            authoring.install()
             channel.send(_call(call))
         case wire.KeepSessions() as keep:
             from firesteel.adapters.spark import keeperprocess

@@ -43,6 +43,8 @@ class RegionPlan:
     def run(self, resolve: Resolve, partition_directory: Path) -> TaskOutcome:
         """Call every function; store what blocking edges read."""
         vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
+        if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
+            self._session.get()  # decorators at module level may ask for it
         for vertex in vertices:  # imports first: a broken module must not cost a started query
             for function in vertex.functions:
                 self.active = function

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from pyspark.errors import PySparkRuntimeError
 
 from firesteel.adapters.spark import child, errors, wire
 from firesteel.adapters.spark.context import AttemptContext
@@ -82,12 +83,21 @@ class TaskProcess:
             found = pickled.get(function.entry_point) or pickled.get(function.name)
             if found is not None:
                 return found
-            try:
-                return child.resolve(function.entry_point)
-            except SystemExit as error:
-                raise UserError(f"the module of {function.entry_point} called sys.exit() when it was imported") from error
+            return self._imported(function.entry_point)
 
         return resolve
+
+    def _imported(self, entry_point: str) -> Callable[..., Any]:
+        try:
+            return child.resolve(entry_point)
+        except SystemExit as error:
+            raise UserError(f"the module of {entry_point} called sys.exit() when it was imported") from error
+        except PySparkRuntimeError as error:
+            # `@udf("string")` at module level needs an active session, even where no function asks for one.
+            if error.getCondition() != "NO_ACTIVE_OR_DEFAULT_SESSION" or self.session.opened:
+                raise
+        self.session.get()
+        return child.resolve(entry_point)
 
     def _endpoint(self) -> wire.Endpoint:
         if self._task.endpoint is not None:
