@@ -19,6 +19,8 @@ from firesteel.runtime.ports import TaskFailedError
 logger = logging.getLogger(__name__)
 
 MAX_DATAGRAM_BYTES = 65_536
+MAX_STARTS = 6
+"""The first, and five more when the fork server was killed: by the kernel, short of memory, say."""
 
 
 class Child:
@@ -65,9 +67,23 @@ class ForkServer:
         self._forking: dict[int, Child] = {}
         self._living: dict[int, Child] = {}
         self._spares: deque[Child] = deque()
+        self._starts_left = MAX_STARTS
+        self._starting = asyncio.Lock()
+        self._closed = False
 
     async def start(self) -> None:
         """Start the process; it serves requests when it has loaded PySpark, about a second later."""
+        async with self._starting:
+            if self._control is None:
+                await self._start()
+        await self.refill()
+
+    async def _start(self) -> None:
+        self._starts_left -= 1
+        if self._closed or self._starts_left < 0:
+            raise TaskFailedError(_gone(f"the fork server has ended {MAX_STARTS} times; its log is {self._log}"))
+        if self._process is not None:
+            await self._process.wait()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -88,14 +104,11 @@ class ForkServer:
             theirs.close()
         self._control = ours
         asyncio.get_running_loop().add_reader(ours, self._on_readable)
-        await self._top_up()
-
-    @property
-    def alive(self) -> bool:
-        return self._control is not None
 
     async def take(self) -> Child:
-        """A child that waits for its assignment. Raises TaskFailedError (ENVIRONMENT) when the server is gone."""
+        """A child that waits for its assignment. Raises TaskFailedError (ENVIRONMENT) when there can be none."""
+        if self._control is None:
+            await self.start()
         while self._spares:
             child = self._spares.popleft()
             if not child.exited.done():
@@ -106,8 +119,8 @@ class ForkServer:
 
     async def refill(self) -> None:
         """Fork spares up to the configured number. Called when the taken one is at work."""
-        if self.alive:
-            await self._top_up()
+        while self._control is not None and len(self._spares) < self._spare_target:
+            self._spares.append(await self._fork())
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a child. Raises TaskFailedError with the function's error."""
@@ -128,9 +141,10 @@ class ForkServer:
 
     async def close(self) -> None:
         """End the server and with it every child. Idempotent."""
-        if self._process is None:
-            return
+        self._closed = True
         process, self._process = self._process, None
+        if process is None:
+            return
         self._disconnect()
         try:
             async with asyncio.timeout(5):
@@ -139,10 +153,6 @@ class ForkServer:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-
-    async def _top_up(self) -> None:
-        while len(self._spares) < self._spare_target:
-            self._spares.append(await self._fork())
 
     async def _fork(self) -> Child:
         if self._control is None:

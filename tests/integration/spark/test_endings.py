@@ -1,0 +1,187 @@
+"""How things end: cancelled attempts, dead JVMs, dead workers. Each test has a backend of its own."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from firesteel.adapters.blob.local import LocalBlobStore
+from firesteel.adapters.spark.backend import SparkTaskBackend, session_id
+from firesteel.model.failures import FailureKind
+from firesteel.model.options import Configuration
+from firesteel.runtime.ports import TaskFailedError
+from tests.integration.spark.conftest import CONFIGURATION
+from tests.integration.spark.jobs import JobMaker, deployment, function, run
+
+pytestmark = pytest.mark.spark
+
+SLOW = """
+from firesteel.adapters.spark.sinks import write_parquet
+from pyspark.sql import functions as F
+import os, pathlib, time
+
+def slow(spark, mark, output):
+    print("pid", os.getpid())
+    slowly = F.udf(lambda x: time.sleep(60) or x, "long")
+    rows = spark.range(100).select(slowly("id").alias("x"))
+    pathlib.Path(mark).write_text(str(os.getpid()))
+    write_parquet(rows, output)
+
+def quick(spark, output):
+    write_parquet(spark.range(3), output)
+"""
+SLOW_SINK = (function("slow", "sink", wants_session=True, parameters=("mark", "output")),)
+QUICK_SINK = (function("quick", "sink", wants_session=True, parameters=("output",)),)
+
+
+def open_session(payload: bytes) -> bytes:
+    """Called in a child: the error of opening a session by name, or nothing."""
+    from firesteel.adapters.spark.session import AttemptSession
+    from firesteel.adapters.spark.wire import Endpoint, SessionName
+
+    port, token, user, name = payload.decode().split()
+    session = AttemptSession(lambda: Endpoint(int(port), token, 1), SessionName(user, name), "probe", {})
+    try:
+        session.get().range(1).count()
+    except Exception as error:
+        return str(error).encode()
+    return b""
+
+
+async def appears(path: Path) -> str:
+    """What the user's code writes to `path`: the only event it can send to a test."""
+    async with asyncio.timeout(120):
+        while not (path.exists() and path.read_text()):
+            await asyncio.sleep(0.02)
+    return path.read_text()
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "work"
+    left = [process for process in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(process.info["cmdline"])]
+    assert not left
+
+
+def new_backend(work: Path, blobs: LocalBlobStore) -> SparkTaskBackend:
+    return SparkTaskBackend(Configuration(CONFIGURATION), work, blobs)
+
+
+def test_a_cancelled_attempt_leaves_no_process_session_or_file(
+    work: Path, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker
+) -> None:
+    async def story() -> None:
+        backend = new_backend(work, blobs)
+        await backend.start()
+        parameters = {"mark": str(tmp_path / "mark"), "output": str(tmp_path / "out")}
+        job = jobs.job(SLOW, SLOW_SINK, parameters=parameters)
+        running = asyncio.get_running_loop().create_task(run(backend, job))
+        pid = int(await appears(tmp_path / "mark"))
+        while not (tmp_path / ".firesteel-staging").exists():
+            await asyncio.sleep(0.02)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not psutil.pid_exists(pid)
+        assert not (work / "attempts" / job.graph.job_id / "0-0").exists()
+        assert not (tmp_path / ".firesteel-staging").exists()
+        assert backend._server is not None
+        endpoint = await backend._server.endpoint()
+        name = session_id(deployment(job).attempt)
+        probe = f"{endpoint.port} {endpoint.token} tester {name}".encode()
+        sys_path = str(Path(__file__).parents[3])
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), sys_path)))
+        answer = await backend.call("tests.integration.spark.test_endings:open_session", probe)
+        assert b"SESSION_CLOSED" in answer
+        quick = jobs.job(SLOW, QUICK_SINK, parameters={"output": str(tmp_path / "out")})
+        assert (await run(backend, quick)).sinks[0].rows == 3
+        await backend.close()
+
+    asyncio.run(story())
+
+
+def test_attempts_fail_at_once_when_the_jvm_dies_and_the_next_one_runs(
+    work: Path, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker
+) -> None:
+    async def story() -> None:
+        backend = new_backend(work, blobs)
+        await backend.start()
+        parameters = {"mark": str(tmp_path / "mark"), "output": str(tmp_path / "out")}
+        running = asyncio.get_running_loop().create_task(run(backend, jobs.job(SLOW, SLOW_SINK, parameters=parameters)))
+        pid = int(await appears(tmp_path / "mark"))
+        (jvm,) = [p for p in psutil.Process().children(recursive=True) if p.name() == "java"]
+        jvm.kill()
+        with pytest.raises(TaskFailedError) as caught:
+            async with asyncio.timeout(5):
+                await running
+        assert caught.value.failure.kind is FailureKind.ENVIRONMENT
+        assert "the Spark backend was killed (SIGKILL)" in caught.value.failure.message
+        quick = jobs.job(SLOW, QUICK_SINK, parameters={"output": str(tmp_path / "out")})
+        assert (await run(backend, quick)).sinks[0].rows == 3
+        assert not psutil.pid_exists(pid)
+        await backend.close()
+
+    asyncio.run(story())
+
+
+def test_a_dead_fork_server_is_replaced(work: Path, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker) -> None:
+    async def story() -> None:
+        backend = new_backend(work, blobs)
+        await backend.start()
+        parameters = {"mark": str(tmp_path / "mark"), "output": str(tmp_path / "out")}
+        running = asyncio.get_running_loop().create_task(run(backend, jobs.job(SLOW, SLOW_SINK, parameters=parameters)))
+        pid = int(await appears(tmp_path / "mark"))
+        (forks,) = [p for p in psutil.Process().children() if any("forkserver" in part for part in p.cmdline())]
+        forks.kill()
+        with pytest.raises(TaskFailedError) as caught:
+            await running
+        assert caught.value.failure.kind is FailureKind.ENVIRONMENT
+        quick = jobs.job(SLOW, QUICK_SINK, parameters={"output": str(tmp_path / "out")})
+        assert (await run(backend, quick)).sinks[0].rows == 3
+        assert not psutil.pid_exists(pid)
+        await backend.close()
+
+    asyncio.run(story())
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from firesteel.adapters.blob.local import LocalBlobStore
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.model.options import Configuration
+from tests.integration.spark.conftest import CONFIGURATION
+from tests.integration.spark.jobs import JobMaker, run
+from tests.integration.spark.test_endings import SLOW, SLOW_SINK
+
+async def main(root):
+    blobs = LocalBlobStore(root / "blobs")
+    backend = SparkTaskBackend(Configuration(CONFIGURATION), root / "work", blobs)
+    await backend.start()
+    parameters = {"mark": str(root / "mark"), "output": str(root / "out")}
+    await run(backend, JobMaker(blobs, root).job(SLOW, SLOW_SINK, parameters=parameters))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root / "src"), str(root)))}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], env=environment)
+    try:
+        asyncio.run(appears(tmp_path / "mark"))
+        family = psutil.Process(worker.pid).children(recursive=True)
+        assert {"java"} <= {process.name() for process in family}
+        assert len(family) >= 5
+    finally:
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]

@@ -1,0 +1,183 @@
+"""Attempts that fail: whose fault, which function, which line."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import DataSetID
+from firesteel.model.jobgraph import Function, RuntimeEnvironment
+from firesteel.model.tasks import JobInformation, ResultPartition
+from firesteel.runtime.ports import TaskFailedError
+from tests.integration.spark.jobs import JobMaker, Runner, deployment, function, run
+
+pytestmark = pytest.mark.spark
+
+HEAD = "from firesteel.adapters.spark.sinks import write_parquet\nfrom pyspark.sql import functions as F\n"
+RESULT = "\ndef result(source, output):\n    write_parquet(source, output)\n"
+SOURCE_AND_SINK = (
+    function("source", wants_session=True),
+    function("result", "sink", ["source"], parameters=("output",)),
+)
+
+
+def failure_of(
+    backend: SparkTaskBackend, do: Runner, job: JobInformation, **placement: Any
+) -> FailureInfo:
+    with pytest.raises(TaskFailedError) as caught:
+        do(run(backend, job, deployment(job, **placement)))
+    return caught.value.failure
+
+
+def source_job(
+    jobs: JobMaker, tmp_path: Path, body: str, functions: Sequence[Function] = SOURCE_AND_SINK
+) -> JobInformation:
+    text = f"{HEAD}{body}{RESULT}"
+    return jobs.job(text, functions, parameters={"output": str(tmp_path / "out")})
+
+
+def test_missing_input_path(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
+    body = "def source(spark):\n    return spark.read.parquet('/nowhere/at/all')\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.kind is FailureKind.USER
+    assert failure.vertex == "source"
+    assert failure.message.startswith("[PATH_NOT_FOUND] Path does not exist")
+    assert "/nowhere/at/all" in failure.message
+    assert "SQLSTATE" not in failure.message
+    assert "at org.apache" not in failure.message
+    assert not (tmp_path / ".firesteel-staging").exists()
+
+
+def test_missing_column_names_function_and_line(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = "def source(spark):\n    frame = spark.range(3)\n    return frame.select(F.col('nope'))\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.message.startswith("[UNRESOLVED_COLUMN")
+    assert (failure.vertex, failure.location) == ("source", "job.py:5")
+
+
+def test_division_by_zero_at_run_time(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = "def source(spark):\n    return spark.range(3).select((F.col('id') / (F.col('id') - 1)).alias('x'))\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.message.startswith("[DIVIDE_BY_ZERO]")
+    assert (failure.vertex, failure.location) == ("source", "job.py:4")
+
+
+def test_python_function_that_raises_in_spark(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = (
+        "def bad(x):\n    raise KeyError('boom')\n"
+        "def source(spark):\n    return spark.range(3).select(F.udf(bad, 'string')('id').alias('x'))\n"
+    )
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.message == "KeyError: 'boom'"
+    assert failure.location == "job.py:4"
+    assert failure.kind is FailureKind.USER
+
+
+def test_exception_in_the_function_itself(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = "def inner():\n    raise ValueError('no such day')\n\ndef source(spark):\n    inner()\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.headline() == "source (job.py:4): ValueError: no such day"
+    assert "Traceback" in failure.trace
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("pass", "source source returned nothing (None), not a DataFrame; is its `return` missing?"),
+        ("return 3", "source source returned a int, not a DataFrame"),
+        ("import sys; sys.exit(3)", "source ended the process with sys.exit(3)"),
+        ("import os; os._exit(3)", "the task process ended with status 3 before it had a result"),
+    ],
+)
+def test_what_a_function_must_not_do(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, statement: str, says: str
+) -> None:
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, f"def source(spark):\n    {statement}\n"))
+    assert failure.kind is FailureKind.USER
+    assert says in failure.message
+
+
+def test_module_that_cannot_be_imported(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, "import not_there\n\ndef source(spark): ...\n"))
+    assert failure.location == "job.py:3"
+    assert "No module named 'not_there'" in failure.message
+
+
+def test_killed_process(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
+    body = "import os, signal\ndef source(spark):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.kind is FailureKind.ENVIRONMENT
+    assert "killed by SIGKILL; if the machine ran out of memory" in failure.message
+
+
+def test_too_much_memory_in_python(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = "import time\ndef source(spark):\n    held = bytearray(b'x') * (800 << 20)\n    time.sleep(600)\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert "over the limit of 700 MiB" in failure.message
+    assert "taskmanager.memory.task-process.limit" in failure.message
+
+
+def test_other_python_or_pyspark(backend: SparkTaskBackend, do: Runner, jobs: JobMaker) -> None:
+    nothing = (function("nothing", "sink"),)
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for environment, says in (
+        (RuntimeEnvironment(python="3.8", pyspark=""), f"built with Python 3.8, this worker runs Python {here}"),
+        (RuntimeEnvironment(python=here, pyspark="3.5.1"), "built with pyspark 3.5.1, this worker has pyspark 4."),
+    ):
+        job = jobs.job("def nothing(): ...", nothing, environment=environment)
+        failure = failure_of(backend, do, job)
+        assert failure.kind is FailureKind.NON_RECOVERABLE
+        assert says in failure.message
+
+
+def test_stored_result_that_is_gone(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    job = jobs.job(
+        f"{HEAD}def source(spark): return spark.range(5)\n{RESULT}",
+        SOURCE_AND_SINK,
+        parameters={"output": str(tmp_path / "out")},
+        blocking=("source",),
+    )
+    outcome = do(run(backend, job, deployment(job, ["source"])))
+    (stored,) = outcome.partitions
+    whole = failure_of(backend, do, job, names=["result"], region=1, inputs=[gone(stored, tmp_path)])
+    assert (whole.kind, whole.partitions) == (FailureKind.PARTITION, (str(tmp_path / "gone"),))
+    for file in Path(stored.location).glob("*.parquet"):
+        file.write_bytes(b"PAR1 no longer")
+    broken = failure_of(backend, do, job, names=["result"], region=1, attempt=1, inputs=[stored])
+    assert (broken.kind, broken.partitions) == (FailureKind.PARTITION, (stored.location,))
+
+
+def gone(stored: ResultPartition, tmp_path: Path) -> ResultPartition:
+    return ResultPartition(
+        dataset_id=DataSetID(stored.dataset_id), subtask=0, location=str(tmp_path / "gone"), columns=stored.columns
+    )
+
+
+def test_mode_error_refuses_before_anything_is_computed(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "kept").write_text("data")
+    text = HEAD + "def result(spark):\n    write_parquet(spark.range(3), %r, mode='error')\n" % str(target)
+    failure = failure_of(backend, do, jobs.job(text, (function("result", "sink", wants_session=True),)))
+    assert "exists and holds data" in failure.message
+    assert failure.location == "job.py:4"
