@@ -5,8 +5,11 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from firesteel.core.dispatcher.dispatcher import JOB_STAGE_TRANSITIONS
 from firesteel.core.execution.states import EXECUTION_TRANSITIONS
+from firesteel.core.leadership.contender import CONTENDER_TRANSITIONS
 from firesteel.core.scheduler.jobstates import job_transitions
+from firesteel.core.slots.table import TASK_SLOT_TRANSITIONS
 
 PAGE = "docs/states.md"
 HEAD = """\
@@ -21,7 +24,14 @@ State = TypeVar("State", bound=Enum)
 
 def render() -> str:
     """The whole page."""
-    return HEAD + section("A job", job_transitions()) + section("An attempt", EXECUTION_TRANSITIONS.edges)
+    sections = (
+        section("A job", job_transitions()),
+        section("An attempt", EXECUTION_TRANSITIONS.edges),
+        section("A slot, at its worker", TASK_SLOT_TRANSITIONS.edges),
+        section("A job, at the Dispatcher", JOB_STAGE_TRANSITIONS.edges),
+        section("A contender for leadership", CONTENDER_TRANSITIONS.edges),
+    )
+    return HEAD + "".join(sections)
 
 
 def section(title: str, edges: Mapping[tuple[State, State], str]) -> str:

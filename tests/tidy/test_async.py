@@ -11,9 +11,8 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/adapters/spark/errors.py": "describing a failure must not fail: PySpark is asked, and may not answer",
     "src/firesteel/adapters/spark/forkserver.py": "a forked process ends here and never returns into its parent's code",
     "src/firesteel/adapters/spark/taskprocess.py": "the user's code ends here: whatever it raises becomes a failure as data",
-    "src/firesteel/pipeline/loading.py": "the user's file runs here: whatever it raises becomes InvalidPipeline",
-    "src/firesteel/pipeline/packaging.py": "the user's objects are pickled: whatever they raise becomes InvalidPipeline",
-    "src/firesteel/pipeline/parameters.py": "the user's annotation is evaluated: one that can't be is no parameter type",
+    "src/firesteel/cli/main.py": "the end of every command: a bug becomes a sentence, a trace and an exit code",
+    "src/firesteel/pipeline/usercode.py": "the user's own code is called: whatever it raises becomes InvalidPipeline",
     "src/firesteel/testing/simulation/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/runtime/endpoint.py": "a mailbox: a bug ends this endpoint, reported, and never the process",
 }
