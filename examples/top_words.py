@@ -1,6 +1,6 @@
 """The most frequent words of a word count's result.
 
-    python examples/top_words.py RESULT_DIR [N]
+python examples/top_words.py RESULT_DIR [N]
 """
 
 import sys

@@ -65,6 +65,7 @@ def tree(path: str) -> Iterator[str]:
 
     if not os.path.isdir(path):
         yield path
+        return
     for parent, directories, names in os.walk(path, onerror=fail):
         links = (name for name in directories if os.path.islink(os.path.join(parent, name)))
         hidden = (name for name in directories if name.startswith((".", "_")))
@@ -107,4 +108,4 @@ def read_bytes(spark: SparkSession, files: list[str]) -> DataFrame:
                         yield pyarrow.RecordBatch.from_pydict({"value": [text]})
 
     paths = spark.createDataFrame([(os.path.abspath(file),) for file in files], "path string")
-    return paths.repartition(max(1, min(len(files), 64))).mapInArrow(read, "value string")
+    return paths.repartition(max(1, min(len(files), 32))).mapInArrow(read, "value string")

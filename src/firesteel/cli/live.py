@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from firesteel.cli.follow import changes, describe_failure, duration, new_failures, vertex_progress, vertex_state
 from firesteel.model.states import ExecutionState
@@ -25,8 +25,9 @@ class JobDisplay(Protocol):
     def close(self) -> None: ...
 
 
-def open_display(stream: TextIO = sys.stderr) -> JobDisplay:
+def open_display() -> JobDisplay:
     """The display that fits where standard error goes."""
+    stream = sys.stderr
     return LiveDisplay() if stream.isatty() else LineDisplay(lambda line: print(line, file=stream, flush=True))
 
 
@@ -56,6 +57,8 @@ class LiveDisplay:
         from rich.console import Console
         from rich.live import Live
 
+        self._last: JobView | None = None
+        self._note = "starting"
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(
             console=self._console,
@@ -63,8 +66,6 @@ class LiveDisplay:
             refresh_per_second=REFRESHES_PER_SECOND,
             redirect_stdout=False,
         )
-        self._last: JobView | None = None
-        self._note = "starting"
         self._live.start()
 
     def note(self, text: str) -> None:
@@ -72,7 +73,7 @@ class LiveDisplay:
 
     def show(self, view: JobView) -> None:
         for failure in new_failures(self._last, view):
-            self._console.print(f"failed: {describe_failure(failure)}", markup=False, style="red")
+            self._console.print(f"failed: {describe_failure(failure)}", markup=False, highlight=False, style="red")
         self._last, self._note = view, ""
 
     def close(self) -> None:

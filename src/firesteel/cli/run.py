@@ -113,7 +113,8 @@ def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cl
     """A mini cluster; Spark starts in the background while the graph is built."""
     from firesteel.minicluster import MiniCluster
 
-    return MiniCluster(configuration)
+    cluster: AbstractAsyncContextManager[Cluster] = MiniCluster(configuration)
+    return cluster
 
 
 async def _run(options: RunOptions, directory: Path, display: JobDisplay, interrupts: Interrupts) -> End:

@@ -23,16 +23,8 @@ class End(msgspec.Struct, frozen=True):
 class Watch:
     """One job, from its submission to its end."""
 
-    def __init__(
-        self,
-        client: ClusterClient,
-        job_id: JobID,
-        display: JobDisplay,
-        interrupted: asyncio.Event,
-        poll_interval_s: float = POLL_INTERVAL_S,
-    ) -> None:
+    def __init__(self, client: ClusterClient, job_id: JobID, display: JobDisplay, interrupted: asyncio.Event) -> None:
         self._client, self._job_id, self._display, self._interrupted = client, job_id, display, interrupted
-        self._poll_interval_s = poll_interval_s
         self._version = -1
 
     async def until_end(self, timeout_ms: int | None) -> End:
@@ -64,7 +56,7 @@ class Watch:
 
     async def _pause(self, result: asyncio.Task[JobResult], deadline: float) -> None:
         """Until something may have changed."""
-        pause_s = min(self._poll_interval_s, max(0.0, deadline - asyncio.get_running_loop().time()))
+        pause_s = min(POLL_INTERVAL_S, max(0.0, deadline - asyncio.get_running_loop().time()))
         await asyncio.wait({result}, timeout=pause_s)
 
     async def _cancel(self, why: str) -> None:

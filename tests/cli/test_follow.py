@@ -1,0 +1,113 @@
+"""Views as texts."""
+
+import io
+
+import msgspec
+import pytest
+
+from firesteel.cli.follow import changes, duration, result_lines, vertex_progress, vertex_state
+from firesteel.cli.live import LineDisplay, LiveDisplay, job_table
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import TaskProgress
+from firesteel.model.views import JobView
+from tests.cli.fakes import result, vertex, view
+
+ATTEMPT = RegionAttemptID(JobID("ab" * 16), RegionIndex(0), 0)
+PROGRESS = TaskProgress(attempt=ATTEMPT, tasks_done=3, tasks_total=12, rows_read=6_000)
+
+
+def test_one_line_per_change() -> None:
+    created = view(JobStatus.CREATED, reason="waiting for a slot")
+    running, failed = view(JobStatus.RUNNING), view(JobStatus.FAILED)
+    assert changes(None, created) == ["wordcount (abababab): CREATED", "wordcount: waiting for a slot"]
+    assert changes(created, created) == []
+    assert changes(created, running) == ["wordcount (abababab): RUNNING", "lines -> counts: RUNNING"]
+    assert changes(running, failed) == [
+        "wordcount (abababab): FAILED",
+        "failed: counts (etl.py:12): no column 'wrod' (region 0, attempt 1)",
+    ]
+
+
+def test_a_second_attempt_is_a_change() -> None:
+    before = view(JobStatus.RUNNING)
+    after = view(JobStatus.RUNNING, restarts=1, vertices=(vertex(ExecutionState.RUNNING, attempts=2),))
+    assert changes(before, after) == ["wordcount: restart 1", "lines -> counts: RUNNING (attempt 2)"]
+
+
+def test_subtasks_are_counted() -> None:
+    wide = vertex(ExecutionState.RUNNING, parallelism=20_000, tasks={"FINISHED": 7, "RUNNING": 3})
+    assert vertex_state(wide) == "RUNNING 7/20000 finished"
+
+
+def test_progress_and_time_left() -> None:
+    running = vertex(ExecutionState.RUNNING, start_time_ms=1_000, progress=(PROGRESS,))
+    known = vertex_progress(running, now_ms=4_000)
+    assert (known.tasks, known.rows, known.rate, known.left) == ("3/12", "6,000", "2,000/s", "9.0 s")
+    assert vertex_progress(vertex(ExecutionState.CREATED), now_ms=4_000) == msgspec.structs.replace(
+        known, tasks="", rows="", rate="", left=""
+    )
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(850, "850 ms"), (3_210, "3.2 s"), (250_000, "4 min 10 s"), (7_500_000, "2 h 5 min")]
+)
+def test_duration(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
+def test_result_lines() -> None:
+    assert result_lines(result(JobStatus.FINISHED, JobID("ab" * 16))) == [
+        "wordcount FINISHED in 3.2 s",
+        "  result: 1,234 rows in 1 file, 12.3 kB -> /data/out (overwrite)",
+    ]
+
+
+def test_lines_carry_the_time_and_never_repeat() -> None:
+    lines: list[str] = []
+    display = LineDisplay(lines.append, clock=lambda: "12:00:00")
+    display.note("building")
+    for _ in range(2):
+        display.show(view(JobStatus.FINISHED))
+    display.close()
+    assert lines == [
+        "12:00:00 building",
+        "12:00:00 wordcount (abababab): FINISHED",
+        "12:00:00 lines -> counts: FINISHED",
+    ]
+
+
+def rendered(shown: JobView) -> str:
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=100).print(job_table(shown, now_ms=4_000))
+    return text.getvalue()
+
+
+def test_table() -> None:
+    running = vertex(ExecutionState.RUNNING, name="[odd] name", start_time_ms=1_000, progress=(PROGRESS,))
+    text = rendered(view(JobStatus.RUNNING, start_time_ms=1_000, vertices=(running,)))
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0] == ["wordcount", "RUNNING", "3.0", "s"]
+    assert lines[2] == ["[odd]", "name", "RUNNING", "3/12", "6,000", "2,000/s", "9.0", "s"]
+
+
+def test_of_many_vertices_those_that_run_are_shown() -> None:
+    many = tuple(vertex(ExecutionState.CREATED, name=f"v{index}") for index in range(50))
+    text = rendered(view(JobStatus.RUNNING, vertices=(*many, vertex(ExecutionState.RUNNING, name="busy"))))
+    assert "busy" in text
+    assert "and 21 more" in text
+
+
+def test_live_display_draws_and_stops() -> None:
+    from rich.console import Console
+
+    drawn = io.StringIO()
+    display = LiveDisplay(Console(file=drawn, width=100, force_terminal=True))
+    display.note("starting")
+    display.show(view(JobStatus.FAILED))
+    display.close()
+    text = drawn.getvalue()
+    assert "no column 'wrod'" in text
+    assert "FAILED" in text

@@ -1,0 +1,52 @@
+"""`firesteel plan`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_plan_of_the_join(command, golden) -> None:
+    code, out, err = command("plan", str(EXAMPLES / "join.py"), "--param", "minimum=1.5")
+    assert (code, err) == (0, "")
+    golden("plan_join.txt", out)
+
+
+def test_json(command) -> None:
+    code, out, _ = command("plan", str(EXAMPLES / "wordcount.py"), "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert [vertex["name"] for vertex in shown["vertices"]] == ["lines -> words -> counts -> result"]
+    assert shown["regions"] == [[shown["vertices"][0]["id"]]]
+
+
+def test_wide_noops(command, tmp_path: Path) -> None:
+    file = tmp_path / "wide_x.py"
+    file.write_text(
+        "import firesteel as fs\np = fs.Pipeline('wide')\np.add(fs.noop('a', parallelism=20000))\n"
+        "p.add(fs.noop('b', inputs={'a': fs.hash_by('k')}, parallelism=20000, cpu=1, memory='1g', retries=1, timeout=2))\n"
+    )
+    _, out, _ = command("plan", str(file))
+    assert "40,000 regions" in out
+    assert "b  (parallelism 20000, 1 cores and 1024 MiB, 2 attempts at the most, at the most 2 s an attempt)" in out
+    assert "<- a  hash by k, blocking (stored result)" in out
+
+
+def test_bad_pipeline(command, tmp_path: Path) -> None:
+    file = tmp_path / "broken_x.py"
+    file.write_text("def f():\n    1 / 0\nf()\n")
+    code, out, err = command("plan", str(file))
+    assert (code, out) == (2, "")
+    assert "broken_x.py:2): loading the file raised ZeroDivisionError" in err
+    assert "line 3, in <module>" in command("plan", str(file), "--verbose")[2]
+
+
+def test_needs_no_java() -> None:
+    program = "from firesteel.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "plan", "examples/wordcount.py"],
+        capture_output=True, text=True, check=True, cwd=EXAMPLES.parent, env={"PATH": "", "JAVA_HOME": "/none"},
+    )  # fmt: skip
+    assert "lines -> words -> counts -> result" in done.stdout

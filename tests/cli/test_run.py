@@ -1,0 +1,158 @@
+"""`firesteel run` against a cluster without Spark: exit codes, output, interrupts."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from firesteel.cli import run as run_module
+from firesteel.cli import watch
+from firesteel.cli.interrupts import Interrupts
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.states import JobStatus
+from firesteel.runtime.ports import TaskFailedError
+from tests.cli.fakes import FakeCluster
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch):
+    """`cluster(statuses)` is what `run` opens."""
+    monkeypatch.setattr(watch, "POLL_INTERVAL_S", 0.0)
+    monkeypatch.setattr(run_module, "java_problem", lambda: "")
+
+    def install(*statuses: JobStatus) -> FakeCluster:
+        fake = FakeCluster(statuses) if statuses else FakeCluster()
+        monkeypatch.setattr(run_module, "open_cluster", lambda _: fake)
+        return fake
+
+    return install
+
+
+def test_finished(command, cluster, etl: str) -> None:
+    fake = cluster()
+    code, out, err = command("run", etl, "--param", "input=a b", "--name", "mine", "-D", "spark.sql.ansi.enabled=false")
+    assert code == 0
+    assert out == "wordcount FINISHED in 3.2 s\n  result: 1,234 rows in 1 file, 12.3 kB -> /data/out (overwrite)\n"
+    assert "lines -> counts: RUNNING" in err
+    assert fake.closed
+    assert fake.client.graph.name == "mine"
+    assert fake.client.graph.parameters == {"input": "a b", "n": 3}
+    assert fake.client.graph.configuration == {"spark.sql.ansi.enabled": "false"}
+
+
+def test_json_is_one_object_on_standard_output(command, cluster, etl: str) -> None:
+    cluster()
+    code, out, _ = command("run", etl, "-p", "input=a", "--json")
+    shown = json.loads(out)
+    assert (code, shown["status"], shown["duration_ms"]) == (0, "FINISHED", 3_200)
+    assert shown["sinks"][0]["rows"] == 1234
+
+
+def test_failed_says_where_and_keeps_the_trace_in_the_log(command, cluster, etl: str) -> None:
+    cluster(JobStatus.RUNNING, JobStatus.FAILED)
+    code, out, err = command("run", etl, "-p", "input=a")
+    assert (code, out) == (1, "wordcount FAILED in 3.2 s\n")
+    assert "firesteel: counts (etl.py:12): no column 'wrod'" in err
+    assert "deep" not in err
+    log_file = Path(err.split("the full trace is in ")[1].split(" (or")[0])
+    assert "deep" in log_file.read_text()
+    cluster(JobStatus.FAILED)
+    assert "deep" in command("run", etl, "-p", "input=a", "--verbose")[2]
+
+
+def test_bad_pipeline(command, cluster, etl: str) -> None:
+    fake = cluster()
+    code, out, err = command("run", etl, "--json")
+    assert code == 2
+    assert "firesteel: lines (" in err
+    assert "etl_cli_x.py:3): parameter 'input' (str) is missing: give --param input=..." in err
+    assert json.loads(out)["status"] == "REJECTED"
+    assert fake.client.graph is None
+    assert fake.closed
+
+
+def test_no_java(command, cluster, etl: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster()
+    monkeypatch.setattr(run_module, "java_problem", lambda: "Java is missing: get it")
+    code, out, err = command("run", etl, "-p", "input=a")
+    assert (code, out, err) == (3, "", "firesteel: Java is missing: get it\n")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [OSError("no space left"), TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="no space left"))],
+)
+def test_cluster_that_does_not_answer(command, cluster, etl: str, problem: Exception) -> None:
+    fake = cluster()
+
+    async def broken(*_: object) -> bytes:
+        raise problem
+
+    fake.call = broken
+    code, _, err = command("run", etl, "-p", "input=a")
+    assert code == 3
+    assert "no space left" in err
+
+
+def test_client_that_fails_while_the_job_runs(command, cluster, etl: str) -> None:
+    fake = cluster()
+
+    async def broken(_: object) -> None:
+        raise ConnectionResetError("gone")
+
+    fake.client.request_job = broken
+    assert command("run", etl, "-p", "input=a")[0] == 3
+
+
+def test_timeout_cancels_the_job(command, cluster, etl: str) -> None:
+    fake = cluster(JobStatus.RUNNING)
+    code, out, err = command("run", etl, "-p", "input=a", "--timeout", "1 ms")
+    assert code == 1
+    assert "CANCELED" in out
+    assert "cancelled because --timeout has passed" in err
+    assert fake.client.cancelled == 1
+    assert command("run", etl, "--timeout", "soon")[0] == 2
+
+
+def test_ctrl_c_cancels_the_job_and_waits_for_its_end(command, cluster, etl: str) -> None:
+    fake = cluster(JobStatus.RUNNING)
+    fake.client.on_asked = lambda count: os.kill(os.getpid(), signal.SIGINT) if count == 2 else None
+    code, out, err = command("run", etl, "-p", "input=a")
+    assert code == 130
+    assert out == "wordcount CANCELED in 3.2 s\n"
+    assert "press Ctrl-C again to end at once" in err
+    assert fake.client.cancelled == 1
+    assert fake.closed
+
+
+def test_ctrl_c_before_submission(command, cluster, etl: str) -> None:
+    fake = cluster()
+
+    async def interrupted(*_: object) -> bytes:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+        raise AssertionError("never reached")
+
+    fake.call = interrupted
+    code, _, err = command("run", etl, "-p", "input=a")
+    assert code == 130
+    assert "interrupted before the job was submitted" in err
+    assert fake.closed
+
+
+def test_second_ctrl_c_ends_at_once() -> None:
+    ended: list[int] = []
+
+    async def twice() -> None:
+        with Interrupts(ended.append) as interrupts:
+            interrupts.defer()
+            interrupts.interrupt()
+            assert interrupts.requested.is_set()
+            assert ended == []
+            interrupts.interrupt()
+
+    asyncio.run(twice())
+    assert ended == [130]
