@@ -25,9 +25,7 @@ SOURCE_AND_SINK = (
 )
 
 
-def failure_of(
-    backend: SparkTaskBackend, do: Runner, job: JobInformation, **placement: Any
-) -> FailureInfo:
+def failure_of(backend: SparkTaskBackend, do: Runner, job: JobInformation, **placement: Any) -> FailureInfo:
     with pytest.raises(TaskFailedError) as caught:
         do(run(backend, job, deployment(job, **placement)))
     return caught.value.failure
@@ -61,9 +59,7 @@ def test_missing_column_names_function_and_line(
     assert (failure.vertex, failure.location) == ("source", "job.py:5")
 
 
-def test_division_by_zero_at_run_time(
-    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
-) -> None:
+def test_division_by_zero_at_run_time(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
     body = "def source(spark):\n    return spark.range(3).select((F.col('id') / (F.col('id') - 1)).alias('x'))\n"
     failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
     assert failure.message.startswith("[DIVIDE_BY_ZERO]")
@@ -109,9 +105,7 @@ def test_what_a_function_must_not_do(
     assert says in failure.message
 
 
-def test_module_that_cannot_be_imported(
-    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
-) -> None:
+def test_module_that_cannot_be_imported(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
     failure = failure_of(backend, do, source_job(jobs, tmp_path, "import not_there\n\ndef source(spark): ...\n"))
     assert failure.location == "job.py:3"
     assert "No module named 'not_there'" in failure.message
@@ -124,9 +118,7 @@ def test_killed_process(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, t
     assert "killed by SIGKILL; if the machine ran out of memory" in failure.message
 
 
-def test_too_much_memory_in_python(
-    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
-) -> None:
+def test_too_much_memory_in_python(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
     body = "import time\ndef source(spark):\n    held = bytearray(b'x') * (800 << 20)\n    time.sleep(600)\n"
     failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
     assert "over the limit of 700 MiB" in failure.message
@@ -146,9 +138,7 @@ def test_other_python_or_pyspark(backend: SparkTaskBackend, do: Runner, jobs: Jo
         assert says in failure.message
 
 
-def test_stored_result_that_is_gone(
-    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
-) -> None:
+def test_stored_result_that_is_gone(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
     job = jobs.job(
         f"{HEAD}def source(spark): return spark.range(5)\n{RESULT}",
         SOURCE_AND_SINK,
@@ -177,7 +167,7 @@ def test_mode_error_refuses_before_anything_is_computed(
     target = tmp_path / "out"
     target.mkdir()
     (target / "kept").write_text("data")
-    text = HEAD + "def result(spark):\n    write_parquet(spark.range(3), %r, mode='error')\n" % str(target)
+    text = f"{HEAD}def result(spark):\n    write_parquet(spark.range(3), {str(target)!r}, mode='error')\n"
     failure = failure_of(backend, do, jobs.job(text, (function("result", "sink", wants_session=True),)))
     assert "exists and holds data" in failure.message
     assert failure.location == "job.py:4"

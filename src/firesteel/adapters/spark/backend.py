@@ -4,25 +4,23 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import BlobStore
 from firesteel.adapters.spark import launch, wire
 from firesteel.adapters.spark.archive import MAX_HEAP_MIB, ClassDataArchive, archive_key, default_directory
 from firesteel.adapters.spark.attempt import AttemptRun
+from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import KeeperFailed, SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.server import SparkServer, backend_command
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model import options
-from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.options import Configuration
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
@@ -52,18 +50,20 @@ class SparkTaskBackend:
         self._keeper = SessionKeeper(self._forks)
         self._memory = MemoryGuard(_memory_limit_mib(config))
         self._server: SparkServer | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._services, self._cleanups = Background(), Background()
         self._staged: dict[JobID, list[Path]] = {}
         self._closed = False
 
     async def start(self) -> None:
         installation = launch.find_installation()
         self._work_dir.mkdir(parents=True, exist_ok=True)
-        cores = max(1, round(self._config.get_option(options.TASK_CPU)) or os.cpu_count() or 1)
+        cores = max(1, round(float(self._config.get_option(options.TASK_CPU))) or os.cpu_count() or 1)
         heap = self._config.get_option(options.SPARK_HEAP)
         user = self._config.spark()
         master = self._config.get_option(options.SPARK_MASTER)
-        settings = launch.spark_configuration(self._work_dir, cores, {**user, **({"spark.master": master} if master else {})})
+        settings = launch.spark_configuration(
+            self._work_dir, cores, {**user, **({"spark.master": master} if master else {})}
+        )
         self._server = SparkServer(
             backend_command(installation, heap, self._work_dir, settings),
             self._archive(installation, heap),
@@ -72,20 +72,19 @@ class SparkTaskBackend:
         )
         self._server.start()
         await self._forks.start()
-        self._later(self._meet_backend())
-        self._later(self._memory.watch())
+        self._services.start(self._meet_backend(), "session-keeper-start")
+        self._services.start(self._memory.watch(), "memory-guard")
 
     async def close(self) -> None:
         if self._closed or self._server is None:
             return
         self._closed = True
-        self._memory.stop()
-        if self._background:
-            await asyncio.wait(self._background, timeout=_CLOSE_SECONDS)
-        for task in self._background:
-            task.cancel()
-        self._keeper.close()
+        await self._services.close()
+        await self._cleanups.close(_CLOSE_SECONDS)
+        await self._keeper.close()
         await asyncio.gather(self._forks.close(), self._server.close())
+        scratch = (str(self._work_dir / name) for name in ("tmp", "local", "derby", "attempts"))
+        await asyncio.to_thread(_remove_all, tuple(scratch))
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process that has PySpark loaded. Raises TaskFailedError."""
@@ -109,13 +108,13 @@ class SparkTaskBackend:
             finished = True
             return outcome
         except asyncio.CancelledError:
-            await _to_the_end(self._abort(run))
+            await _to_the_end(self._cleanups.start(self._abort(run), "attempt-abort"))
             raise
         finally:
             self._memory.remove(run)
             if run.staging:
                 self._staged.setdefault(deployment.attempt.job_id, []).extend(run.staging)
-            self._later(self._clean_up(run, keep_output=finished))
+            self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
     async def commit(self, commit: SinkCommit) -> None:
         await asyncio.to_thread(commit_sink, commit)
@@ -167,6 +166,15 @@ class SparkTaskBackend:
             run.child.signal_group(signal.SIGKILL)
             await asyncio.shield(run.child.exited)
         run.child.close()
+        if not self._closed:  # else the JVM goes, and all sessions with it
+            await self._prepare_next(run)
+        rubbish = [run.task.directory]
+        if not keep_output:
+            rubbish += [run.task.partitions, *map(str, run.staging)]
+        await asyncio.to_thread(_remove_all, tuple(rubbish))
+
+    async def _prepare_next(self, run: AttemptRun) -> None:
+        """A fresh spare process, and no session left of this attempt."""
         with contextlib.suppress(TaskFailedError):
             await self._forks.refill()
         endpoint, run.endpoint = run.endpoint, None
@@ -175,10 +183,6 @@ class SparkTaskBackend:
                 await self._keeper.close_session(endpoint, run.task.session)
             except (KeeperFailed, TaskFailedError) as error:
                 logger.warning("session %s was not closed: %s", run.task.session.session_id, error)
-        rubbish = [run.task.directory]
-        if not keep_output:
-            rubbish += [run.task.partitions, *map(str, run.staging)]
-        await asyncio.to_thread(_remove_all, tuple(rubbish))
 
     async def _meet_backend(self) -> None:
         """Start the session keeper as soon as there is something to keep."""
@@ -196,16 +200,6 @@ class SparkTaskBackend:
         command = launch.archive_command(installation)
         key = archive_key(installation.java, installation.version, command)
         return ClassDataArchive(default_directory(), key, command)
-
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background_ended)
-
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("cleaning up failed", exc_info=error)
 
 
 def session_id(attempt: RegionAttemptID) -> str:
@@ -232,10 +226,8 @@ def _remove_all(locations: tuple[str, ...]) -> None:
         remove_location(location)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await `work` even when the caller is cancelled again meanwhile."""
-    task = asyncio.ensure_future(work)
+async def _to_the_end(task: asyncio.Task[None]) -> None:
+    """Await `task` even when the caller is cancelled again meanwhile."""
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.shield(task)
-    task.result()

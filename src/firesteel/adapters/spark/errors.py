@@ -28,9 +28,7 @@ def describe(error: BaseException, plan: RegionPlan, code: Sequence[str]) -> Fai
     trace = "".join(traceback.format_exception(error))[-MAX_TRACE_CHARS:]
     locate = _Locator(plan, code)
     if isinstance(error, PartitionLost):
-        return FailureInfo(
-            kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace
-        )
+        return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
     if isinstance(error, PySparkException):
         return _spark_failure(error, plan, locate, trace)
     vertex, location = locate.from_traceback(error)
@@ -86,7 +84,9 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
 
 
 def _is_environment(name: str, text: str) -> bool:
-    return name in ("SparkConnectGrpcException", "_InactiveRpcError") and any(mark in text for mark in _ENVIRONMENT_MARKS)
+    return name in ("SparkConnectGrpcException", "_InactiveRpcError") and any(
+        mark in text for mark in _ENVIRONMENT_MARKS
+    )
 
 
 def _lost_partitions(plan: RegionPlan, condition: str, text: str) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _lost_partitions(plan: RegionPlan, condition: str, text: str) -> tuple[str, 
 
 def _main_sentence(text: str, condition: str) -> str:
     """Spark's error class and first paragraph: no plan, no JVM stack, no SQL state."""
-    body = text.split("\n\nJVM stacktrace:")[0]
+    body = text.split("\n\nJVM stacktrace:", maxsplit=1)[0]
     body = re.split(r"\n\s*(?:==|'|\+-|Driver stacktrace|at )", body)[0]
     lines = [line.strip() for line in body.strip().splitlines() if line.strip()]
     sentence = re.sub(r"\s*SQLSTATE: \w+\s*;?", "", " ".join(lines[:3])).strip()

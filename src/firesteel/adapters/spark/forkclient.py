@@ -88,7 +88,7 @@ class ForkServer:
         ours.setblocking(False)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(self._log, "ab") as log:
+            with open(self._log, "ab") as log:  # noqa: ASYNC230 - a local file, once per start
                 self._process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-m", "firesteel.adapters.spark.forkserver", str(theirs.fileno())),
                     stdin=asyncio.subprocess.DEVNULL,
@@ -110,12 +110,10 @@ class ForkServer:
         if self._control is None:
             await self.start()
         while self._spares:
-            child = self._spares.popleft()
-            if not child.exited.done():
-                break
-        else:
-            child = await self._fork()
-        return child
+            spare = self._spares.popleft()
+            if not spare.exited.done():
+                return spare
+        return await self._fork()
 
     async def refill(self) -> None:
         """Fork spares up to the configured number. Called when the taken one is at work."""

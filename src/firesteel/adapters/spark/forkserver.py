@@ -20,7 +20,7 @@ from typing import NoReturn
 # Before the first import of pyspark.sql.functions: decides whether it works on Connect columns.
 os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
 
-from firesteel.adapters.spark import wire  # noqa: E402
+from firesteel.adapters.spark import wire
 
 _PRELOADED = (
     "firesteel.adapters.spark.child",
@@ -124,7 +124,7 @@ def _become_child(parent: int, control: socket.socket, wakeup: int, fd: int) -> 
 
 
 def _reap() -> list[tuple[int, int]]:
-    ended = []
+    ended: list[tuple[int, int]] = []
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

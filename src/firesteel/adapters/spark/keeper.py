@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.forkclient import Child, ForkServer
 
 logger = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ class SessionKeeper:
         self._forks = forks
         self._endpoint: wire.Endpoint | None = None
         self._child: Child | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._background = Background()
         self._numbers = 0
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._connecting = asyncio.Lock()
@@ -39,20 +40,18 @@ class SessionKeeper:
         """The keeper process for that backend, started if need be."""
         async with self._connecting:
             if self._child is None or self._endpoint != endpoint:
-                self.close()
+                await self.close()
                 self._child, self._endpoint = await self._forks.take(), endpoint
                 self._child.send(wire.KeepSessions(endpoint=endpoint))
-                self._reading = asyncio.create_task(self._read(self._child), name="session-keeper")
+                self._background.start(self._read(self._child), "session-keeper")
             return self._child
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let the process go. Idempotent."""
         child, self._child = self._child, None
         if child is not None:
             child.close()
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
+        await self._background.close()
         self._fail_waiting("the session keeper was closed")
 
     async def _request(self, endpoint: wire.Endpoint, session: wire.SessionName, tag: str) -> None:

@@ -5,6 +5,7 @@ The worker must be able to do so whatever became of a task process, and must not
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import pyspark.sql.connect.proto as pb2
@@ -20,16 +21,19 @@ def main(channel: wire.ChildChannel, endpoint: wire.Endpoint) -> None:
     """Serve until the worker closes its end."""
     options = [("grpc.enable_http_proxy", 0)]
     with grpc.insecure_channel(f"127.0.0.1:{endpoint.port}", options=options) as server:
-        keeper = _Keeper(channel, services.SparkConnectServiceStub(server), endpoint.token)
+        keeper = _Keeper(channel, _stub(server), endpoint.token)
         with ThreadPoolExecutor(_MAX_AT_ONCE) as pool:
             while isinstance(request := channel.receive(), wire.KeeperRequest):
                 pool.submit(keeper.serve, request)
 
 
+def _stub(server: grpc.Channel) -> Any:
+    make: Any = services.SparkConnectServiceStub  # generated code, without types
+    return make(server)
+
+
 class _Keeper:
-    def __init__(
-        self, channel: wire.ChildChannel, stub: "services.SparkConnectServiceStub", token: str
-    ) -> None:
+    def __init__(self, channel: wire.ChildChannel, stub: Any, token: str) -> None:
         self._channel, self._stub = channel, stub
         self._metadata = [("authorization", f"Bearer {token}")]
         self._sending = threading.Lock()

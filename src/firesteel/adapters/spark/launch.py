@@ -34,10 +34,22 @@ logger.native.level = error
 """Warnings, and the line that names the port (`STARTED`)."""
 STARTED = "Spark Connect server started at: "
 
-_OPENED = (
-    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
-    "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
-).split()
+_OPENED = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]
 # What Spark's own launcher passes (JavaModuleOptions of 4.3).
 _MODULE_FLAGS = (
     "-XX:+IgnoreUnrecognizedVMOptions",

@@ -17,7 +17,6 @@ class MemoryGuard:
     def __init__(self, limit_mib: int) -> None:
         self._limit_mib = limit_mib
         self._runs: list[AttemptRun] = []
-        self._stopped = asyncio.Event()
 
     def add(self, run: AttemptRun) -> None:
         self._runs.append(run)
@@ -25,19 +24,12 @@ class MemoryGuard:
     def remove(self, run: AttemptRun) -> None:
         self._runs.remove(run)
 
-    def stop(self) -> None:
-        self._stopped.set()
-
     async def watch(self) -> None:
-        """Sample until stopped."""
-        while not self._stopped.is_set():
+        """Sample until cancelled."""
+        while True:
             for run in self._runs:
                 self._check(run)
-            try:
-                async with asyncio.timeout(SAMPLE_SECONDS):
-                    await self._stopped.wait()
-            except TimeoutError:
-                continue
+            await asyncio.sleep(SAMPLE_SECONDS)
 
     def _check(self, run: AttemptRun) -> None:
         pid = run.child.pid

@@ -1,7 +1,6 @@
 """The worker's Spark backend over time: one JVM after another, with bounded restarts, and their session keeper."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from firesteel.adapters.spark import launch
 from firesteel.adapters.spark.archive import ClassDataArchive
+from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.jvm import JvmDied, SparkJvm
 from firesteel.adapters.spark.wire import Endpoint
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -39,11 +39,11 @@ class SparkServer:
         self._generation = 0
         self._endpoint: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
         self._death: asyncio.Future[FailureInfo] = asyncio.get_running_loop().create_future()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def start(self) -> None:
         """Begin; returns at once."""
-        self._task = asyncio.create_task(self._keep_running(), name="spark-server")
+        self._background.start(self._keep_running(), "spark-server")
 
     async def endpoint(self) -> Endpoint:
         """Where the running JVM listens. Raises TaskFailedError when it was given up."""
@@ -61,11 +61,7 @@ class SparkServer:
 
     async def close(self) -> None:
         """End the JVM, hard: its sessions are closed, and it has no state of its own. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._background.close()
         was_up = self.current is not None
         if self._jvm is not None:
             await self._jvm.kill()

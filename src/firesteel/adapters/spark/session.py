@@ -50,7 +50,8 @@ class AttemptSession:
     def get(self) -> SparkSession:
         """The session, ready for the user's code: settings applied, operations tagged."""
         if self._session is None:
-            session = ConnectSession.builder.channelBuilder(LoopbackChannel(self._endpoint(), self._name)).create()
+            channel: Any = LoopbackChannel(self._endpoint(), self._name)  # pyspark's hint asks for its own subclass
+            session = ConnectSession.builder.channelBuilder(channel).create()
             session.addTag(self._tag)
             if self._settings:
                 session.conf._set_all(configs=dict(self._settings), silent=False)

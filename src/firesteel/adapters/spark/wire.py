@@ -151,9 +151,9 @@ FromForkServer = Forked | Exited
 
 _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
-to_child = msgspec.msgpack.Decoder(ToChild)
-from_child = msgspec.msgpack.Decoder(FromChild)
-from_fork_server = msgspec.msgpack.Decoder(FromForkServer)
+to_child: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)
+from_child: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
+from_fork_server: msgspec.msgpack.Decoder[FromForkServer] = msgspec.msgpack.Decoder(FromForkServer)
 fork_request = msgspec.msgpack.Decoder(Fork)
 
 

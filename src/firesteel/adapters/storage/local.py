@@ -29,15 +29,13 @@ class CommitRefused(Exception):
 
 def commit(commit: SinkCommit, target: Path, staging: Path) -> None:
     """Make the staged files readers' files. Raises CommitRefused or OSError."""
-    if (target / _manifest(commit)).exists():
-        remove(staging)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if commit.mode == "append":
-        _append(commit, target, staging)
-    else:
-        _replace(commit, target, staging)
-        remove(_aside(staging))
+    if not (target / _manifest(commit)).exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if commit.mode == "append":
+            _append(commit, target, staging)
+        else:
+            _replace(commit, target, staging)
+    remove(_aside(staging))
     remove(staging)
 
 
