@@ -61,7 +61,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     }  # fmt: skip
     hidden = {"_SUCCESS": b"a b", ".hidden": b"a", "_d/x": b"a", "d/.e/f/g": b"a", "x._COPYING_": b"a", "_a=b": b"a"}
     odd = {"co:lon": b"a b", "z.gz": b"not packed", "bom": b"\xef\xbb\xbfa b", "long": b"word " * 100_000}
-    garbage = {f"f{index}": bytes(chance.choices(BYTES, k=300)) for index in range(50)}
+    garbage = {f"f{index}": bytes(chance.choices(BYTES, k=2_000)) for index in range(8)}
     roots = [
         write(base / "plain", plain),
         write(base / "hidden", plain | hidden),
