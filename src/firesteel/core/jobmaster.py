@@ -252,10 +252,16 @@ class JobMasterCore(JournaledCore):
     def _on_commit_answer(self, answer: m.SinkCommitAnswer) -> None:
         if answer.failure is None:
             self.scheduler.sink_committed(answer.commit_id, self.now_ms)
+            self._give_up_commits()
         elif any(commit.commit_id == answer.commit_id for commit in self.scheduler.uncommitted()):
-            failure = self.committer.failed(answer.commit_id, answer.failure, self.now_ms)
-            if failure is not None:
-                self.scheduler.fail_job(failure, self.now_ms)
+            self.committer.failed(answer.commit_id, answer.failure, self.now_ms)
+            self._give_up_commits()
+
+    def _give_up_commits(self) -> None:
+        """Fail the job when nothing is left to commit but what can't be."""
+        verdict = self.committer.verdict(self.scheduler.uncommitted())
+        if verdict is not None:
+            self.scheduler.fail_job(verdict, self.now_ms)
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
         if self.workers.pop(resource_id, None) is None:
@@ -365,7 +371,7 @@ class JobMasterCore(JournaledCore):
             return
         for worker, due in self.committer.due(commits, list(self.workers), self.now_ms).items():
             self._tell_worker(worker, m.CommitSinks(job_id=self.job.graph.job_id, commits=tuple(due)))
-        next_ms = self.committer.next_ms(commits)
+        next_ms = self.committer.next_ms(commits, self.now_ms)
         if next_ms is not None:
             self.scheduler.output.wake(next_ms)
 

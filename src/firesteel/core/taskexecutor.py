@@ -249,7 +249,7 @@ class TaskExecutorCore(Core):
     def _on_job_master(self, envelope: m.Envelope, job_id: JobID) -> None:
         assert envelope.sender_token is not None, "a JobMaster speaks with its token"
         sender = m.Leader(envelope.sender, envelope.sender_token)
-        if job_id not in self.jobs and not isinstance(envelope.body, m.CommitSinks):
+        if job_id not in self.jobs:
             self._on_unknown_job(sender, job_id, envelope.body)
             return
         job = self._connect(job_id, sender)
@@ -264,6 +264,9 @@ class TaskExecutorCore(Core):
         if isinstance(body, m.ReleaseJobResources):
             self._effects.append(Discard(body.locations))
             self._send_leader(sender, m.JobReleased(resource_id=self.resource_id, job_id=job_id))
+        elif isinstance(body, m.CommitSinks):
+            for commit in body.commits:
+                self._answer_commit(sender, job_id, commit.commit_id, _not_known(self.resource_id))
         elif not isinstance(body, m.AcknowledgeTaskStates | m.DiscardResults):
             self._sequence += 1
             nothing = m.TaskManagerReport(
@@ -287,7 +290,7 @@ class TaskExecutorCore(Core):
                     job.tasks.acknowledge(attempt)
             case m.DiscardResults():
                 self._effects.append(Discard(body.locations))
-            case m.CommitSinks():
+            case m.CommitSinks() if not job.ending:
                 fresh = [commit for commit in body.commits if commit.commit_id not in job.committing]
                 job.committing.update(dict.fromkeys(commit.commit_id for commit in fresh))
                 self._effects += [CommitSink(job_id, commit) for commit in fresh]
@@ -383,10 +386,14 @@ class TaskExecutorCore(Core):
         job = self.jobs.get(event.job_id)
         if job is not None:
             job.committing.pop(event.commit_id, None)
-            answer = m.SinkCommitAnswer(
-                resource_id=self.resource_id, job_id=event.job_id, commit_id=event.commit_id, failure=event.failure
-            )
-            self._send_leader(job.leader, answer)
+            self._answer_commit(job.leader, event.job_id, event.commit_id, event.failure)
+            self._release_if_idle(event.job_id, job)
+
+    def _answer_commit(self, master: m.Leader, job_id: JobID, commit_id: str, failure: FailureInfo | None) -> None:
+        answer = m.SinkCommitAnswer(
+            resource_id=self.resource_id, job_id=job_id, commit_id=commit_id, failure=failure
+        )
+        self._send_leader(master, answer)
 
     # ── letting go ───────────────────────────────────────────────────────────────────────────
     def _end_job(self, job_id: JobID, job: JobConnection, locations: tuple[str, ...]) -> None:
@@ -398,7 +405,8 @@ class TaskExecutorCore(Core):
         self._release_if_idle(job_id, job)
 
     def _release_if_idle(self, job_id: JobID, job: JobConnection) -> None:
-        if job.ending and not job.releasing and not job.tasks.running:
+        """Once no attempt runs and no commit is under way, so that nothing becomes visible after the end."""
+        if job.ending and not (job.releasing or job.tasks.running or job.committing):
             job.releasing = True
             self._free(self.table.of_job(job_id))
             self._effects.append(ReleaseJob(job_id, job.discard))
@@ -443,3 +451,7 @@ class TaskExecutorCore(Core):
         if self._resource_manager is not None and self._resource_manager.address == event.address:
             self._instance_id = None
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+
+
+def _not_known(worker: ResourceID) -> FailureInfo:
+    return FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"worker {worker} does not know the job any more")

@@ -6,7 +6,7 @@ where the thing is the same. `spark.*` keys are handed to Spark as they are.
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ def _bool(text: str) -> bool:
     return text.lower() == "true"
 
 
-_PARSERS = {"str": str, "int": int, "float": float, "bool": _bool, "duration": parse_duration_ms, "memory": parse_memory_mib}
+_PARSERS: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float, "bool": _bool, "duration": parse_duration_ms, "memory": parse_memory_mib}
 _EXAMPLES = {"str": "any text", "int": "like 4", "float": "like 1.5", "bool": "true or false", "duration": "like 500 ms, 10 s or 5 min", "memory": "like 512m or 2g"}
 
 # ── cluster ──────────────────────────────────────────────────────────────────────────────────

@@ -28,7 +28,8 @@ EXECUTION_TRANSITIONS = TransitionTable[S](
         (S.RECONCILING, S.INITIALIZING): "its worker reports it: adopted",
         (S.RECONCILING, S.RUNNING): "its worker reports it: adopted",
         (S.RECONCILING, S.FINISHED): "it ended while there was no JobMaster",
-        (S.RECONCILING, S.FAILED): "it failed meanwhile, or no worker has it",
+        (S.RECONCILING, S.FAILED): "it failed meanwhile, or its worker is lost",
+        (S.RECONCILING, S.CANCELED): "it was never sent: the next attempt takes its place",
         (S.RECONCILING, S.CANCELING): "cancelled while it is looked for",
     }
 )

@@ -22,6 +22,7 @@ class SinkCommitter:
 
     _asked: dict[str, tuple[ResourceID, int]] = field(default_factory=dict)
     _failures: dict[str, int] = field(default_factory=dict)
+    _given_up: dict[str, FailureInfo] = field(default_factory=dict)
 
     def due(
         self, commits: list[SinkCommit], workers: list[ResourceID], now_ms: int
@@ -30,21 +31,29 @@ class SinkCommitter:
         out: dict[ResourceID, list[SinkCommit]] = {}
         for position, commit in enumerate(commits):
             worker, again_ms = self._asked.get(commit.commit_id, (None, now_ms))
-            if workers and (worker not in workers or again_ms <= now_ms):
-                chosen = workers[position % len(workers)]
+            tried = self._failures.get(commit.commit_id, 0)
+            open_ = commit.commit_id not in self._given_up
+            if open_ and workers and (worker not in workers or again_ms <= now_ms):
+                chosen = workers[(position + tried) % len(workers)]
                 self._asked[commit.commit_id] = (chosen, now_ms + COMMIT_REPEAT_MS)
                 out.setdefault(chosen, []).append(commit)
         return out
 
-    def failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> FailureInfo | None:
-        """A commit could not be done: returns the failure when it is to be given up."""
+    def failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> None:
+        """A commit could not be done: try again in a while, on another worker, or give it up."""
         self._failures[commit_id] = self._failures.get(commit_id, 0) + 1
         if self._failures[commit_id] >= COMMIT_ATTEMPTS_MAX:
-            return failure
-        worker, _ = self._asked[commit_id]
-        self._asked[commit_id] = (worker, now_ms + COMMIT_RETRY_MS)
-        return None
+            self._given_up.setdefault(commit_id, failure)
+        elif commit_id in self._asked:
+            worker, _ = self._asked[commit_id]
+            self._asked[commit_id] = (worker, now_ms + COMMIT_RETRY_MS)
 
-    def next_ms(self, commits: list[SinkCommit]) -> int | None:
-        """When `due` wants to be asked again."""
-        return min((self._asked[c.commit_id][1] for c in commits if c.commit_id in self._asked), default=None)
+    def verdict(self, commits: list[SinkCommit]) -> FailureInfo | None:
+        """Why the job fails, when all that is not done has been given up: the others are rolled forward first."""
+        reasons = [self._given_up.get(commit.commit_id) for commit in commits]
+        return reasons[0] if reasons and all(reasons) else None
+
+    def next_ms(self, commits: list[SinkCommit], now_ms: int) -> int | None:
+        """When `due` wants to be asked again; None while only a new worker can help."""
+        times = (self._asked[c.commit_id][1] for c in commits if c.commit_id in self._asked)
+        return min((time for time in times if time > now_ms), default=None)

@@ -1,7 +1,7 @@
 """What workers report, turned into what happens to regions.
 
-The rules that keep zombies out: an attempt that is not the current one, or not on that worker, is
-cancelled and its results are thrown away; a repeated report changes nothing; a terminal one is
+The rules that keep zombies out: an attempt that is not the current one is cancelled
+and its results are thrown away; a repeated report changes nothing; a terminal one is
 acknowledged once it is durable, so that the worker may forget it.
 """
 
@@ -31,12 +31,12 @@ def apply_updates(
     for update in updates:
         if update.state.is_terminal:
             scheduler.output.acknowledge.setdefault(worker, []).append(update.attempt)
-        ended_well = update.state is ExecutionState.FINISHED and _is_ours(scheduler, worker, update.attempt)
+        ended_well = update.state is ExecutionState.FINISHED and scheduler.graph.is_current(update.attempt)
         if ended_well and _state(scheduler, update.attempt) in LIVE:
             finished[update.attempt.region] = update.outcome or TaskOutcome()
     scheduler.finished(finished.items(), now_ms)
     for update in updates:
-        if not _is_ours(scheduler, worker, update.attempt):
+        if not scheduler.graph.is_current(update.attempt):
             _reject(scheduler, worker, update)
         elif update.attempt.region not in finished:
             _apply(scheduler, worker, update, now_ms)
@@ -76,10 +76,6 @@ def slot_lost(scheduler: DefaultScheduler, worker: ResourceID, region: RegionInd
     if scheduler.graph.state_of(region) in SEATED:
         failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"worker {worker} has taken the slot back")
         scheduler.failed(np.array([region]), failure, worker, now_ms)
-
-
-def _is_ours(scheduler: DefaultScheduler, worker: ResourceID, attempt: RegionAttemptID) -> bool:
-    return scheduler.graph.is_current(attempt) and scheduler.graph.worker_of(attempt.region) == worker
 
 
 def _state(scheduler: DefaultScheduler, attempt: RegionAttemptID) -> ExecutionState:
@@ -122,6 +118,8 @@ def _absent(scheduler: DefaultScheduler, worker: ResourceID, region: int, now_ms
             scheduler.output.deploy.setdefault(worker, []).append(deployment)
         case ExecutionState.CANCELING:
             scheduler.ask_to_cancel(row)
+        case ExecutionState.RECONCILING:
+            scheduler.never_started(row, now_ms)  # How it ended would be kept there until acknowledged.
         case _:
             scheduler.failed(row, _vanished(worker), worker, now_ms)
 

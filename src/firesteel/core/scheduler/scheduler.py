@@ -95,6 +95,12 @@ class DefaultScheduler:
         """Attempts that were being cancelled are gone."""
         self._end(regions, ExecutionState.CANCELED, now_ms)
 
+    def never_started(self, regions: Regions, now_ms: int) -> None:
+        """Attempts a former JobMaster had decided on and not sent: the next ones take their place."""
+        self._end(regions, ExecutionState.CANCELED, now_ms)
+        self.graph.reset(regions)
+        self.record(RegionsReset(at_ms=now_ms, regions=tuple(RegionIndex(region) for region in regions.tolist())))
+
     def failed(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:
         """Current attempts have failed, of one cause: restart what that takes, or fail the job."""
         self._end(regions, ExecutionState.FAILED, now_ms)

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
@@ -68,7 +69,7 @@ class Cluster:
         lives_ms = self.world.stream("deposed").randint(0, self.world.faults.deposed_lives_ms_max)
         for address in old:
             if lives_ms:
-                self.world.after(lives_ms, lambda address=address: self.world.remove(address, "deposed"))  # type: ignore[misc]
+                self.world.after(lives_ms, partial(self.world.remove, address, "deposed"))
             else:
                 self.world.remove(address, "killed")
         self._masters += 1

@@ -44,6 +44,8 @@ class Oracles:
             first = self._terminal.setdefault(job_id, result.status)
             assert first is result.status, f"job {job_id} was {first.value} and is now {result.status.value}"
             self._output_is_whole(job_id, result.status)
+            made = sum(len(c) for key, c in self.cluster.storage.visible.items() if key.startswith(job_id))
+            assert made >= len(result.sinks), f"job {job_id} says that more is visible than is"
 
     def _output_is_whole(self, job_id: JobID, status: JobStatus) -> None:
         """Readers see each sink's rows once, made in one consistent run; nothing of a cancelled job."""
@@ -76,13 +78,9 @@ class Oracles:
         for endpoint in self.cluster.world.endpoints.values():
             self._nothing_left(endpoint)
         assert not self.cluster.jobs, f"jobs are still stored: {list(self.cluster.jobs)}"
-        left = [name for name in self.cluster.storage.stored if "/sink/" not in name]
-        finished = [name for name in left if self._was_reachable(name)]
-        assert not finished, f"stored results are left: {finished}"
-
-    def _was_reachable(self, location: str) -> bool:
-        """Directories of attempts whose worker died are swept by the storage's own rules, later."""
-        return self.cluster.storage.owner[location] in {endpoint.node for endpoint in self.cluster.workers()}
+        workers = {endpoint.node for endpoint in self.cluster.workers()}
+        left = [name for name in self.cluster.storage.stored if self.cluster.storage.owner[name] in workers]
+        assert not left, f"stored results or staged outputs are left: {left}"
 
     def _nothing_left(self, endpoint: Endpoint) -> None:
         core = endpoint.core

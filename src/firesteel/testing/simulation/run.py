@@ -3,9 +3,11 @@
 import gc
 import hashlib
 from collections.abc import Callable
+from functools import partial
 
 from firesteel.core.dispatcher.requests import AwaitJobResult, CancelJobRequest, SubmitJob
 from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.faults import Faults, draw
 from firesteel.testing.simulation.oracles import Oracles
@@ -56,7 +58,7 @@ class Run:
             self.world.run(end_ms + HEALED_MS)
             self._collect()
             self.oracles.at_the_end(self.accepted)
-        except (AssertionError, KeyError, Exception) as error:
+        except Exception as error:
             raise SimulationFailure(self.seed, self.drawn, error, self.world.story) from error
         text = f"{self.world.events} {sorted((k, v[0].status.value) for k, v in self.cluster.results.items())}"
         return hashlib.blake2b((text + "\n".join(self.world.story)).encode(), digest_size=8).hexdigest()
@@ -66,16 +68,19 @@ class Run:
         for number in range(chance.randint(1, JOBS_MAX)):
             graph = random_job(chance, number)
             at_ms = chance.randint(1, FAULTY_MS // 2)
-            self.world.after(at_ms, lambda graph=graph: self._submit(graph))  # type: ignore[misc]
+            self.world.after(at_ms, partial(self._submit, graph))
             if chance.random() < self.world.faults.cancel_job:
                 cancel_ms = at_ms + chance.randint(0, 60_000)
-                self.world.after(cancel_ms, lambda job_id=graph.job_id: self.cluster.ask(CancelJobRequest(job_id)))  # type: ignore[misc]
+                self.world.after(cancel_ms, partial(self._cancel, graph.job_id))
 
-    def _submit(self, graph: object) -> None:
-        request = self.cluster.ask(SubmitJob(graph))  # type: ignore[arg-type]
+    def _submit(self, graph: JobGraph) -> None:
+        request = self.cluster.ask(SubmitJob(graph))
         if request is not None:
-            self.pending[request] = graph.job_id  # type: ignore[attr-defined]
-            self.cluster.ask(AwaitJobResult(graph.job_id))  # type: ignore[attr-defined]
+            self.pending[request] = graph.job_id
+            self.cluster.ask(AwaitJobResult(graph.job_id))
+
+    def _cancel(self, job_id: JobID) -> None:
+        self.cluster.ask(CancelJobRequest(job_id))
 
     def _collect(self) -> None:
         """What clients were told: an answered submission must not be lost."""

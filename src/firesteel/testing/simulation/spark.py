@@ -158,8 +158,9 @@ class FakeSpark:
         if commit.commit_id not in done:
             if self.world.stream("commit").random() < self.world.faults.commit_failure:
                 failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
+            elif commit.staging not in self.storage.stored:
+                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the staged output is gone")
             else:
-                assert commit.staging in self.storage.stored, f"{commit.staging} was deleted before its commit"
                 done[commit.commit_id] = self.storage.stored.pop(commit.staging)
         self.world.give(endpoint, SinkCommitDone(job_id, commit.commit_id, failure))
 
@@ -167,6 +168,10 @@ class FakeSpark:
         assert not any(attempt.job_id == effect.job_id for attempt in self.running), "released while it runs"
         for location in effect.locations:
             self.storage.stored.pop(location, None)
+        for location, job_id in self.storage.job_of.items():
+            mine = self.storage.owner[location] == self.worker
+            if job_id == effect.job_id and (mine or "/result/" in location):
+                self.storage.stored.pop(location, None)
         self.world.after(1, lambda: self.world.give(endpoint, JobReleaseDone(effect.job_id)))
 
 

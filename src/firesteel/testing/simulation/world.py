@@ -33,6 +33,9 @@ from firesteel.testing.simulation.faults import Faults
 STORY_LINES = 200
 """Last events of a run that a failure prints."""
 
+EVENTS_MAX = 300_000
+"""Events of one run; a run that needs more goes in circles."""
+
 
 @dataclass(slots=True)
 class Endpoint:
@@ -119,6 +122,7 @@ class World:
         if not endpoint.alive:
             return
         self.events += 1
+        assert self.events < EVENTS_MAX, "the run does not come to an end"
         self.tell(f"{endpoint.core.address} <- {describe(event)}")
         for effect in endpoint.core.handle(event, self.now_ms):
             self._interpret(endpoint, effect)

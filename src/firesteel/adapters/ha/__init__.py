@@ -1,0 +1,1 @@
+"""High-availability services: who leads, and where jobs are kept."""

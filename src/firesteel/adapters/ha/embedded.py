@@ -1,0 +1,137 @@
+"""Embedded high availability: several contenders in one process, everything kept in memory.
+
+Election and store survive the endpoints, not the process. The same rules hold as with a real store:
+tokens grow, and a write with an old token is refused.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from firesteel.core.journal import JournalRecord
+from firesteel.model.ids import FencingToken, JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.messages import Leader
+from firesteel.model.views import JobResult
+from firesteel.runtime.services import Contender, StaleLeader
+
+
+class EmbeddedLeaderElection:
+    """Grants leadership to the contender that came first; `revoke` and `grant` let tests change it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._epoch = 0
+        self._contenders: dict[str, list[Contender]] = {}
+        self._holder: dict[str, Contender] = {}
+        self._token: dict[str, FencingToken] = {}
+        self._leaders: dict[str, Leader] = {}
+        self._listeners: dict[str, list[Callable[[Leader | None], None]]] = {}
+
+    def contend(self, component: str, contender: Contender) -> Callable[[], None]:
+        self._contenders.setdefault(component, []).append(contender)
+        if component not in self._holder:
+            self.grant(component)
+
+        def leave() -> None:
+            self._contenders[component].remove(contender)
+            if self._holder.get(component) is contender:
+                del self._holder[component]
+                self._publish(component, None)
+                if self._contenders[component]:
+                    self.grant(component)
+                else:
+                    del self._contenders[component]
+
+        return leave
+
+    def confirm(self, component: str, leader: Leader) -> None:
+        if self._token.get(component) == leader.token:
+            self._publish(component, leader)
+
+    def watch(self, component: str, listener: Callable[[Leader | None], None]) -> Callable[[], None]:
+        listeners = self._listeners.setdefault(component, [])
+        listeners.append(listener)
+        if component in self._leaders:
+            listener(self._leaders[component])
+
+        def end() -> None:
+            listeners.remove(listener)
+            if not listeners and self._listeners.get(component) is listeners:
+                del self._listeners[component]
+
+        return end
+
+    # ── what tests may do ────────────────────────────────────────────────────────────────────
+    def grant(self, component: str) -> FencingToken:
+        """Grant leadership to the first contender, under a new token."""
+        self._epoch += 1
+        token = self._token[component] = FencingToken(self._epoch, self._name)
+        contender = self._holder[component] = self._contenders[component][0]
+        asyncio.get_running_loop().call_soon(contender.on_granted, token)
+        return token
+
+    def revoke(self, component: str) -> None:
+        """Take leadership away; nobody leads until `grant`."""
+        contender = self._holder.pop(component)
+        self._publish(component, None)
+        asyncio.get_running_loop().call_soon(contender.on_revoked)
+
+    def components(self) -> tuple[str, ...]:
+        """Components that are led now."""
+        return tuple(self._leaders)
+
+    def _publish(self, component: str, leader: Leader | None) -> None:
+        if leader is None:
+            self._leaders.pop(component, None)
+        else:
+            self._leaders[component] = leader
+        for listener in list(self._listeners.get(component, ())):
+            listener(leader)
+
+
+class InMemoryJobStore:
+    """Job graphs, journals and results of one process. See runtime.services.JobStore."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[JobID, JobGraph] = {}
+        self._journals: dict[JobID, list[JournalRecord]] = {}
+        self._claims: dict[JobID, FencingToken] = {}
+        self._results: dict[JobID, tuple[JobResult, bool]] = {}
+
+    async def load(self) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
+        return tuple(self._graphs.values()), tuple(self._results.values())
+
+    async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
+        self._graphs[graph.job_id] = graph
+        self._journals.setdefault(graph.job_id, [])
+
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
+        known = self._claims.get(job_id)
+        if known is not None and token < known:
+            raise StaleLeader(f"job {job_id} is led under {known}")
+        self._claims[job_id] = token
+        return tuple(self._journals.get(job_id, ()))
+
+    async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
+        if self._claims.get(job_id) != token:
+            raise StaleLeader(f"job {job_id} is led under {self._claims.get(job_id)}")
+        self._journals[job_id] += records
+
+    async def put_result(self, result: JobResult, token: FencingToken) -> None:
+        self._results[result.job_id] = (result, True)
+
+    async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
+        graph = self._graphs.pop(job_id, None)
+        self._journals.pop(job_id, None)
+        self._claims.pop(job_id, None)
+        self._results[job_id] = (self._results[job_id][0], False)
+        mine = {artifact.sha256 for artifact in graph.artifacts} if graph is not None else set()
+        used = {artifact.sha256 for other in self._graphs.values() for artifact in other.artifacts}
+        return tuple(sorted(mine - used))
+
+    async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
+        self._results.pop(job_id, None)
+
+    def journal(self, job_id: JobID) -> tuple[JournalRecord, ...]:
+        """All that was written of a job, for tests."""
+        return tuple(self._journals.get(job_id, ()))

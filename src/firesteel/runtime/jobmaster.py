@@ -1,0 +1,91 @@
+"""The JobMaster's endpoint: its core, its journal, and the leaders it follows."""
+
+from collections.abc import Callable, Sequence
+
+from firesteel.core.effects import RESOURCE_MANAGER, Effect, LeaderChanged, Persist, Persisted, PersistFailed
+from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
+from firesteel.core.journal import JobState, JournalRecord, fold
+from firesteel.core.scheduler.backoff import restart_strategy
+from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.model import options
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.messages import Leader
+from firesteel.model.options import Configuration
+from firesteel.runtime.endpoint import Endpoint
+from firesteel.runtime.services import Clock, JobStore, LeaderRetrieval, Rpc, StaleLeader
+
+
+class JobMasterEndpoint(Endpoint):
+    """Serves one leadership of one job."""
+
+    core: JobMasterCore
+
+    def __init__(
+        self, core: JobMasterCore, rpc: Rpc, clock: Clock, store: JobStore, *, on_broken: Callable[[Exception], None]
+    ) -> None:
+        super().__init__(core, rpc, clock, on_broken)
+        self._store = store
+        self._unwritten: list[Persist] = []
+        self._writing = False
+        self._unwatch: Callable[[], None] = lambda: None
+
+    @property
+    def leader(self) -> Leader:
+        assert self.core.token is not None, "a leader has a token"
+        return Leader(self.core.address, self.core.token)
+
+    def follow(self, leaders: LeaderRetrieval) -> None:
+        """Learn of the ResourceManager's leaders."""
+        self._unwatch = leaders.watch(RESOURCE_MANAGER, lambda found: self.tell(LeaderChanged(RESOURCE_MANAGER, found)))
+
+    async def stop(self) -> None:
+        self._unwatch()
+        await super().stop()
+
+    def perform(self, effect: Effect) -> None:
+        if not isinstance(effect, Persist):
+            super().perform(effect)
+            return
+        self._unwritten.append(effect)
+        if not self._writing:
+            self._writing = True
+            self.background(self._write())
+
+    async def _write(self) -> None:
+        """Group commit: what has come while a write was under way goes into the next one."""
+        job_id = self.core.job.graph.job_id
+        token = self.leader.token
+        while self._unwritten:
+            batch, self._unwritten = self._unwritten, []
+            try:
+                await self._store.append(job_id, token, [record for item in batch for record in _records(item)])
+            except (StaleLeader, OSError) as error:
+                self.tell(PersistFailed(str(error)))
+                break
+            self.tell(Persisted(batch[-1].sequence))
+        self._writing = False
+
+
+def _records(effect: Persist) -> Sequence[JournalRecord]:
+    return effect.records  # type: ignore[return-value]
+
+
+def replay(job_id: JobID, records: Sequence[JournalRecord], config: Configuration) -> JobState:
+    """The durable state that a journal stands for."""
+    state = JobState(job_id=job_id)
+    for record in records:
+        fold(state, record, config.get_option(options.EXCEPTION_HISTORY_SIZE))
+    return state
+
+
+def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSettings:
+    return JobMasterSettings(
+        scheduler=SchedulerSettings(
+            restart_strategy(config, graph.configuration), config.get_option(options.EXCEPTION_HISTORY_SIZE)
+        ),
+        heartbeat_interval_ms=config.get_option(options.HEARTBEAT_INTERVAL),
+        heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
+        slot_idle_timeout_ms=config.get_option(options.SLOT_IDLE_TIMEOUT),
+        reconciliation_timeout_ms=config.get_option(options.RECONCILIATION_TIMEOUT),
+    )

@@ -1,0 +1,30 @@
+"""The ResourceManager's endpoint: nothing but its core, its mailbox and its session."""
+
+from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
+from firesteel.model import options
+from firesteel.model.messages import Leader
+from firesteel.model.options import Configuration
+from firesteel.model.views import TaskManagerView
+from firesteel.runtime.endpoint import Endpoint
+
+
+class ResourceManagerEndpoint(Endpoint):
+    """Serves one leadership of the ResourceManager."""
+
+    core: ResourceManagerCore
+
+    @property
+    def leader(self) -> Leader:
+        assert self.core.token is not None, "a leader has a token"
+        return Leader(self.core.address, self.core.token)
+
+    def task_managers(self) -> tuple[TaskManagerView, ...]:
+        return self.core.task_managers()
+
+
+def resource_manager_settings(config: Configuration) -> ResourceManagerSettings:
+    return ResourceManagerSettings(
+        heartbeat_interval_ms=config.get_option(options.HEARTBEAT_INTERVAL),
+        heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
+        spread_slots=config.get_option(options.LOAD_BALANCE_MODE) == "SLOTS",
+    )

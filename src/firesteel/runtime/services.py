@@ -1,0 +1,83 @@
+"""What every endpoint stands on: time, the transport, who leads, where jobs are stored."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from firesteel.core.effects import Event
+from firesteel.core.journal import JournalRecord
+from firesteel.model.ids import Address, FencingToken, JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.messages import Envelope, Leader
+from firesteel.model.views import JobResult
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch; never goes back."""
+
+
+class Mailbox(Protocol):
+    """Where an endpoint takes events. May be called from its event loop only."""
+
+    def tell(self, event: Event) -> None: ...
+
+
+class Rpc(Protocol):
+    """The transport. Messages may be lost with a connection; both ends are then told PeerLost."""
+
+    def register(self, address: Address, mailbox: Mailbox) -> None: ...
+
+    def unregister(self, address: Address) -> None: ...
+
+    def send(self, envelope: Envelope) -> None:
+        """Hand a message over; returns at once, never raises for a recipient that is not there."""
+
+
+class LeaderRetrieval(Protocol):
+    def watch(self, component: str, listener: Callable[[Leader | None], None]) -> Callable[[], None]:
+        """Call `listener` with the leader now and at each change; returns what ends it."""
+
+
+class Contender(Protocol):
+    """Called back by an election, on the event loop."""
+
+    def on_granted(self, token: FencingToken) -> None: ...
+
+    def on_revoked(self) -> None: ...
+
+
+class LeaderElection(LeaderRetrieval, Protocol):
+    def contend(self, component: str, contender: Contender) -> Callable[[], None]:
+        """Take part; tokens granted for one component grow. Returns what ends it."""
+
+    def confirm(self, component: str, leader: Leader) -> None:
+        """Publish the leader's address. A token that is not the newest is ignored."""
+
+
+class StaleLeader(Exception):
+    """Another leader has written since: this one may not."""
+
+
+class JobStore(Protocol):
+    """Durable job graphs, journals and results. Every write carries the token of who writes.
+
+    Coroutines return when it is durable. They raise StaleLeader, or OSError when the store fails.
+    """
+
+    async def load(self) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
+        """All graphs; all results, with whether their cleanup is still to be done."""
+
+    async def put_graph(self, graph: JobGraph, token: FencingToken) -> None: ...
+
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
+        """Shut out all older leaders of the job, then read what they have written."""
+
+    async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None: ...
+
+    async def put_result(self, result: JobResult, token: FencingToken) -> None:
+        """Record a result as dirty."""
+
+    async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
+        """Delete graph and journal, mark the result clean; returns the SHA-256 of blobs nobody uses any more."""
+
+    async def forget_result(self, job_id: JobID, token: FencingToken) -> None: ...
