@@ -167,7 +167,9 @@ class MiniCluster:
     async def _resource_manager(self, token: FencingToken) -> ResourceManagerEndpoint:
         me = Leader(Address(f"resourcemanager@{token.epoch}"), token)
         core = ResourceManagerCore(resource_manager_settings(self.config), me)
-        return _started(ResourceManagerEndpoint(core, self.rpc, self._clock, lambda error: self._again(RESOURCE_MANAGER)))
+        return _started(
+            ResourceManagerEndpoint(core, self.rpc, self._clock, lambda error: self._again(RESOURCE_MANAGER))
+        )
 
     async def _dispatcher(self, token: FencingToken) -> DispatcherEndpoint:
         me = Leader(Address(f"dispatcher@{token.epoch}"), token)

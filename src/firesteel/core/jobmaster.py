@@ -26,17 +26,23 @@ from firesteel.core.scheduler.commit import SinkCommitter
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
 from firesteel.core.scheduler.view import job_result, job_view
+from firesteel.core.slots.connection import JobRequirements, Requirements
+from firesteel.core.timers import (
+    REGISTRATION_RETRY_MS,
+    HeartbeatDue,
+    ReconciliationOver,
+    RegistrationDue,
+    ReleaseDue,
+    WakeUp,
+)
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import Address, FencingToken, RegionIndex, ResourceID
+from firesteel.model.ids import Address, RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+from firesteel.model.resources import UNSPECIFIED
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, TaskProgress
 from firesteel.model.views import JobView
-
-REGISTRATION_RETRY_MS = 1_000
-"""Time between two tries to register at a ResourceManager that has not answered."""
 
 RELEASE_RETRY_MS = 2_000
 """Time between two requests to a worker to release an ended job."""
@@ -49,31 +55,6 @@ class JobMasterSettings:
     heartbeat_timeout_ms: int
     slot_idle_timeout_ms: int
     reconciliation_timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatDue(Timer):
-    """Time to ask workers how they are, and to give idle slots back."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrationDue(Timer):
-    """Time to register again, unless the ResourceManager has answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class WakeUp(Timer):
-    """Something is due at the scheduler."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReconciliationOver(Timer):
-    """Workers had their time to report."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseDue(Timer):
-    """Time to ask again for the release of an ended job."""
 
 
 @dataclass(slots=True)
@@ -104,10 +85,7 @@ class JobMasterCore(JournaledCore):
         self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
             settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
         )
-        self._resource_manager: m.Leader | None = None
-        self._registered = False
-        self._declared: tuple[object, ...] = ()
-        self._declaration = 0
+        self._resources = JobRequirements(graph.job_id)
         self._reported: JobStatus | None = None
         self._unreleased: dict[ResourceID, None] | None = None
         self._awaits_workers = False
@@ -133,7 +111,7 @@ class JobMasterCore(JournaledCore):
                 for worker in [key for key, known in self.workers.items() if known.address == event.address]:
                     self._lose_worker(worker, event.reason)
             case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
-                self._resource_manager, self._registered = event.leader, False
+                self._resources.follow(event.leader)
                 self._register()
             case _:
                 raise AssertionError(f"not an event of a JobMaster: {event}")
@@ -142,7 +120,9 @@ class JobMasterCore(JournaledCore):
     def view(self) -> JobView:
         """The job as it is now."""
         waits = len(self.scheduler.pool.waiting)
-        return job_view(self.scheduler, self.progress, self._version, f"{waits} regions wait for a slot" if waits else "")
+        return job_view(
+            self.scheduler, self.progress, self._version, f"{waits} regions wait for a slot" if waits else ""
+        )
 
     def validate(self) -> None:
         self.scheduler.validate()
@@ -179,7 +159,7 @@ class JobMasterCore(JournaledCore):
             case m.TaskExecutorLost() | m.DisconnectTaskExecutor() as body:
                 self._lose_worker(body.resource_id, body.reason)
             case m.JobMasterRegistered():
-                self._registered = True
+                self._resources.registered = True
             case m.HeartbeatRequest():
                 self._answer_resource_manager()
             case m.NotEnoughResources() as body:
@@ -222,7 +202,9 @@ class JobMasterCore(JournaledCore):
         self._on_progress(report.progress)
         recovery.settle(self.scheduler, self.now_ms)
         if not self.scheduler.state.status.is_globally_terminal:
-            self.scheduler.pool.offer(report.resource_id, report.slots, self.now_ms)
+            occupied = {execution.allocation_id for execution in report.executions}
+            vacant = [offer for offer in report.slots if offer.allocation_id not in occupied]
+            self.scheduler.pool.offer(report.resource_id, vacant, self.now_ms)
         self.scheduler.advance(self.now_ms)
         self._tell_held(report.resource_id)
 
@@ -277,7 +259,9 @@ class JobMasterCore(JournaledCore):
         self._awaits_workers = False
         for worker in self.scheduler.graph.workers:
             if worker not in self.workers:
-                reports.worker_lost(self.scheduler, worker, "it has not reported after the change of master", self.now_ms)
+                reports.worker_lost(
+                    self.scheduler, worker, "it has not reported after the change of master", self.now_ms
+                )
 
     def _beat(self) -> None:
         tick = self._heartbeats.tick(self.now_ms)
@@ -304,30 +288,22 @@ class JobMasterCore(JournaledCore):
 
     # ── the ResourceManager ──────────────────────────────────────────────────────────────────
     def _register(self) -> None:
-        if self._resource_manager is None or self._registered or self._closed:
-            return
-        self._declare(force=True)
-        self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+        if self._resources.leader is not None and not self._resources.registered and not self._closed:
+            self._declare(force=True)
+            self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
 
     def _answer_resource_manager(self) -> None:
-        if self._resource_manager is not None:
-            self._send_leader(self._resource_manager, m.JobMasterHeartbeat(job_id=self.job.graph.job_id))
+        if self._resources.leader is not None:
+            self._send_leader(self._resources.leader, m.JobMasterHeartbeat(job_id=self.job.graph.job_id))
             self._declare(force=True)
 
     def _declare(self, *, force: bool = False) -> None:
         """Tell the ResourceManager what is needed, when that changed."""
-        needed = self._needed()
-        if self._resource_manager is None or (needed == self._declared and not force):
-            return
-        self._declaration += 1
-        self._declared = needed
-        job_id = self.job.graph.job_id
-        kind = m.DeclareRequiredResources if self._registered else m.RegisterJobMaster
-        self._send_leader(
-            self._resource_manager, kind(job_id=job_id, sequence=self._declaration, requirements=needed)
-        )
+        body = self._resources.message(self._needed(), force=force)
+        if body is not None and self._resources.leader is not None:
+            self._send_leader(self._resources.leader, body)
 
-    def _needed(self) -> tuple[tuple[ResourceProfile, int], ...]:
+    def _needed(self) -> Requirements:
         if self.scheduler.uncommitted() and not self.workers:
             return ((UNSPECIFIED, 1),)  # A worker is needed to commit, though no region is.
         return self.scheduler.pool.requirements()
@@ -410,6 +386,6 @@ class JobMasterCore(JournaledCore):
             return
         self._closed = True
         job_id = self.job.graph.job_id
-        if self._resource_manager is not None:
-            self._send_leader(self._resource_manager, m.DisconnectJobMaster(job_id=job_id))
+        if self._resources.leader is not None:
+            self._send_leader(self._resources.leader, m.DisconnectJobMaster(job_id=job_id))
         self._send_leader(self.dispatcher, m.JobClosed(job_id=job_id))

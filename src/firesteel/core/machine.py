@@ -10,7 +10,18 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Generic, TypeVar
 
-from firesteel.core.effects import Effect, Event, Persist, Persisted, PersistFailed, Received, Reply, Send, SetTimer, Timer
+from firesteel.core.effects import (
+    Effect,
+    Event,
+    Persist,
+    Persisted,
+    PersistFailed,
+    Received,
+    Reply,
+    Send,
+    SetTimer,
+    Timer,
+)
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import AnyMessage, Envelope, Leader
 
@@ -73,7 +84,15 @@ class Core(ABC):
 
     def _send(self, recipient: Address, body: AnyMessage, recipient_token: FencingToken | None = None) -> None:
         self._effects.append(
-            Send(Envelope(sender=self.address, recipient=recipient, sender_token=self.token, recipient_token=recipient_token, body=body))
+            Send(
+                Envelope(
+                    sender=self.address,
+                    recipient=recipient,
+                    sender_token=self.token,
+                    recipient_token=recipient_token,
+                    body=body,
+                )
+            )
         )
 
     def _send_leader(self, leader: Leader, body: AnyMessage) -> None:

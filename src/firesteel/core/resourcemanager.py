@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, Timer, TimerFired
+from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.tracker import TrackedWorker
+from firesteel.core.timers import HeartbeatDue
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
 from firesteel.model.resources import ResourceProfile
@@ -18,11 +19,6 @@ class ResourceManagerSettings:
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
     spread_slots: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatDue(Timer):
-    """Time to ask workers and JobMasters how they are."""
 
 
 class ResourceManagerCore(Core):
@@ -98,7 +94,11 @@ class ResourceManagerCore(Core):
         self._send(sender, m.TaskExecutorRegistered(instance_id=worker.instance_id))
 
     def _on_slot_report(
-        self, resource_id: ResourceID, instance_id: InstanceID, report: m.SlotReport, answers: AllocationID | None = None
+        self,
+        resource_id: ResourceID,
+        instance_id: InstanceID,
+        report: m.SlotReport,
+        answers: AllocationID | None = None,
     ) -> None:
         worker = self._tracker.workers.get(resource_id)
         if worker is None or worker.instance_id != instance_id:

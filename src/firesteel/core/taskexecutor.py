@@ -4,7 +4,7 @@ It never decides what runs. It keeps what it was given running while a master is
 came of it until a master has it safe, and lets go when it is told to or nobody has asked for long.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from firesteel.core.effects import (
     RESOURCE_MANAGER,
@@ -16,9 +16,11 @@ from firesteel.core.effects import (
     Timer,
     TimerFired,
 )
-from firesteel.core.execution.tasktable import TaskTable
+from firesteel.core.jobconnection import JobConnection
 from firesteel.core.machine import Core
+from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
+from firesteel.core.timers import REGISTRATION_RETRY_MS, HeartbeatDue, RegistrationDue, ReportDue, SlotTimeout
 from firesteel.core.workeffects import (
     CancelTask,
     CommitSink,
@@ -35,16 +37,12 @@ from firesteel.core.workeffects import (
 )
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
+from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.resources import ResourceProfile
-from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import TaskDeployment, TaskProgress
+from firesteel.model.tasks import TaskProgress
 
 REPORT_RETRY_MS = 1_000
 """Time between two reports while a JobMaster owes an answer."""
-
-REGISTRATION_RETRY_MS = 1_000
-"""Time between two tries to register at a ResourceManager that has not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,48 +56,6 @@ class TaskExecutorSettings:
     master_grace_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatDue(Timer):
-    """Time to see whether masters are still heard."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrationDue(Timer):
-    """Time to register again, unless the ResourceManager has answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportDue(Timer):
-    """Time to report to a JobMaster again, when it owes an answer."""
-
-    job_id: JobID
-
-
-@dataclass(frozen=True, slots=True)
-class SlotTimeout(Timer):
-    """A slot had its time to be taken up."""
-
-    allocation_id: AllocationID
-
-
-@dataclass(slots=True)
-class JobConnection:
-    """What this worker has of one job."""
-
-    leader: m.Leader
-    heard_ms: int
-    """When the job's master was heard of last."""
-    tasks: TaskTable = field(default_factory=TaskTable)
-    committing: dict[str, None] = field(default_factory=dict)
-    told: int = -1
-    """Number of the newest AllocatedSlots."""
-    discard: tuple[str, ...] = ()
-    """What to delete when the job is released."""
-    ending: bool = False
-    """The job is over: let go of it as soon as no attempt is left."""
-    releasing: bool = False
-
-
 class TaskExecutorCore(Core):
     """Decides for one worker process, known as `resource_id`."""
 
@@ -108,9 +64,7 @@ class TaskExecutorCore(Core):
         self.resource_id, self.settings = resource_id, settings
         self.table = TaskSlotTable(settings.slots, settings.profile)
         self.jobs: dict[JobID, JobConnection] = {}
-        self._resource_manager: m.Leader | None = None
-        self._instance_id: InstanceID | None = None
-        self._heard_ms = 0
+        self._registration = WorkerRegistration(resource_id)
         self._sequence = 0
 
     # ── the door ─────────────────────────────────────────────────────────────────────────────
@@ -145,7 +99,8 @@ class TaskExecutorCore(Core):
         for job_id, job in self.jobs.items():
             for attempt, task in job.tasks.running.items():
                 slot = self.table.find(task.allocation_id)
-                assert slot is not None and slot.job_id == job_id, f"{attempt} runs in a slot that is not its job's"
+                owner = None if slot is None else slot.job_id
+                assert owner == job_id, f"{attempt} runs in a slot that is not its job's"
         assert all(slot.job_id in self.jobs for slot in self.table.slots if slot.job_id), "a slot of an unknown job"
 
     def _on_message(self, envelope: m.Envelope) -> None:
@@ -183,20 +138,19 @@ class TaskExecutorCore(Core):
 
     # ── the ResourceManager ──────────────────────────────────────────────────────────────────
     def _on_resource_manager(self, envelope: m.Envelope) -> None:
-        leader = self._resource_manager
-        if leader is None or envelope.sender_token != leader.token:
+        if not self._registration.is_from_leader(envelope):
             self._tell(f"refused {type(envelope.body).__name__}: not of the leading ResourceManager")
             return
-        self._heard_ms = self.now_ms
+        self._registration.heard_ms = self.now_ms
         match envelope.body:
             case m.TaskExecutorRegistered() as body:
-                self._instance_id = body.instance_id
-            case m.RequestSlot() as body if body.instance_id == self._instance_id:
-                self._on_slot_request(leader, body)
+                self._registration.instance_id = body.instance_id
+            case m.RequestSlot() as body if body.instance_id == self._registration.instance_id:
+                self._on_slot_request(body)
             case _:
                 self._tell_resource_manager(m.TaskExecutorHeartbeat)
 
-    def _on_slot_request(self, leader: m.Leader, body: m.RequestSlot) -> None:
+    def _on_slot_request(self, body: m.RequestSlot) -> None:
         if self.table.allocate(body.index, body.allocation_id, body.job_id):
             self._set_timer(SlotTimeout(body.allocation_id), self.settings.slot_timeout_ms)
             self._connect(body.job_id, body.job_master)
@@ -207,19 +161,19 @@ class TaskExecutorCore(Core):
             allocation_id=body.allocation_id,
             report=self._slot_report(),
         )
-        self._send_leader(leader, answer)
+        assert self._registration.leader is not None, "a slot request comes from a leader"
+        self._send_leader(self._registration.leader, answer)
 
     def _register(self) -> None:
-        if self._resource_manager is not None and self._instance_id is None:
-            body = m.RegisterTaskExecutor(resource_id=self.resource_id, report=self._slot_report())
-            self._send_leader(self._resource_manager, body)
+        leader = self._registration.leader
+        if leader is not None and self._registration.instance_id is None:
+            self._send_leader(leader, m.RegisterTaskExecutor(resource_id=self.resource_id, report=self._slot_report()))
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
 
     def _tell_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:
-        if self._resource_manager is not None and self._instance_id is not None:
-            report = self._slot_report()
-            body = kind(resource_id=self.resource_id, instance_id=self._instance_id, report=report)
-            self._send_leader(self._resource_manager, body)
+        body = self._registration.report(kind, self._slot_report())
+        if body is not None and self._registration.leader is not None:
+            self._send_leader(self._registration.leader, body)
 
     def _slot_report(self) -> m.SlotReport:
         self._sequence += 1
@@ -228,8 +182,7 @@ class TaskExecutorCore(Core):
     # ── leaders ──────────────────────────────────────────────────────────────────────────────
     def _on_leader(self, event: LeaderChanged) -> None:
         if event.component == RESOURCE_MANAGER:
-            self._resource_manager, self._instance_id = event.leader, None
-            self._heard_ms = self.now_ms
+            self._registration.follow(event.leader, self.now_ms)
             self._register()
         elif JobID(event.component) in self.jobs and event.leader is not None:
             self._connect(JobID(event.component), event.leader)
@@ -267,7 +220,9 @@ class TaskExecutorCore(Core):
         elif isinstance(body, m.CommitSinks):
             for commit in body.commits:
                 self._answer_commit(sender, job_id, commit.commit_id, _not_known(self.resource_id))
-        elif not isinstance(body, m.AcknowledgeTaskStates | m.DiscardResults):
+        elif isinstance(body, m.SubmitTasks | m.CancelTasks) or (
+            isinstance(body, m.AllocatedSlots) and (body.held or body.wants_report)
+        ):
             self._sequence += 1
             nothing = m.TaskManagerReport(
                 resource_id=self.resource_id, job_id=job_id, sequence=self._sequence, slots=(), executions=()
@@ -302,53 +257,29 @@ class TaskExecutorCore(Core):
     def _on_allocated(self, job_id: JobID, job: JobConnection, body: m.AllocatedSlots) -> None:
         if body.sequence > job.told:
             job.told = body.sequence
-            unwanted: list[TaskSlot] = []
-            for slot in self.table.of_job(job_id):
-                assert slot.allocation_id is not None, "a slot of a job is allocated"
-                if slot.allocation_id in body.held:
-                    self.table.activate(slot.allocation_id)
-                elif slot.offered is not None and slot.offered <= body.offer_sequence:
-                    unwanted.append(slot)
+            unwanted = self.table.reconcile(job_id, body.held, body.offer_sequence)
             self._free([slot for slot in unwanted if not job.tasks.sits_in(slot.allocation_id)])
         if body.wants_report:
             self._report(job_id)
 
     def _start(self, job_id: JobID, job: JobConnection, body: m.SubmitTasks) -> None:
-        started: list[TaskDeployment] = []
-        for deployment in body.deployments:
-            slot = self.table.find(deployment.allocation_id)
-            if slot is not None and slot.job_id == job_id:
-                self.table.activate(deployment.allocation_id)
-                if job.tasks.admit(deployment):
-                    started.append(deployment)
-            elif not job.tasks.knows(deployment.attempt):
-                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"{self.resource_id} has no such slot")
-                update = m.TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FAILED, failure=failure)
-                job.tasks.refuse(update)
-                self._tell_updates(job_id, job)
+        started, refused = job.submit(body.deployments, self.table, job_id)
+        if refused:
+            self._tell_updates(job_id, job)
         if started:
-            self._effects.append(StartTasks(body.job, tuple(started)))
+            self._effects.append(StartTasks(body.job, started))
 
     def _report(self, job_id: JobID) -> None:
         """Tell a job's master all that is here of it; again until it answers what it owes."""
         job = self.jobs[job_id]
         self._sequence += 1
-        report = m.TaskManagerReport(
-            resource_id=self.resource_id,
-            job_id=job_id,
-            sequence=self._sequence,
-            slots=self.table.offers(job_id, self._sequence),
-            executions=job.tasks.executions(),
-            updates=tuple(job.tasks.unacknowledged.values()),
-            progress=tuple(job.tasks.progress.values()),
-        )
+        report = job.report(self.resource_id, job_id, self._sequence, self.table)
         self._send_leader(job.leader, report)
         self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
 
     def _is_owed(self, job_id: JobID) -> bool:
         """Whether the job's master has not answered an offer or acknowledged an end."""
-        offered = any(slot.state is TaskSlotState.ALLOCATED for slot in self.table.of_job(job_id))
-        return offered or bool(self.jobs[job_id].tasks.unacknowledged)
+        return self.table.is_offering(job_id) or bool(self.jobs[job_id].tasks.unacknowledged)
 
     # ── attempts ─────────────────────────────────────────────────────────────────────────────
     def _on_tasks_changed(self, updates: tuple[m.TaskStateUpdate, ...]) -> None:
@@ -377,9 +308,7 @@ class TaskExecutorCore(Core):
         job = self.jobs.get(progress.attempt.job_id)
         if job is not None and progress.attempt in job.tasks.running:
             job.tasks.progress[progress.attempt] = progress
-            body = m.ReportProgress(
-                resource_id=self.resource_id, job_id=progress.attempt.job_id, progress=(progress,)
-            )
+            body = m.ReportProgress(resource_id=self.resource_id, job_id=progress.attempt.job_id, progress=(progress,))
             self._send_leader(job.leader, body)
 
     def _on_commit_done(self, event: SinkCommitDone) -> None:
@@ -390,9 +319,7 @@ class TaskExecutorCore(Core):
             self._release_if_idle(event.job_id, job)
 
     def _answer_commit(self, master: m.Leader, job_id: JobID, commit_id: str, failure: FailureInfo | None) -> None:
-        answer = m.SinkCommitAnswer(
-            resource_id=self.resource_id, job_id=job_id, commit_id=commit_id, failure=failure
-        )
+        answer = m.SinkCommitAnswer(resource_id=self.resource_id, job_id=job_id, commit_id=commit_id, failure=failure)
         self._send_leader(master, answer)
 
     # ── letting go ───────────────────────────────────────────────────────────────────────────
@@ -428,15 +355,15 @@ class TaskExecutorCore(Core):
         goodbye = m.DisconnectTaskExecutor(resource_id=self.resource_id, reason=reason)
         for job in self.jobs.values():
             self._send_leader(job.leader, goodbye)
-        if self._resource_manager is not None:
-            self._send_leader(self._resource_manager, goodbye)
+        if self._registration.leader is not None:
+            self._send_leader(self._registration.leader, goodbye)
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────
     def _beat(self) -> None:
         """Masters that are silent: look for the ResourceManager again, let go of jobs after the grace."""
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
-        if self._instance_id is not None and self.now_ms - self._heard_ms >= self.settings.heartbeat_timeout_ms:
-            self._instance_id = None
+        if self._registration.is_silent(self.now_ms, self.settings.heartbeat_timeout_ms):
+            self._registration.instance_id = None
             self._register()
         for job_id, job in list(self.jobs.items()):
             silent_ms = self.now_ms - job.heard_ms
@@ -448,8 +375,9 @@ class TaskExecutorCore(Core):
 
     def _on_peer_lost(self, event: PeerLost) -> None:
         """Silence is what counts for jobs; at the ResourceManager register at once."""
-        if self._resource_manager is not None and self._resource_manager.address == event.address:
-            self._instance_id = None
+        leader = self._registration.leader
+        if leader is not None and leader.address == event.address:
+            self._registration.instance_id = None
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
 
 

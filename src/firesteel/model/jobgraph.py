@@ -161,7 +161,9 @@ def decode_job_graph(data: bytes) -> JobGraph:
     try:
         schema = msgspec.json.decode(data, type=_SchemaOnly).schema
         if schema != SCHEMA_VERSION:
-            raise InvalidJobGraph(f"job graph has schema {schema}, this version reads {SCHEMA_VERSION}: use the same version of firesteel on both sides")
+            raise InvalidJobGraph(
+                f"job graph has schema {schema}, this version reads {SCHEMA_VERSION}: use the same version of firesteel on both sides"
+            )
         return msgspec.json.decode(data, type=JobGraph)
     except msgspec.MsgspecError as error:
         raise InvalidJobGraph(f"not a job graph: {error}") from error

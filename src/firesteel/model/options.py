@@ -104,42 +104,135 @@ def _bool(text: str) -> bool:
     return text.lower() == "true"
 
 
-_PARSERS: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float, "bool": _bool, "duration": parse_duration_ms, "memory": parse_memory_mib}
-_EXAMPLES = {"str": "any text", "int": "like 4", "float": "like 1.5", "bool": "true or false", "duration": "like 500 ms, 10 s or 5 min", "memory": "like 512m or 2g"}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": _bool,
+    "duration": parse_duration_ms,
+    "memory": parse_memory_mib,
+}
+_EXAMPLES = {
+    "str": "any text",
+    "int": "like 4",
+    "float": "like 1.5",
+    "bool": "true or false",
+    "duration": "like 500 ms, 10 s or 5 min",
+    "memory": "like 512m or 2g",
+}
 
 # ── cluster ──────────────────────────────────────────────────────────────────────────────────
 HEARTBEAT_INTERVAL = ConfigOption("heartbeat.interval", "duration", 10_000, "Time between two heartbeat requests.")
-HEARTBEAT_TIMEOUT = ConfigOption("heartbeat.timeout", "duration", 50_000, "A peer that was not heard of for this long is lost.")
-SHUTDOWN_TIMEOUT = ConfigOption("cluster.services.shutdown-timeout", "duration", 30_000, "Limit on a clean shutdown; what is left after it is ended hard.")
-WORK_DIR = ConfigOption("cluster.work-dir", "str", "", "Directory for logs, blobs, stored results and caches; empty means a temporary one that goes at the end.")
+HEARTBEAT_TIMEOUT = ConfigOption(
+    "heartbeat.timeout", "duration", 50_000, "A peer that was not heard of for this long is lost."
+)
+SHUTDOWN_TIMEOUT = ConfigOption(
+    "cluster.services.shutdown-timeout",
+    "duration",
+    30_000,
+    "Limit on a clean shutdown; what is left after it is ended hard.",
+)
+WORK_DIR = ConfigOption(
+    "cluster.work-dir",
+    "str",
+    "",
+    "Directory for logs, blobs, stored results and caches; empty means a temporary one that goes at the end.",
+)
 
 # ── JobMaster ────────────────────────────────────────────────────────────────────────────────
-SLOT_IDLE_TIMEOUT = ConfigOption("slot.idle.timeout", "duration", 50_000, "A slot a job holds without need for this long is given back.")
-RECONCILIATION_TIMEOUT = ConfigOption("jobmanager.reconciliation.timeout", "duration", 10_000, "How long a new JobMaster waits for workers to report attempts that were running before it restarts them.")
-CANCELLATION_TIMEOUT = ConfigOption("task.cancellation.timeout", "duration", 30_000, "An attempt that has not ended this long after its cancellation is given up: its process is gone or its worker is.")
-CANCELLATION_INTERVAL = ConfigOption("task.cancellation.interval", "duration", 2_000, "Time between two requests to cancel one attempt.")
-RESTART_STRATEGY = ConfigOption("restart-strategy.type", "str", "none", "What to do when a region fails.", ("none", "fixed-delay"))
-RESTART_FIXED_ATTEMPTS = ConfigOption("restart-strategy.fixed-delay.attempts", "int", 1, "Restarts before the job fails.")
-RESTART_FIXED_DELAY = ConfigOption("restart-strategy.fixed-delay.delay", "duration", 1_000, "Time between a failure and the restart.")
+SLOT_IDLE_TIMEOUT = ConfigOption(
+    "slot.idle.timeout", "duration", 50_000, "A slot a job holds without need for this long is given back."
+)
+RECONCILIATION_TIMEOUT = ConfigOption(
+    "jobmanager.reconciliation.timeout",
+    "duration",
+    10_000,
+    "How long a new JobMaster waits for workers to report attempts that were running before it restarts them.",
+)
+CANCELLATION_TIMEOUT = ConfigOption(
+    "task.cancellation.timeout",
+    "duration",
+    30_000,
+    "An attempt that has not ended this long after its cancellation is given up: its process is gone or its worker is.",
+)
+CANCELLATION_INTERVAL = ConfigOption(
+    "task.cancellation.interval", "duration", 2_000, "Time between two requests to cancel one attempt."
+)
+RESTART_STRATEGY = ConfigOption(
+    "restart-strategy.type", "str", "none", "What to do when a region fails.", ("none", "fixed-delay")
+)
+RESTART_FIXED_ATTEMPTS = ConfigOption(
+    "restart-strategy.fixed-delay.attempts", "int", 1, "Restarts before the job fails."
+)
+RESTART_FIXED_DELAY = ConfigOption(
+    "restart-strategy.fixed-delay.delay", "duration", 1_000, "Time between a failure and the restart."
+)
 EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
 
 # ── TaskExecutor ─────────────────────────────────────────────────────────────────────────────
-NUMBER_OF_TASK_SLOTS = ConfigOption("taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once.")
+NUMBER_OF_TASK_SLOTS = ConfigOption(
+    "taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once."
+)
 TASK_CPU = ConfigOption("taskmanager.cpu.cores", "float", 0.0, "Cores a worker offers; 0 means all of the machine's.")
-SLOT_TIMEOUT = ConfigOption("taskmanager.slot.timeout", "duration", 10_000, "A slot that was allocated but not taken up by its job for this long is freed.")
-MASTER_GRACE = ConfigOption("taskmanager.master-grace", "duration", 600_000, "How long a worker keeps running a job's attempts, and their results, while the job has no master.")
-PROGRESS_INTERVAL = ConfigOption("taskmanager.progress.interval", "duration", 200, "Least time between two progress reports of one attempt.")
-TASK_MEMORY_LIMIT = ConfigOption("taskmanager.memory.task-process.limit", "memory", 0, "Resident memory one task process may use before it is killed; 0 means 80 % of what the machine has beside the Spark heap.")
+SLOT_TIMEOUT = ConfigOption(
+    "taskmanager.slot.timeout",
+    "duration",
+    10_000,
+    "A slot that was allocated but not taken up by its job for this long is freed.",
+)
+MASTER_GRACE = ConfigOption(
+    "taskmanager.master-grace",
+    "duration",
+    600_000,
+    "How long a worker keeps running a job's attempts, and their results, while the job has no master.",
+)
+PROGRESS_INTERVAL = ConfigOption(
+    "taskmanager.progress.interval", "duration", 200, "Least time between two progress reports of one attempt."
+)
+TASK_MEMORY_LIMIT = ConfigOption(
+    "taskmanager.memory.task-process.limit",
+    "memory",
+    0,
+    "Resident memory one task process may use before it is killed; 0 means 80 % of what the machine has beside the Spark heap.",
+)
 TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 1, "Task processes forked ahead of need.")
-LOAD_BALANCE_MODE = ConfigOption("taskmanager.load-balance.mode", "str", "NONE", "How slots are chosen among workers: NONE fills one worker after the other, SLOTS takes the least used.", ("NONE", "SLOTS"))
+LOAD_BALANCE_MODE = ConfigOption(
+    "taskmanager.load-balance.mode",
+    "str",
+    "NONE",
+    "How slots are chosen among workers: NONE fills one worker after the other, SLOTS takes the least used.",
+    ("NONE", "SLOTS"),
+)
 
 # ── Spark ────────────────────────────────────────────────────────────────────────────────────
 SPARK_HEAP = ConfigOption("taskmanager.spark.heap", "memory", 1024, "Heap of a Spark backend JVM (-Xmx).")
-SPARK_MASTER = ConfigOption("taskmanager.spark.master", "str", "", "Spark master of the backend; empty means local[N] with the worker's cores.")
-SPARK_ISOLATION = ConfigOption("taskmanager.spark.isolation", "str", "shared", "Who shares a Spark backend JVM: all attempts on the worker.", ("shared",))
-SPARK_CLASS_DATA_ARCHIVE = ConfigOption("taskmanager.spark.class-data-archive", "bool", True, "Keep a JVM class-data archive in the user's cache directory, so that a backend starts in half the time from the second start on.")
-SPARK_START_TIMEOUT = ConfigOption("taskmanager.spark.start-timeout", "duration", 120_000, "A backend that does not answer within this time is given up and started again.")
+SPARK_MASTER = ConfigOption(
+    "taskmanager.spark.master", "str", "", "Spark master of the backend; empty means local[N] with the worker's cores."
+)
+SPARK_ISOLATION = ConfigOption(
+    "taskmanager.spark.isolation",
+    "str",
+    "shared",
+    "Who shares a Spark backend JVM: all attempts on the worker.",
+    ("shared",),
+)
+SPARK_CLASS_DATA_ARCHIVE = ConfigOption(
+    "taskmanager.spark.class-data-archive",
+    "bool",
+    True,
+    "Keep a JVM class-data archive in the user's cache directory, so that a backend starts in half the time from the second start on.",
+)
+SPARK_START_TIMEOUT = ConfigOption(
+    "taskmanager.spark.start-timeout",
+    "duration",
+    120_000,
+    "A backend that does not answer within this time is given up and started again.",
+)
 
 # ── Pipelines ────────────────────────────────────────────────────────────────────────────────
-OPERATOR_CHAINING = ConfigOption("pipeline.operator-chaining.enabled", "bool", True, "Chain functions that follow one another into one vertex.")
-PACKAGE_SIZE_LIMIT = ConfigOption("pipeline.package.size-limit", "memory", 64, "Largest package of user code that travels with a job.")
+OPERATOR_CHAINING = ConfigOption(
+    "pipeline.operator-chaining.enabled", "bool", True, "Chain functions that follow one another into one vertex."
+)
+PACKAGE_SIZE_LIMIT = ConfigOption(
+    "pipeline.package.size-limit", "memory", 64, "Largest package of user code that travels with a job."
+)

@@ -81,9 +81,7 @@ class TaskExecutorEndpoint(Endpoint):
         finished: list[TaskStateUpdate] = []
         for deployment in effect.deployments:
             if all(_is_noop(vertices[vertex_id]) for vertex_id in deployment.vertices):
-                done = TaskStateUpdate(
-                    attempt=deployment.attempt, state=ExecutionState.FINISHED, outcome=TaskOutcome()
-                )
+                done = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FINISHED, outcome=TaskOutcome())
                 finished.append(done)
             else:
                 task = self.background(self._run(effect.job, deployment))
@@ -169,5 +167,3 @@ def task_executor_settings(config: Configuration) -> TaskExecutorSettings:
         slot_timeout_ms=config.get_option(options.SLOT_TIMEOUT),
         master_grace_ms=config.get_option(options.MASTER_GRACE),
     )
-
-

@@ -106,7 +106,9 @@ class DispatcherCore(Core):
         for job in self.jobs.values():
             ended = job.stage not in (JobStage.STORING, JobStage.RUNNING)
             assert ended == (job.result is not None), f"job {job.job_id} has a result before its end, or none after"
-            assert not (job.waiting and job.stage in (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)), "unanswered"
+            assert not (job.waiting and job.stage in (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)), (
+                "unanswered"
+            )
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────
     def _answer(self, asked: r.Asked) -> None:

@@ -111,7 +111,9 @@ class ExecutionGraph:
 
     def nbytes(self) -> int:
         """Bytes of the columns."""
-        return self.state.nbytes + self.attempt.nbytes + self.worker.nbytes + self.entered_ms.nbytes + self.counts.nbytes
+        return (
+            self.state.nbytes + self.attempt.nbytes + self.worker.nbytes + self.entered_ms.nbytes + self.counts.nbytes
+        )
 
     def _set(self, regions: Regions, target: ExecutionState) -> None:
         for logical, part in self.topology.split(np.sort(regions)):
@@ -127,4 +129,6 @@ class ExecutionGraph:
         for logical in self.topology.logical:
             rows = self.state[logical.offset : logical.offset + logical.parallelism]
             assert (self.counts[logical.index] == np.bincount(rows, minlength=STATE_COUNT)).all(), "counts are off"
-        assert (self.worker[self.in_state(ExecutionState.CREATED)] == NO_WORKER).all(), "an undeployed attempt has a worker"
+        assert (self.worker[self.in_state(ExecutionState.CREATED)] == NO_WORKER).all(), (
+            "an undeployed attempt has a worker"
+        )

@@ -77,7 +77,9 @@ class Topology:
         owners = np.searchsorted(self._offsets, regions, side="right") - 1
         cuts = np.flatnonzero(np.diff(owners)) + 1
         parts = np.split(regions, cuts)
-        return [(self.logical[int(owners[start])], part) for start, part in zip([0, *cuts.tolist()], parts, strict=True)]
+        return [
+            (self.logical[int(owners[start])], part) for start, part in zip([0, *cuts.tolist()], parts, strict=True)
+        ]
 
     def region_of(self, vertex_id: JobVertexID, subtask: int) -> RegionIndex:
         return RegionIndex(self.by_vertex[vertex_id].offset + subtask)
@@ -99,7 +101,9 @@ def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:
         if edge.exchange is ExchangeMode.BLOCKING:
             continue
         if edge.pattern is not DistributionPattern.POINTWISE:
-            raise InvalidJobGraph(f"edge {source.name} -> {target.name} goes from all subtasks to all: it must be blocking")
+            raise InvalidJobGraph(
+                f"edge {source.name} -> {target.name} goes from all subtasks to all: it must be blocking"
+            )
         keep, drop = head[source.id], head[target.id]
         if keep != drop:
             for vertex in members[drop]:
@@ -123,7 +127,9 @@ def _topological(groups: dict[JobVertexID, list[JobVertex]], graph: JobGraph) ->
         ready = [key for key in groups if key not in done and all(other in done for other in waits[key])]
         if not ready:
             stuck = ", ".join(groups[key][0].name for key in groups if key not in done)
-            raise InvalidJobGraph(f"regions wait for one another in a circle: {stuck}; make one of their pipelined edges blocking")
+            raise InvalidJobGraph(
+                f"regions wait for one another in a circle: {stuck}; make one of their pipelined edges blocking"
+            )
         order += ready
         done.update(dict.fromkeys(ready))
     return order

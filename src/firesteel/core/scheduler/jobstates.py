@@ -33,6 +33,7 @@ class Created:
         """it can't be run at all"""
         return Failing()
 
+
 @dataclass(frozen=True, slots=True)
 class Reconciling:
     """Workers are given time to report what they still run."""

@@ -66,7 +66,10 @@ def adopt_slots(scheduler: DefaultScheduler, report: TaskManagerReport, now_ms: 
     for execution in report.executions:
         region = execution.attempt.region
         current = scheduler.graph.is_current(execution.attempt)
-        looked_for = current and scheduler.graph.state_of(region) in (ExecutionState.RECONCILING, ExecutionState.CANCELING)
+        looked_for = current and scheduler.graph.state_of(region) in (
+            ExecutionState.RECONCILING,
+            ExecutionState.CANCELING,
+        )
         offer = offers.get(execution.allocation_id)
         if looked_for and offer is not None and not scheduler.pool.is_seated(region):
             logical = scheduler.topology.logical_of(region)

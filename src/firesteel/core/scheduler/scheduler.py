@@ -40,7 +40,6 @@ from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome
 from firesteel.model.views import ExceptionEntry
 
-
 SEATED = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
 """Attempts in these states sit in a slot of the pool."""
 
@@ -279,7 +278,9 @@ class DefaultScheduler:
         assert sorted(state.deployed) == deployed, "deployed regions differ from the journal's"
         assert sorted(state.finished) == graph.in_state(ExecutionState.FINISHED).tolist(), "finished regions differ"
         assert all(graph.worker_of(region) == worker for region, worker in state.deployed.items()), "a worker differs"
-        assert all(int(graph.attempt[region]) == number for region, number in state.attempts.items()), "an attempt differs"
+        assert all(int(graph.attempt[region]) == number for region, number in state.attempts.items()), (
+            "an attempt differs"
+        )
         readable = sorted(region for region in state.finished if region not in state.restarting)
         assert readable == np.flatnonzero(self.partitions.available).tolist(), "registered results differ"
         assert self.phase.status in (state.status, JobStatus.RECONCILING), "the job's status differs"

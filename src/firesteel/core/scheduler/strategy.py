@@ -15,11 +15,7 @@ def schedulable(graph: ExecutionGraph, partitions: PartitionTracker) -> Regions:
 
 def schedulable_after(graph: ExecutionGraph, partitions: PartitionTracker, finished: Regions) -> Regions:
     """Those of them that may wait for one of `finished` (ascending); no others are looked at."""
-    touched = {
-        target: None
-        for logical, _ in graph.topology.split(finished)
-        for target, _ in logical.consumers
-    }
+    touched = {target: None for logical, _ in graph.topology.split(finished) for target, _ in logical.consumers}
     return _join([_consumable(graph.topology.logical[index], graph, partitions) for index in sorted(touched)])
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.scheduler.scheduler import DefaultScheduler
@@ -116,5 +115,3 @@ def _first_deployed(graph: ExecutionGraph, logical: LogicalRegion) -> int:
     times = graph.entered_ms[ExecutionState.DEPLOYING, logical.offset : logical.offset + logical.parallelism]
     deployed = times[times > 0]
     return int(deployed.min()) if len(deployed) else -1
-
-

@@ -42,7 +42,8 @@ class SlotPool:
     def wait(self, regions: Iterable[RegionIndex], profile: ResourceProfile) -> None:
         """These regions want a slot that fits `profile` each."""
         for region in regions:
-            assert region not in self._seat and region not in self.waiting, "a region waits for one slot, or has it"
+            assert region not in self._seat, "a region that has a slot does not wait for one"
+            assert region not in self.waiting, "a region waits for one slot"
             self.waiting[region] = profile
             self._count(profile, 1)
 
@@ -137,7 +138,9 @@ class SlotPool:
         """Seats and slots say the same; nobody waits and sits; the count is right."""
         seated = {slot.region: key for key, slot in self.slots.items() if slot.region is not None}
         assert seated == {region: seat[0] for region, seat in self._seat.items()}, "seats and slots differ"
-        assert all((slot.region is None) == (key in self._free) for key, slot in self.slots.items()), "free slots are off"
+        assert all((slot.region is None) == (key in self._free) for key, slot in self.slots.items()), (
+            "free slots are off"
+        )
         assert not any(region in self._seat for region in self.waiting), "a seated region waits"
         assert sum(self._need.values()) == len(self.waiting) + len(self._seat), "the need is miscounted"
 

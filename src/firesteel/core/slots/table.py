@@ -68,6 +68,16 @@ class TaskSlotTable:
         if slot.state is not TaskSlotState.ACTIVE:
             slot.move(TaskSlotState.ACTIVE)
 
+    def reconcile(self, job_id: JobID, held: tuple[AllocationID, ...], offer_sequence: int) -> list[TaskSlot]:
+        """Take the word of the job's master for what it holds; returns slots it was offered and does not want."""
+        unwanted: list[TaskSlot] = []
+        for slot in self.of_job(job_id):
+            if slot.allocation_id in held:
+                self.activate(slot.allocation_id)
+            elif slot.offered is not None and slot.offered <= offer_sequence:
+                unwanted.append(slot)
+        return unwanted
+
     def free(self, allocation_id: AllocationID) -> None:
         """The slot is nobody's."""
         slot = self._by_allocation.pop(allocation_id)
@@ -79,6 +89,10 @@ class TaskSlotTable:
 
     def of_job(self, job_id: JobID) -> list[TaskSlot]:
         return [slot for slot in self.slots if slot.job_id == job_id]
+
+    def is_offering(self, job_id: JobID) -> bool:
+        """Whether a slot of the job is not taken up yet."""
+        return any(slot.state is TaskSlotState.ALLOCATED for slot in self.of_job(job_id))
 
     def offers(self, job_id: JobID, sequence: int) -> tuple[SlotOffer, ...]:
         """All slots of a job, for report number `sequence` to its master."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
-from firesteel.core.effects import RESOURCE_MANAGER, DISPATCHER, Effect, Event, Persist, Persisted, PersistFailed
+from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Event, Persist, Persisted, PersistFailed
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JobState, JournalRecord, fold
 from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings

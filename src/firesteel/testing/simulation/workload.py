@@ -2,6 +2,9 @@
 
 import random
 
+import msgspec
+
+from firesteel.core.execution.topology import Topology
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, derived_id
 from firesteel.model.jobgraph import (
     DistributionPattern,
@@ -9,6 +12,7 @@ from firesteel.model.jobgraph import (
     Function,
     FunctionKind,
     IntermediateDataSet,
+    InvalidJobGraph,
     JobEdge,
     JobGraph,
     JobVertex,
@@ -35,7 +39,12 @@ def random_job(chance: random.Random, number: int, vertices_max: int = 6, parall
     )
     environment = RuntimeEnvironment(python="3.11", pyspark="4.3.0")
     graph = JobGraph(
-        job_id=job_id, name=f"job-{number}", vertices=vertices, datasets=datasets, edges=tuple(edges), environment=environment
+        job_id=job_id,
+        name=f"job-{number}",
+        vertices=vertices,
+        datasets=datasets,
+        edges=tuple(edges),
+        environment=environment,
     )
     return _without_circles(graph)
 
@@ -60,14 +69,9 @@ def _edge(chance: random.Random, source: tuple[JobVertexID, int], target: tuple[
 
 def _without_circles(graph: JobGraph) -> JobGraph:
     """Make every edge blocking when regions would wait for one another."""
-    from firesteel.core.execution.topology import Topology  # noqa: PLC0415
-    from firesteel.model.jobgraph import InvalidJobGraph  # noqa: PLC0415
-
     try:
         Topology(graph)
     except InvalidJobGraph:
-        import msgspec  # noqa: PLC0415
-
         edges = tuple(msgspec.structs.replace(edge, exchange=ExchangeMode.BLOCKING) for edge in graph.edges)
         return msgspec.structs.replace(graph, edges=edges)
     return graph

@@ -1,0 +1,65 @@
+"""What a worker has of one job, and what it owes the job's master."""
+
+from dataclasses import dataclass, field
+
+from firesteel.core.execution.tasktable import TaskTable
+from firesteel.core.slots.table import TaskSlotTable
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import TaskDeployment
+
+
+@dataclass(slots=True)
+class JobConnection:
+    """What this worker has of one job."""
+
+    leader: m.Leader
+    heard_ms: int
+    """When the job's master was heard of last."""
+    tasks: TaskTable = field(default_factory=TaskTable)
+    committing: dict[str, None] = field(default_factory=dict)
+    told: int = -1
+    """Number of the newest AllocatedSlots."""
+    discard: tuple[str, ...] = ()
+    """What to delete when the job is released."""
+    ending: bool = False
+    """The job is over: let go of it as soon as no attempt is left."""
+    releasing: bool = False
+
+    def submit(
+        self, deployments: tuple[TaskDeployment, ...], table: TaskSlotTable, job_id: JobID
+    ) -> tuple[tuple[TaskDeployment, ...], bool]:
+        """Admit attempts into their slots: those to start, and whether any was refused for want of its slot."""
+        started: list[TaskDeployment] = []
+        refused = False
+        for deployment in deployments:
+            slot = table.find(deployment.allocation_id)
+            if slot is not None and slot.job_id == job_id:
+                table.activate(deployment.allocation_id)
+                if self.tasks.admit(deployment):
+                    started.append(deployment)
+            elif not self.tasks.knows(deployment.attempt):
+                failure = FailureInfo(
+                    kind=FailureKind.ENVIRONMENT, message="the worker does not have the slot any more"
+                )
+                update = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FAILED, failure=failure)
+                self.tasks.refuse(update)
+                refused = True
+        return tuple(started), refused
+
+    def report(
+        self, resource_id: ResourceID, job_id: JobID, sequence: int, table: TaskSlotTable
+    ) -> m.TaskManagerReport:
+        """All that is here of the job, as report number `sequence`."""
+        return m.TaskManagerReport(
+            resource_id=resource_id,
+            job_id=job_id,
+            sequence=sequence,
+            slots=table.offers(job_id, sequence),
+            executions=self.tasks.executions(),
+            updates=tuple(self.tasks.unacknowledged.values()),
+            progress=tuple(self.tasks.progress.values()),
+        )

@@ -1,0 +1,63 @@
+"""Who talks to the ResourceManager, and what it has to be told: the state of both kinds of connection."""
+
+from dataclasses import dataclass
+
+from firesteel.model import messages as m
+from firesteel.model.ids import InstanceID, JobID, ResourceID
+from firesteel.model.resources import ResourceProfile
+
+Requirements = tuple[tuple[ResourceProfile, int], ...]
+
+
+@dataclass(slots=True)
+class JobRequirements:
+    """A JobMaster's side: registered or not, it always sends all it needs, numbered."""
+
+    job_id: JobID
+    leader: m.Leader | None = None
+    registered: bool = False
+    _declared: Requirements = ()
+    _sequence: int = 0
+
+    def follow(self, leader: m.Leader | None) -> None:
+        """Another ResourceManager leads, which does not know the job yet."""
+        self.leader, self.registered = leader, False
+
+    def message(self, needed: Requirements, *, force: bool) -> m.RegisterJobMaster | m.DeclareRequiredResources | None:
+        """What to send, when the need has changed or `force` asks for it anyway."""
+        if self.leader is None or (needed == self._declared and not force):
+            return None
+        self._sequence += 1
+        self._declared = needed
+        kind = m.DeclareRequiredResources if self.registered else m.RegisterJobMaster
+        return kind(job_id=self.job_id, sequence=self._sequence, requirements=needed)
+
+
+@dataclass(slots=True)
+class WorkerRegistration:
+    """A TaskExecutor's side: registered while it has an instance id of the leader it follows."""
+
+    resource_id: ResourceID
+    leader: m.Leader | None = None
+    instance_id: InstanceID | None = None
+    heard_ms: int = 0
+
+    def follow(self, leader: m.Leader | None, now_ms: int) -> None:
+        """Another ResourceManager leads, or none."""
+        self.leader, self.instance_id, self.heard_ms = leader, None, now_ms
+
+    def is_from_leader(self, envelope: m.Envelope) -> bool:
+        """Fencing: only the ResourceManager that leads is heard."""
+        return self.leader is not None and envelope.sender_token == self.leader.token
+
+    def report(
+        self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable], report: m.SlotReport
+    ) -> m.TaskExecutorHeartbeat | m.NotifySlotAvailable | None:
+        """A numbered slot report for the leader, or None while not registered."""
+        if self.leader is None or self.instance_id is None:
+            return None
+        return kind(resource_id=self.resource_id, instance_id=self.instance_id, report=report)
+
+    def is_silent(self, now_ms: int, timeout_ms: int) -> bool:
+        """Whether a registration has gone stale: the leader has not asked for long."""
+        return self.instance_id is not None and now_ms - self.heard_ms >= timeout_ms
