@@ -1,8 +1,10 @@
 """Attempts that succeed: what reaches the user's code, and what comes out."""
 
+import asyncio
 import os
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet
 import pytest
 
@@ -148,6 +150,13 @@ def result(words, output):
     outcome = do(run(backend, job))
     do(backend.commit(outcome.sinks[0]))
     assert rows(tmp_path / "out") == [{"word": "HI!"}]
+
+    async def settled() -> None:
+        await asyncio.gather(*backend._cleanups._tasks)
+
+    do(settled())
+    commands = [" ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)]
+    assert not [command for command in commands if "pyspark.daemon" in command]
 
 
 def test_settings_views_and_modules_are_the_jobs_own(

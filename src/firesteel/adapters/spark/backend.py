@@ -180,7 +180,9 @@ class SparkTaskBackend:
         endpoint, run.endpoint = run.endpoint, None
         if endpoint is not None and self._is_current(endpoint):
             try:
-                await self._keeper.close_session(endpoint, run.task.session)
+                closed = await self._keeper.close_session(endpoint, run.task.session)
+                if closed and self._server is not None:
+                    await self._server.end_python_workers(closed)
             except (KeeperFailed, TaskFailedError) as error:
                 logger.warning("session %s was not closed: %s", run.task.session.session_id, error)
 

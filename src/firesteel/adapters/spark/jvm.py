@@ -48,6 +48,11 @@ class SparkJvm:
                 process_group=0,
             )
 
+    @property
+    def pid(self) -> int | None:
+        """The supervisor's pid while it runs."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
     async def endpoint(self) -> Endpoint:
         """Where the server listens, once it does. Raises JvmDied."""
         assert self._process is not None, "started first"

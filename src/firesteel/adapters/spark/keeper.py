@@ -25,16 +25,16 @@ class SessionKeeper:
         self._child: Child | None = None
         self._background = Background()
         self._numbers = 0
-        self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._waiting: dict[int, asyncio.Future[wire.KeeperAnswer]] = {}
         self._connecting = asyncio.Lock()
 
     async def interrupt(self, endpoint: wire.Endpoint, session: wire.SessionName, tag: str) -> None:
         """Interrupt the session's operations that carry `tag`. Raises KeeperFailed."""
         await self._request(endpoint, session, tag)
 
-    async def close_session(self, endpoint: wire.Endpoint, session: wire.SessionName) -> None:
-        """Close the session and end what runs in it. Raises KeeperFailed."""
-        await self._request(endpoint, session, "")
+    async def close_session(self, endpoint: wire.Endpoint, session: wire.SessionName) -> str:
+        """Close the session and end what runs in it. Returns the server's own id of it. Raises KeeperFailed."""
+        return (await self._request(endpoint, session, "")).server_session
 
     async def connect(self, endpoint: wire.Endpoint) -> Child:
         """The keeper process for that backend, started if need be."""
@@ -54,7 +54,7 @@ class SessionKeeper:
         await self._background.close()
         self._fail_waiting("the session keeper was closed")
 
-    async def _request(self, endpoint: wire.Endpoint, session: wire.SessionName, tag: str) -> None:
+    async def _request(self, endpoint: wire.Endpoint, session: wire.SessionName, tag: str) -> wire.KeeperAnswer:
         child = await self.connect(endpoint)
         self._numbers += 1
         number = self._numbers
@@ -62,25 +62,26 @@ class SessionKeeper:
         child.send(wire.KeeperRequest(number=number, session=session, tag=tag))
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
-                error = await answer
+                kept = await answer
         except TimeoutError:
             raise KeeperFailed("the Spark backend did not answer in time") from None
         finally:
             self._waiting.pop(number, None)
-        if error:
-            raise KeeperFailed(error)
+        if kept.error:
+            raise KeeperFailed(kept.error)
+        return kept
 
     async def _read(self, child: Child) -> None:
         while isinstance(message := await child.receive(), wire.KeeperAnswer):
             answer = self._waiting.get(message.number)
             if answer is not None and not answer.done():
-                answer.set_result(message.error)
+                answer.set_result(message)
         if self._child is child:
             self._child = None
             child.close()
             self._fail_waiting("the session keeper's process has ended")
 
     def _fail_waiting(self, why: str) -> None:
-        for answer in self._waiting.values():
+        for number, answer in self._waiting.items():
             if not answer.done():
-                answer.set_result(why)
+                answer.set_result(wire.KeeperAnswer(number=number, error=why))

@@ -39,16 +39,17 @@ class _Keeper:
         self._sending = threading.Lock()
 
     def serve(self, request: wire.KeeperRequest) -> None:
-        error = ""
+        error = server_session = ""
         try:
             if request.tag:
                 self._interrupt(request.session, request.tag)
             else:
-                self._release(request.session)
+                server_session = self._release(request.session)
         except grpc.RpcError as failed:
             error = str(failed)
         with self._sending:
-            self._channel.send(wire.KeeperAnswer(number=request.number, error=error))
+            answer = wire.KeeperAnswer(number=request.number, error=error, server_session=server_session)
+            self._channel.send(answer)
 
     def _interrupt(self, session: wire.SessionName, tag: str) -> None:
         message = pb2.InterruptRequest(
@@ -59,8 +60,9 @@ class _Keeper:
         )
         self._stub.Interrupt(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
 
-    def _release(self, session: wire.SessionName) -> None:
+    def _release(self, session: wire.SessionName) -> str:
         message = pb2.ReleaseSessionRequest(
             session_id=session.session_id, user_context=pb2.UserContext(user_id=session.user)
         )
-        self._stub.ReleaseSession(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        answer = self._stub.ReleaseSession(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        return str(answer.server_side_session_id)

@@ -10,6 +10,7 @@ from firesteel.adapters.spark import launch
 from firesteel.adapters.spark.archive import ClassDataArchive
 from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.jvm import JvmDied, SparkJvm
+from firesteel.adapters.spark.pythonworkers import end_python_workers
 from firesteel.adapters.spark.wire import Endpoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
@@ -58,6 +59,12 @@ class SparkServer:
     def death(self) -> asyncio.Future[FailureInfo]:
         """Set when the JVM that is up now, or coming, dies. Not to be cancelled: shield it."""
         return self._death
+
+    async def end_python_workers(self, server_session: str) -> None:
+        """End what the JVM keeps for a session that was closed."""
+        pid = self._jvm.pid if self._jvm is not None else None
+        if pid is not None:
+            await asyncio.to_thread(end_python_workers, pid, server_session)
 
     async def close(self) -> None:
         """End the JVM, hard: its sessions are closed, and it has no state of its own. Idempotent."""

@@ -123,6 +123,8 @@ class CallResult(msgspec.Struct, frozen=True, tag="result"):
 class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
     number: int
     error: str = ""
+    server_session: str = ""
+    """The server's own id of a session that was closed, if there was one."""
 
 
 FromChild = WantEndpoint | Running | Progressed | Staging | Finished | Failed | CallResult | KeeperAnswer

@@ -1,0 +1,40 @@
+"""Ends the Python workers Spark keeps for a session that was closed.
+
+Spark 4.3 starts a daemon and workers of its own for every session that uses Python functions, and lets the daemon
+(46 MB) live as long as the JVM. They carry the session's server-side id in their environment.
+"""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+_VARIABLE = b"SPARK_JOB_ARTIFACT_UUID="
+
+
+def end_python_workers(supervisor_pid: int, server_session: str) -> int:
+    """Kill what the JVM under that supervisor started for the session; the number of daemons killed."""
+    mark = _VARIABLE + server_session.encode()
+    ended = 0
+    for jvm in _children(supervisor_pid):
+        for pid in _children(jvm):
+            if mark in _environment(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)  # a daemon leads the group its workers are in
+                    ended += 1
+    return ended
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, task.read_text().split())
+    return found
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
