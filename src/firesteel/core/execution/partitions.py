@@ -32,12 +32,9 @@ class PartitionTracker:
         for partition in outcome.partitions:
             self._by_location[partition.location] = region
 
-    def mark_lost(self, locations: tuple[str, ...]) -> list[RegionIndex]:
-        """Stored results that could not be read; returns the regions that had made them, ascending."""
-        regions = sorted({self._by_location[name] for name in locations if name in self._by_location})
-        for region in regions:
-            self.available[region] = False
-        return regions
+    def makers_of(self, locations: tuple[str, ...]) -> list[RegionIndex]:
+        """The regions whose registered results these are, ascending; unknown ones are left out."""
+        return sorted({self._by_location[name] for name in locations if name in self._by_location})
 
     def withdraw(self, region: RegionIndex) -> tuple[str, ...]:
         """The region is to run again: forget its results; returns the directories to delete."""

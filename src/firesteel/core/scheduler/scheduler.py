@@ -109,7 +109,7 @@ class DefaultScheduler:
         if isinstance(self.phase, Cancelling | Failing):
             self.record(FailureRecorded(at_ms=now_ms, entry=entry))
             return
-        lost = self.partitions.mark_lost(failure.partitions)
+        lost = self.partitions.makers_of(failure.partitions)
         policy = (failure, self.settings.strategy, self.state.restarts)
         plan = plan_failover(self.graph, self.partitions, np.union1d(regions, np.array(lost, dtype=np.int64)), policy)
         if plan.restart is None:
