@@ -86,8 +86,8 @@ def test_too_large_names_the_largest_files(tmp_path: Path) -> None:
 
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaging, "MAX_FILES", 3)
-    file = write(tmp_path, {"etl.py": "", **{f"f{index}": "" for index in range(4)}})
-    with pytest.raises(InvalidJobGraph, match="more than 3 files"):
+    file = write(tmp_path, {"etl.py": "", **{f"d/f{index}": "" for index in range(4)}})
+    with pytest.raises(InvalidJobGraph, match="more than 3 files, most of them below d/: "):
         names(tmp_path, file)
 
 

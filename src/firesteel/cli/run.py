@@ -40,7 +40,8 @@ log = logging.getLogger("firesteel.cli")
 class Cluster(Protocol):
     """A cluster that can also run a function in a process that has PySpark loaded."""
 
-    client: ClusterClient
+    @property
+    def client(self) -> ClusterClient: ...
 
     async def call(self, entry_point: str, payload: bytes) -> bytes: ...
 

@@ -35,7 +35,7 @@ class Watch:
                 reason = await self._follow(result, timeout_ms)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        await self._show()
+        self._display.show(await self._client.request_job(self._job_id))
         return End(result.result(), interrupted=reason == "interrupted", timed_out=reason == "timed out")
 
     async def _follow(self, result: asyncio.Task[JobResult], timeout_ms: int | None) -> str:

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -58,9 +59,11 @@ def package_files(root: Path, pipeline_file: Path, *, limit_mib: int, data: Iter
     chosen: list[PackedFile] = []
     for path in _walk(root, is_data):
         if len(chosen) == MAX_FILES:
+            tops = Counter(file.name.split("/")[0] + "/" for file in chosen if "/" in file.name).most_common(3)
+            most = f", most of them below {', '.join(name for name, _ in tops)}" if tops else ""
             raise InvalidPipeline(
-                f"the package of {root} has more than {MAX_FILES} files: put the pipeline into a directory of its own,"
-                " or name what isn't code in .gitignore"
+                f"the package of {root} has more than {MAX_FILES} files{most}: put the pipeline into a directory of"
+                " its own, or name what isn't code in .gitignore"
             )
         chosen.append(PackedFile(path, path.relative_to(root).as_posix(), path.stat().st_size))
     if all(file.path != pipeline_file for file in chosen):
