@@ -25,6 +25,8 @@ from firesteel.adapters.spark import wire
 _PRELOADED = (
     "firesteel.adapters.spark.child",
     "firesteel.adapters.spark.taskprocess",
+    "firesteel.adapters.spark.sinks",
+    "firesteel.adapters.spark.footers",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.dataframe",
     "pyspark.sql.connect.readwriter",
@@ -35,8 +37,11 @@ _PRELOADED = (
     "pyarrow",
     "pyarrow.parquet",
     "zipfile",
+    "firesteel.pipeline.authoring",
+    "firesteel.pipeline.build",
+    "firesteel.pipeline.definition",
+    "firesteel.pipeline.distributions",
 )
-_PRELOADED_IF_PRESENT = ("firesteel.pipeline",)
 _PR_SET_PDEATHSIG = 1
 
 
@@ -55,9 +60,6 @@ def preload() -> None:
     """Import what task processes need, and put it out of the garbage collector's sight."""
     for name in _PRELOADED:
         importlib.import_module(name)
-    for name in _PRELOADED_IF_PRESENT:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
     gc.collect()
     gc.freeze()
 

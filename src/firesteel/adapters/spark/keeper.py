@@ -62,7 +62,7 @@ class SessionKeeper:
         child.send(wire.KeeperRequest(number=number, session=session, tag=tag))
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
-                kept = await answer
+                kept: wire.KeeperAnswer = await answer
         except TimeoutError:
             raise KeeperFailed("the Spark backend did not answer in time") from None
         finally:

@@ -1,5 +1,6 @@
 """The Connect session of an attempt, in its task process: opened when first wanted."""
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -55,6 +56,9 @@ class AttemptSession:
             session.addTag(self._tag)
             if self._settings:
                 session.conf._set_all(configs=dict(self._settings), silent=False)
+            # One call that every plan needs makes the server set the session up, while the user's code builds its plan.
+            ask = session.client._get_plan_compression_threshold_and_algorithm
+            threading.Thread(target=ask, name="open-session", daemon=True).start()
             self.on_open(session)
             self._session = session  # type: ignore[assignment]
         assert self._session is not None
