@@ -1,0 +1,154 @@
+"""What may run, and what must run again, against references that look at one subtask edge after the other."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from firesteel.core.execution.graph import ExecutionGraph
+from firesteel.core.execution.partitions import PartitionTracker
+from firesteel.core.execution.topology import Topology
+from firesteel.core.scheduler.backoff import FixedDelay, NoRestart
+from firesteel.core.scheduler.failover import FailoverPlan, plan_failover, regions_to_restart
+from firesteel.core.scheduler.strategy import schedulable, schedulable_after
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import RegionIndex
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import TaskOutcome
+from tests.core.graphs import explicit_edges, graph_texts, job
+
+USER = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
+
+
+@dataclass
+class Situation:
+    """A graph in some state: `started` regions have an attempt, `available` results can be read."""
+
+    graph: ExecutionGraph
+    partitions: PartitionTracker
+    reads: list[tuple[int, int]]
+    """(producer region, consumer region), one for each pair."""
+
+    def state(self, region: int) -> ExecutionState:
+        return self.graph.state_of(region)
+
+
+def situation(text: str, states: list[ExecutionState], available: list[bool]) -> Situation:
+    """The graph with its regions in these states."""
+    topology = Topology(job(text))
+    graph, partitions = ExecutionGraph(topology), PartitionTracker(topology)
+    for region in range(topology.region_count):
+        graph.restore(region, states[region], 0)
+        if available[region]:
+            partitions.register(RegionIndex(region), TaskOutcome())
+    offset = {vertex.id: topology.by_vertex[vertex.id].offset for vertex in topology.graph.vertices}
+    index = {f"{name}/{i}": offset[name] + i for name in offset for i in range(topology.by_vertex[name].parallelism)}
+    pairs = [(index[source], index[target]) for source, target, blocking in explicit_edges(topology.graph) if blocking]
+    return Situation(graph, partitions, pairs)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    """Any graph, any states, any results that can be read."""
+    text = draw(graph_texts())
+    try:
+        count = Topology(job(text)).region_count
+    except InvalidJobGraph:
+        assume(False)
+        raise
+    some = st.sampled_from((ExecutionState.CREATED, ExecutionState.RUNNING, ExecutionState.FINISHED))
+    states = draw(st.lists(some, min_size=count, max_size=count))
+    readable = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    return situation(text, states, readable)
+
+
+def naive_schedulable(here: Situation) -> list[int]:
+    """CREATED regions each of whose producers can be read."""
+    return [
+        region
+        for region in range(len(here.graph.state))
+        if here.state(region) is ExecutionState.CREATED
+        and all(here.partitions.available[source] for source, target in here.reads if target == region)
+    ]
+
+
+def naive_restart(here: Situation, failed: list[int]) -> list[int]:
+    """Grow the failed set until it has unreadable producers and started consumers of all in it."""
+    again = set(failed)
+    while True:
+        producers = {s for s, t in here.reads if t in again and not here.partitions.available[s]}
+        consumers = {t for s, t in here.reads if s in again and here.state(t) is not ExecutionState.CREATED}
+        if producers | consumers <= again:
+            return sorted(region for region in again if here.state(region) is not ExecutionState.CREATED)
+        again |= producers | consumers
+
+
+@given(situations())
+def test_a_region_may_run_when_all_it_reads_can_be_read(here: Situation) -> None:
+    assert schedulable(here.graph, here.partitions).tolist() == naive_schedulable(here)
+
+
+@given(situations(), st.data())
+def test_what_finished_lets_its_consumers_run_and_nothing_else(here: Situation, data: st.DataObject) -> None:
+    done = sorted(data.draw(st.sets(st.integers(0, len(here.graph.state) - 1))))
+    found = schedulable_after(here.graph, here.partitions, np.array(done, dtype=np.int64)).tolist()
+    behind = {target for source, target in here.reads if source in done}
+    assert set(naive_schedulable(here)) & behind <= set(found) <= set(naive_schedulable(here))
+
+
+@given(situations(), st.data())
+def test_what_must_run_again_is_the_closure_over_every_edge(here: Situation, data: st.DataObject) -> None:
+    failed = sorted(data.draw(st.sets(st.integers(0, len(here.graph.state) - 1), min_size=1)))
+    found = regions_to_restart(here.graph, here.partitions, np.array(failed)).tolist()
+    assert found == naive_restart(here, failed)
+
+
+@given(situations(), st.data())
+def test_what_ran_well_and_is_not_reached_runs_on(here: Situation, data: st.DataObject) -> None:
+    """Invariant 7: with all results readable, only the failed regions and their readers run again."""
+    here.partitions.available[:] = True
+    failed = data.draw(st.integers(0, len(here.graph.state) - 1))
+    readers = {failed}
+    while more := {target for source, target in here.reads if source in readers} - readers:
+        readers |= more
+    assert set(regions_to_restart(here.graph, here.partitions, np.array([failed])).tolist()) <= readers
+
+
+def plan(text: str, failure: FailureInfo = USER, attempts: int | None = None, restarts: int = 0) -> FailoverPlan:
+    """The plan after region 0, which runs, has failed."""
+    topology = Topology(job(text, attempts=attempts))
+    graph = ExecutionGraph(topology)
+    graph.restore(0, ExecutionState.FAILED, 1)
+    return plan_failover(graph, PartitionTracker(topology), np.array([0]), (failure, FixedDelay(3, 500), restarts))
+
+
+def test_a_failure_is_answered_by_a_restart_after_the_delay() -> None:
+    assert plan("a*2") == FailoverPlan((0,), 500)
+
+
+def test_what_can_not_be_helped_fails_the_job() -> None:
+    hopeless = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
+    assert plan("a", hopeless) == FailoverPlan(None, reason="running it again can't help")
+
+
+def test_the_strategy_has_the_last_word() -> None:
+    used_up = "all 3 restarts of restart-strategy.fixed-delay.attempts are used up"
+    assert plan("a", restarts=3) == FailoverPlan(None, reason=used_up)
+    assert NoRestart().delay_ms(0) is None
+
+
+def test_a_vertex_may_limit_its_attempts() -> None:
+    assert plan("a", attempts=3).restart == (0,)
+    assert plan("a", attempts=2) == FailoverPlan(None, reason="all 2 attempts of a are used up")
+
+
+@pytest.mark.parametrize("failed", [0, 3])
+def test_consumers_run_again_with_their_producer(failed: int) -> None:
+    """Two producers, two consumers of all: a producer takes its readers with it, a consumer only itself."""
+    done = [ExecutionState.FINISHED] * 2 + [ExecutionState.RUNNING] * 2
+    here = situation("a*2 => b*2", done, [True, True, False, False])
+    found = regions_to_restart(here.graph, here.partitions, np.array([failed])).tolist()
+    assert found == ([0, 2, 3] if failed == 0 else [3])

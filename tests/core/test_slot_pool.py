@@ -1,0 +1,170 @@
+"""The JobMaster's slots: one region a slot, in the order they came to wait."""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from firesteel.core.slots.pool import SlotAssignment, SlotPool
+from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
+from firesteel.model.messages import SlotOffer
+from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+
+W1, W2 = ResourceID("w1"), ResourceID("w2")
+SMALL, LARGE = ResourceProfile(1.0, 1_024), ResourceProfile(4.0, 4_096)
+
+
+def offer(name: str, profile: ResourceProfile = SMALL) -> SlotOffer:
+    return SlotOffer(AllocationID(name), 0, profile)
+
+
+def regions(*indices: int) -> list[RegionIndex]:
+    return [RegionIndex(index) for index in indices]
+
+
+def pool(*waiting: int, profile: ResourceProfile = SMALL, offers: str = "") -> SlotPool:
+    """A pool in which regions wait and these slots were offered by w1."""
+    made = SlotPool()
+    made.wait(regions(*waiting), profile)
+    made.offer(W1, [offer(name) for name in offers], 0)
+    return made
+
+
+def test_regions_sit_down_in_the_order_they_came() -> None:
+    made = pool(5, 3, 4, offers="ab")
+    assert made.assign() == [
+        SlotAssignment(RegionIndex(5), AllocationID("a"), W1),
+        SlotAssignment(RegionIndex(3), AllocationID("b"), W1),
+    ]
+    assert list(made.waiting) == [4]
+    assert made.assign() == []
+
+
+def test_no_more_slots_are_taken_than_regions_wait() -> None:
+    assert list(pool(1, 2, offers="abc").slots) == ["a", "b"]
+    assert not pool(offers="a").slots
+
+
+def test_slots_that_fit_nobody_are_left() -> None:
+    assert not pool(1, profile=LARGE, offers="ab").slots
+
+
+def test_a_repeated_offer_changes_nothing() -> None:
+    made = pool(1, 2, offers="aa")
+    assert list(made.slots) == ["a"]
+
+
+def test_a_region_waits_on_while_only_slots_that_do_not_fit_are_free() -> None:
+    made = pool(1, profile=LARGE)
+    made.adopt(W1, offer("a"), 0)
+    made.wait(regions(2), UNSPECIFIED)
+    assert [seat.region for seat in made.assign()] == [2]
+    assert list(made.waiting) == [1]
+
+
+def test_need_is_counted_until_a_region_ends_or_withdraws() -> None:
+    made = pool(1, 2, offers="a")
+    made.wait(regions(3), LARGE)
+    made.assign()
+    assert made.requirements() == ((SMALL, 2), (LARGE, 1))
+    made.withdraw(RegionIndex(2))
+    made.withdraw(RegionIndex(2))
+    made.vacate(RegionIndex(1), 7)
+    made.vacate(RegionIndex(1), 8)
+    assert made.requirements() == ((LARGE, 1),)
+    assert made.slots[AllocationID("a")].idle_since_ms == 7
+
+
+def test_a_dropped_slot_names_the_region_that_sat_in_it() -> None:
+    made = pool(1, 2, offers="ab")
+    made.assign()
+    made.vacate(RegionIndex(2), 0)
+    assert made.drop(AllocationID("a")) == 1
+    assert made.drop(AllocationID("b")) is None
+    assert not made.is_seated(RegionIndex(1))
+    assert made.requirements() == ()
+
+
+def test_an_adopted_slot_has_its_region_at_once() -> None:
+    made = SlotPool()
+    made.adopt(W2, offer("a"), 0)
+    made.adopt(W2, offer("a"), 0)
+    made.seat_adopted(RegionIndex(4), AllocationID("a"), SMALL)
+    assert made.seat_of(RegionIndex(4)) == "a"
+    assert made.requirements() == ((SMALL, 1),)
+    assert [slot.allocation_id for slot in made.of_worker(W2)] == ["a"]
+    assert made.of_worker(W1) == []
+
+
+def test_idle_slots_beyond_those_waited_for_are_surplus() -> None:
+    made = SlotPool()
+    for name, since in (("a", 10), ("b", 20), ("c", 30)):
+        made.adopt(W1, offer(name), since)
+    made.wait(regions(1), LARGE)
+    assert [slot.allocation_id for slot in made.surplus(20)] == ["a", "b"]
+    assert [slot.allocation_id for slot in made.surplus(10)] == ["a"]
+    made.wait(regions(2, 3), LARGE)
+    assert made.surplus(30) == []
+
+
+def test_a_region_waits_once_and_not_while_it_sits() -> None:
+    made = pool(1, 2, offers="a")
+    made.assign()
+    with pytest.raises(AssertionError, match="does not wait for one"):
+        made.wait(regions(1), SMALL)
+    with pytest.raises(AssertionError, match="waits for one slot"):
+        made.wait(regions(2), SMALL)
+    with pytest.raises(AssertionError, match="one region at a time"):
+        made.seat(RegionIndex(2), AllocationID("a"), SMALL)
+
+
+class AnySequence(RuleBasedStateMachine):
+    """Whatever happens to a pool, a slot holds one region and a region has one slot that fits it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool, self.count, self.now_ms = SlotPool(), 0, 0
+        self.wanted: dict[RegionIndex, ResourceProfile] = {}
+
+    @rule(profile=st.sampled_from((SMALL, LARGE)))
+    def wait(self, profile: ResourceProfile) -> None:
+        self.count += 1
+        self.wanted[RegionIndex(self.count)] = profile
+        self.pool.wait(regions(self.count), profile)
+
+    @rule(worker=st.sampled_from((W1, W2)), profile=st.sampled_from((SMALL, LARGE)), again=st.integers(0, 5))
+    def offer(self, worker: ResourceID, profile: ResourceProfile, again: int) -> None:
+        self.count += 1
+        self.pool.offer(worker, [offer(f"s{self.count}", profile), offer(f"s{again}", profile)], self.now_ms)
+
+    @rule()
+    def assign(self) -> None:
+        before = list(self.pool.waiting)
+        made = [seat.region for seat in self.pool.assign()]
+        assert made == [region for region in before if region in made], "out of turn"
+        for seat in made:
+            assert self.pool.slots[self.pool.seat_of(seat)].profile.fits(self.wanted[seat])
+
+    @precondition(lambda self: self.wanted)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        region = data.draw(st.sampled_from(list(self.wanted)))
+        self.pool.withdraw(region)
+        self.pool.vacate(region, self.now_ms)
+        del self.wanted[region]
+
+    @precondition(lambda self: self.pool.slots)
+    @rule(data=st.data())
+    def drop(self, data: st.DataObject) -> None:
+        region = self.pool.drop(data.draw(st.sampled_from(list(self.pool.slots))))
+        if region is not None:
+            del self.wanted[region]
+
+    @invariant()
+    def holds(self) -> None:
+        self.pool.validate()
+        seated = [region for region in self.wanted if self.pool.is_seated(region)]
+        assert sorted(seated + list(self.pool.waiting)) == sorted(self.wanted)
+        assert sum(count for _, count in self.pool.requirements()) == len(self.wanted)
+
+
+TestAnySequence = AnySequence.TestCase

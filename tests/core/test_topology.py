@@ -1,0 +1,110 @@
+"""Pipelined regions, against a union-find over every subtask edge."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from firesteel.core.execution import topology
+from firesteel.core.execution.topology import Topology
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from tests.core.graphs import explicit_edges, explicit_subtasks, graph_texts, job
+
+
+def naive_regions(graph: JobGraph) -> set[frozenset[str]]:
+    """Subtasks joined by pipelined edges, found one edge at a time."""
+    group = {subtask: {subtask} for subtask in explicit_subtasks(graph)}
+    for source, target, blocking in explicit_edges(graph):
+        if not blocking and group[source] is not group[target]:
+            group[source] |= group[target]
+            for member in group[target]:
+                group[member] = group[source]
+    return {frozenset(members) for members in group.values()}
+
+
+def regions(found: Topology) -> set[frozenset[str]]:
+    """What the topology says: the subtasks of each region."""
+    return {
+        frozenset(f"{vertex.id}/{subtask}" for vertex in logical.vertices)
+        for logical in found.logical
+        for subtask in range(logical.parallelism)
+    }
+
+
+def region_of(found: Topology, subtask: str) -> int:
+    name, _, index = subtask.partition("/")
+    return next(region.offset for key, region in found.by_vertex.items() if key == name) + int(index)
+
+
+def built(text: str) -> Topology:
+    """The topology of a graph; a drawn one whose regions wait in a circle is no example."""
+    try:
+        return Topology(job(text))
+    except InvalidJobGraph:
+        assume(False)
+        raise
+
+
+@given(graph_texts())
+def test_regions_are_what_pipelined_edges_join(text: str) -> None:
+    found = built(text)
+    assert regions(found) == naive_regions(found.graph)
+    assert found.region_count == len(naive_regions(found.graph))
+
+
+@given(graph_texts())
+def test_producers_come_before_their_consumers(text: str) -> None:
+    found = built(text)
+    for source, target, blocking in explicit_edges(found.graph):
+        ends = region_of(found, source), region_of(found, target)
+        assert ends[0] < ends[1] if blocking else ends[0] == ends[1]
+
+
+@given(graph_texts(arrows="|> =>"))
+def test_blocking_edges_never_make_a_circle(text: str) -> None:
+    assert Topology(job(text)).region_count == len(explicit_subtasks(job(text)))
+
+
+@given(graph_texts())
+def test_inputs_and_consumers_are_two_views_of_one_edge(text: str) -> None:
+    logical = built(text).logical
+    given_ = [(item.producer, region.index, item.all_to_all) for region in logical for item in region.inputs]
+    taken = [(region.index, target, all_to_all) for region in logical for target, all_to_all in region.consumers]
+    assert sorted(given_) == sorted(taken)
+
+
+@given(graph_texts(), st.data())
+def test_split_parts_regions_by_their_logical_region(text: str, data: st.DataObject) -> None:
+    found = built(text)
+    chosen = np.array(sorted(data.draw(st.sets(st.integers(0, found.region_count - 1)))), dtype=np.int64)
+    parts = found.split(chosen)
+    assert [region for _, part in parts for region in part.tolist()] == chosen.tolist()
+    assert [logical.index for logical, _ in parts] == sorted({found.logical_of(int(r)).index for r in chosen})
+    assert all(set(part.tolist()) <= set(logical.regions().tolist()) for logical, part in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a*2 -> b*3", "a -> b joins subtasks of equal index, but parallelism is 2 and 3"),
+        ("a*2 |> b*3", "a -> b joins subtasks of equal index, but parallelism is 2 and 3"),
+        ("a*2 ~> b*2", "a -> b goes from all subtasks to all: it must be blocking"),
+        ("a -> b; a => c -> b", "regions wait for one another in a circle: a"),
+        ("a*0", "the job has 0 regions"),
+    ],
+)
+def test_what_can_not_run_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidJobGraph, match=message):
+        Topology(job(text))
+
+
+def test_a_job_has_a_bounded_number_of_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "MAX_REGIONS", 3)
+    assert Topology(job("a*3")).region_count == 3
+    with pytest.raises(InvalidJobGraph, match="the job has 4 regions; 1 to 3 are possible"):
+        Topology(job("a*4"))
+
+
+def test_vertices_of_a_region_keep_the_graphs_order() -> None:
+    found = Topology(job("a; b; c; c -> d; b -> c; a -> d"))
+    assert [[vertex.name for vertex in region.vertices] for region in found.logical] == [["a", "b", "c", "d"]]
