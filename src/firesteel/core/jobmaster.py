@@ -80,6 +80,8 @@ class JobMasterCore(JournaledCore):
         self.job = JobInformation(graph=graph, user="firesteel")
         self.scheduler = DefaultScheduler(graph, state, settings.scheduler, self._journal)
         self.workers: dict[ResourceID, Worker] = {}
+        self._lost: dict[ResourceID, int] = {}
+        """Newest report seen of workers that were lost: a late one of that time does not bring them back."""
         self.committer = SinkCommitter()
         self.progress: dict[RegionIndex, TaskProgress] = {}
         self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
@@ -188,7 +190,11 @@ class JobMasterCore(JournaledCore):
     def _on_report(self, sender: Address, report: m.TaskManagerReport) -> None:
         known = self.workers.get(report.resource_id)
         if known is None:
-            known = self.workers[report.resource_id] = Worker(sender)
+            seen = self._lost.pop(report.resource_id, -1)
+            if report.sequence <= seen:
+                self._lost[report.resource_id] = seen
+                return
+            known = self.workers[report.resource_id] = Worker(sender, seen)
             self._heartbeats.watch(report.resource_id, self.now_ms)
             if self._unreleased is not None:
                 self._unreleased[report.resource_id] = None
@@ -246,8 +252,10 @@ class JobMasterCore(JournaledCore):
             self.scheduler.fail_job(verdict, self.now_ms)
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
-        if self.workers.pop(resource_id, None) is None:
+        known = self.workers.pop(resource_id, None)
+        if known is None:
             return
+        self._lost[resource_id] = known.sequence
         self._tell(f"lost worker {resource_id}: {reason}")
         self._heartbeats.unwatch(resource_id)
         if self._unreleased is not None:
