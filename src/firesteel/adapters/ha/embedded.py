@@ -33,14 +33,17 @@ class EmbeddedLeaderElection:
             self.grant(component)
 
         def leave() -> None:
-            self._contenders[component].remove(contender)
+            contenders = self._contenders.get(component, [])
+            if contender not in contenders:
+                return
+            contenders.remove(contender)
+            if not contenders:
+                del self._contenders[component]
             if self._holder.get(component) is contender:
                 del self._holder[component]
                 self._publish(component, None)
-                if self._contenders[component]:
+                if contenders:
                     self.grant(component)
-                else:
-                    del self._contenders[component]
 
         return leave
 
@@ -63,15 +66,24 @@ class EmbeddedLeaderElection:
 
     # ── what tests may do ────────────────────────────────────────────────────────────────────
     def grant(self, component: str) -> FencingToken:
-        """Grant leadership to the first contender, under a new token."""
+        """Grant leadership to the first contender, under a new token. Raises LookupError when nobody contends."""
+        if component not in self._contenders:
+            raise LookupError(f"nobody contends for {component}")
         self._epoch += 1
         token = self._token[component] = FencingToken(self._epoch, self._name)
         contender = self._holder[component] = self._contenders[component][0]
-        asyncio.get_running_loop().call_soon(contender.on_granted, token)
+
+        def tell() -> None:
+            if self._holder.get(component) is contender and self._token[component] == token:
+                contender.on_granted(token)
+
+        asyncio.get_running_loop().call_soon(tell)
         return token
 
     def revoke(self, component: str) -> None:
-        """Take leadership away; nobody leads until `grant`."""
+        """Take leadership away; nobody leads until `grant`. Raises LookupError when nobody leads."""
+        if component not in self._holder:
+            raise LookupError(f"nobody leads {component}")
         contender = self._holder.pop(component)
         self._publish(component, None)
         asyncio.get_running_loop().call_soon(contender.on_revoked)
@@ -97,20 +109,25 @@ class InMemoryJobStore:
         self._journals: dict[JobID, list[JournalRecord]] = {}
         self._claims: dict[JobID, FencingToken] = {}
         self._results: dict[JobID, tuple[JobResult, bool]] = {}
+        self._dispatcher: FencingToken | None = None
 
-    async def load(self) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
+    async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
+        if self._dispatcher is not None and token < self._dispatcher:
+            raise StaleLeader(f"the Dispatcher leads under {self._dispatcher}")
+        self._dispatcher = token
         return tuple(self._graphs.values()), tuple(self._results.values())
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
+        self._check_dispatcher(token)
         self._graphs[graph.job_id] = graph
         self._journals.setdefault(graph.job_id, [])
 
     async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
         known = self._claims.get(job_id)
-        if known is not None and token < known:
-            raise StaleLeader(f"job {job_id} is led under {known}")
+        if job_id not in self._journals or (known is not None and token < known):
+            raise StaleLeader(f"job {job_id} is led under {known}" if known else f"job {job_id} is not stored any more")
         self._claims[job_id] = token
-        return tuple(self._journals.get(job_id, ()))
+        return tuple(self._journals[job_id])
 
     async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
         if self._claims.get(job_id) != token:
@@ -118,9 +135,11 @@ class InMemoryJobStore:
         self._journals[job_id] += records
 
     async def put_result(self, result: JobResult, token: FencingToken) -> None:
+        self._check_dispatcher(token)
         self._results[result.job_id] = (result, True)
 
     async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
+        self._check_dispatcher(token)
         graph = self._graphs.pop(job_id, None)
         self._journals.pop(job_id, None)
         self._claims.pop(job_id, None)
@@ -130,8 +149,13 @@ class InMemoryJobStore:
         return tuple(sorted(mine - used))
 
     async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
+        self._check_dispatcher(token)
         self._results.pop(job_id, None)
 
     def journal(self, job_id: JobID) -> tuple[JournalRecord, ...]:
         """All that was written of a job, for tests."""
         return tuple(self._journals.get(job_id, ()))
+
+    def _check_dispatcher(self, token: FencingToken) -> None:
+        if token != self._dispatcher:
+            raise StaleLeader(f"the Dispatcher leads under {self._dispatcher}")
