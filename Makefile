@@ -8,6 +8,7 @@ PYTHON ?= python3
 SEEDS ?= 300
 BIN := .venv/bin
 DEMO := build/demo
+DEMO_INPUT ?= $(STDLIB)
 STDLIB = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
 
 .DEFAULT_GOAL := help
@@ -27,7 +28,7 @@ java:
 
 demo: java install
 	@rm -rf $(DEMO)/wordcount && mkdir -p $(DEMO)
-	$(BIN)/firesteel run examples/wordcount.py --param input=$(STDLIB) --param output=$(DEMO)/wordcount
+	$(BIN)/firesteel run examples/wordcount.py --param input=$(DEMO_INPUT) --param output=$(DEMO)/wordcount
 	@$(BIN)/python examples/top_words.py $(DEMO)/wordcount
 
 test: java install-dev

@@ -5,12 +5,14 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold, graph
+from benchmarks import cold, graph, tasks, warm
 from benchmarks.report import ROOT, Report, save, show
 
 CASES: dict[str, Callable[[int], Report]] = {
     "cold": cold.measure,
     "graph": graph.measure,
+    "tasks": tasks.measure,
+    "warm": warm.measure,
 }
 """Each takes the number of rounds and measures all its sides once per round, so that noise hits all alike."""
 

@@ -1,0 +1,155 @@
+"""On a running mini cluster: what a job costs beside its own Spark query, and without one.
+
+The query's bare side is a client of the same Spark Connect server whose session is already open.
+Rounds go back and forth between the two.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+import uuid
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+import firesteel as fs
+from benchmarks.report import ROOT, Report, Series, Verdict
+from benchmarks.texts import copy_a_few
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.wire import Endpoint
+from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID
+from firesteel.model.states import JobStatus
+from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
+
+WARM_UP_ROUNDS = 8
+"""The JVM compiles what it runs often; both sides get these before anything is measured."""
+OVERHEAD_MS_MAX = 100
+FUNCTION_MS_MAX = 40
+QUERY_TIMEOUT_S = 60
+ROUNDS_MIN = 15
+"""Rounds are cheap here, and a difference of medians wants many."""
+
+empty = fs.Pipeline("empty")
+
+
+@empty.source
+def origin(spark: SparkSession) -> DataFrame:
+    """Rows that nobody asks for."""
+    return spark.range(0)
+
+
+@empty.sink
+def nothing(origin: DataFrame) -> None:
+    """What it costs is what its process and its session cost."""
+
+
+def measure(rounds: int) -> Report:
+    """Milliseconds from submission to the result, and of the bare query."""
+    return asyncio.run(_measure(max(rounds, ROUNDS_MIN)))
+
+
+async def _measure(rounds: int) -> Report:
+    milliseconds: dict[str, list[float]] = {"bare query": [], "word count job": [], "empty function job": []}
+    with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
+        folder = Path(scratch)
+        texts = copy_a_few(folder / "texts")
+        counting, idle = word_count(folder, texts), empty_job(folder)
+        async with MiniCluster(fs.Configuration({"cluster.work-dir": str(folder / "work")})) as cluster:
+            await run(cluster, counting, output=str(folder / "first"))
+            async with bare_client(cluster, texts) as bare:
+                for number in range(-WARM_UP_ROUNDS, rounds):
+                    measured = (
+                        await query(bare, folder / f"bare{number}"),
+                        await run(cluster, counting, output=str(folder / f"job{number}")),
+                        await run(cluster, idle),
+                    )
+                    if number >= 0:
+                        for values, value in zip(milliseconds.values(), measured, strict=True):
+                            values.append(value)
+    series = tuple(Series(name, "ms", tuple(values)) for name, values in milliseconds.items())
+    query_ms, job_ms, empty_ms = (each.median for each in series)
+    return Report(
+        case="warm",
+        series=series,
+        verdicts=(
+            Verdict("job - bare query", job_ms - query_ms, "ms", at_most=OVERHEAD_MS_MAX),
+            Verdict("empty function", empty_ms, "ms", at_most=FUNCTION_MS_MAX),
+        ),
+    )
+
+
+def word_count(folder: Path, texts: Path) -> BuiltJob:
+    """The example, built once; each run gets an output of its own."""
+    artifacts = folder / "artifacts"
+    artifacts.mkdir()
+    request = BuildRequest(
+        file=str(ROOT / "examples" / "wordcount.py"),
+        job_id=JobID(uuid.uuid4().hex),
+        parameters={"input": str(texts), "output": "later"},
+        output_dir=str(artifacts),
+    )
+    return build_file(request)
+
+
+def empty_job(folder: Path) -> BuiltJob:
+    """User code that runs no query."""
+    artifacts = folder / "empty"
+    artifacts.mkdir()
+    return fs.build_job(empty, job_id=JobID(uuid.uuid4().hex), output_dir=artifacts)
+
+
+async def run(cluster: MiniCluster, job: BuiltJob, **parameters: str) -> float:
+    """Milliseconds from submission to the result; anything but FINISHED stops the benchmark."""
+    job_id = JobID(uuid.uuid4().hex)
+    graph = msgspec.structs.replace(job.graph, job_id=job_id, parameters={**job.graph.parameters, **parameters})
+    started = time.perf_counter()
+    await cluster.client.submit_job(graph, job.artifact_paths())
+    result = await cluster.client.request_job_result(job_id)
+    elapsed = (time.perf_counter() - started) * 1_000
+    if result.status is not JobStatus.FINISHED:
+        raise RuntimeError(f"{result.name} ended {result.status.value}: {result.failure}")
+    return elapsed
+
+
+@asynccontextmanager
+async def bare_client(cluster: MiniCluster, texts: Path) -> AsyncIterator[Process]:
+    """A process with a session on the cluster's own Spark, waiting for outputs to write."""
+    endpoint = spark_endpoint(cluster)
+    arguments = (str(endpoint.port), endpoint.token, str(texts))
+    client = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.bare", *arguments, cwd=ROOT, stdin=PIPE, stdout=PIPE
+    )
+    assert client.stdin is not None
+    try:
+        yield client
+        client.stdin.close()
+        await client.wait()
+    finally:
+        if client.returncode is None:
+            client.kill()
+            await client.wait()
+
+
+def spark_endpoint(cluster: MiniCluster) -> Endpoint:
+    """Where the cluster's only Spark listens. No interface tells: nobody but a benchmark goes there past firesteel."""
+    (backend,) = cluster._backends.values()
+    assert isinstance(backend, SparkTaskBackend)
+    assert backend._server is not None
+    endpoint = backend._server.current
+    assert endpoint is not None, "a job has run on it"
+    return endpoint
+
+
+async def query(client: Process, output: Path) -> float:
+    """Milliseconds of the bare query, by the client's own clock."""
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write(f"{output}\n".encode())
+    async with asyncio.timeout(QUERY_TIMEOUT_S):
+        return float(await client.stdout.readline()) * 1_000
