@@ -6,6 +6,7 @@ without a master uses it, and tests do, with hooks to end workers and to change 
 
 import asyncio
 import contextlib
+import logging
 import shutil
 import tempfile
 import uuid
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from firesteel.adapters.blob.local import LocalBlobStore
+from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.core.dispatcher import requests as r
@@ -29,27 +31,45 @@ from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.model.views import ClusterOverview, JobResult, JobView
+from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
-from firesteel.runtime.leadership import LeaderRunner
+from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.ports import TaskBackend
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
+from firesteel.runtime.services import Clock
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_settings
 
 RESULTS_MAX = 1_000
 """Ended jobs a mini cluster remembers."""
 
-LEADER_TRIES_MAX, LEADER_RETRY_S = 600, 0.01
-"""How long a client of the mini cluster waits for a leader."""
+LEADER_WAIT_S, LEADER_RETRY_S = 30.0, 0.01
+"""How long a client of the mini cluster waits for a leader, and how often it looks."""
+
+WORKER_RESTARTS_MAX = 3
+"""Workers that broke a mini cluster replaces; it goes on without later ones."""
 
 E = TypeVar("E", bound=Endpoint)
 
 BackendFactory = Callable[[Configuration, Path, LocalBlobStore], TaskBackend]
 
+logger = logging.getLogger(__name__)
+
 
 class NoLeader(ConnectionError):
     """Nobody leads the component that was asked; it may in a moment."""
+
+
+class ClusterLost(ConnectionError):
+    """Our bug, or a lost store: a component has failed too often and will not be started again."""
+
+
+class AssertionsDisabled(RuntimeError):
+    """The caller's fault: Python was told to drop the assertions that guard the cluster's invariants."""
+
+    def __init__(self) -> None:
+        super().__init__("firesteel checks itself with assertions: run Python without -O and PYTHONOPTIMIZE")
 
 
 class MiniCluster:
@@ -64,7 +84,10 @@ class MiniCluster:
         *,
         workers: int = 1,
         backend: BackendFactory | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        if not __debug__:
+            raise AssertionsDisabled
         self.config = config or Configuration()
         self.election = EmbeddedLeaderElection("minicluster")
         self.store = InMemoryJobStore()
@@ -74,10 +97,12 @@ class MiniCluster:
         self._backends: dict[ResourceID, TaskBackend] = {}
         self._make_backend = backend or _spark_backend
         self._initial_workers = workers
-        self._clock = SystemClock()
-        self._work_dir, self._owns_work_dir = _work_dir(self.config)
-        self.blobs = LocalBlobStore(self._work_dir / "blobs")
+        self._worker_restarts = 0
+        self._clock = clock or SystemClock()
+        self._configured_dir = self.config.get_option(options.WORK_DIR)
         self._runners: dict[str, LeaderRunner] = {}
+        self._lost: dict[str, Exception] = {}
+        self._tasks = BackgroundTasks(lambda error: logger.error("a worker was not replaced", exc_info=error))
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -89,45 +114,84 @@ class MiniCluster:
         await self.close()
 
     async def start(self) -> None:
-        """Bring everything up. Spark goes on starting in the background; attempts wait for it."""
+        """Bring everything up. Spark goes on starting in the background; attempts wait for it.
+
+        Raises what a backend's start raises (no Java, no disk space); nothing is left behind then.
+        """
         try:
+            await asyncio.to_thread(self._open_work_dir)
             for _ in range(self._initial_workers):
                 await self.start_task_executor()
-            self._runners[RESOURCE_MANAGER] = LeaderRunner(RESOURCE_MANAGER, self.election, self._resource_manager)
-            self._runners[DISPATCHER] = LeaderRunner(DISPATCHER, self.election, self._dispatcher)
-            for runner in self._runners.values():
-                runner.start()
+            for component, serve in ((RESOURCE_MANAGER, self._resource_manager), (DISPATCHER, self._dispatcher)):
+                self._contend(component, serve)
         except BaseException:
             await self.close()
             raise
 
+    def _open_work_dir(self) -> None:
+        self._work_dir = Path(self._configured_dir or tempfile.mkdtemp(prefix="firesteel-"))
+        self.blobs = LocalBlobStore(self._work_dir / "blobs")
+        self.uploads = BlobUploads(self.blobs)
+
+    def _delete_work_dir(self) -> None:
+        """A directory that the user named stays."""
+        if not self._configured_dir and hasattr(self, "_work_dir"):
+            shutil.rmtree(self._work_dir, ignore_errors=True)
+
     async def close(self) -> None:
-        """End everything, in the order master, workers, Spark; delete what this cluster wrote for itself."""
-        limit = self.config.get_option(options.SHUTDOWN_TIMEOUT) / 1000
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limit):
-                for name in (DISPATCHER, RESOURCE_MANAGER):
-                    if name in self._runners:
-                        await self._runners.pop(name).stop()
+        """End everything, in the order master, workers, Spark; delete what this cluster wrote for itself.
+
+        Each step is done whatever became of those before it.
+        """
+        async with contextlib.AsyncExitStack() as last_first:
+            last_first.push_async_callback(asyncio.to_thread, self._delete_work_dir)
+            last_first.push_async_callback(self._close_backends)
+            last_first.push_async_callback(self._stop_endpoints)
+
+    async def _stop_endpoints(self) -> None:
+        self._tasks.cancel()
+        await self._tasks.join()
+        limit_ms = self.config.get_option(options.SHUTDOWN_TIMEOUT)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                for component in (DISPATCHER, RESOURCE_MANAGER):
+                    if component in self._runners:
+                        await self._runners[component].stop()
                 await asyncio.gather(*(worker.shut_down("the cluster stops") for worker in self.workers.values()))
+        except TimeoutError:
+            logger.warning("the shutdown has taken more than %d ms: ending what is left", limit_ms)
+
+    async def _close_backends(self) -> None:
+        """A worker that did not stop in time does when its backend has gone."""
+        closed = await asyncio.gather(*(backend.close() for backend in self._backends.values()), return_exceptions=True)
+        await asyncio.gather(*(worker.stop() for worker in self.workers.values()))
         self.workers.clear()
-        await asyncio.gather(*(backend.close() for backend in self._backends.values()))
         self._backends.clear()
-        if self._owns_work_dir:
-            await asyncio.to_thread(shutil.rmtree, self._work_dir, ignore_errors=True)
+        self._runners.clear()
+        for error in closed:
+            if isinstance(error, BaseException):
+                raise error
 
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
     async def start_task_executor(self) -> ResourceID:
         """Start one more worker."""
         resource_id = ResourceID(f"worker-{uuid.uuid4().hex[:8]}")
         backend = self._make_backend(self.config, self._work_dir / resource_id, self.blobs)
-        self._backends[resource_id] = backend
         core = TaskExecutorCore(resource_id, task_executor_settings(self.config), Address(resource_id))
         worker = TaskExecutorEndpoint(
-            core, self.rpc, self._clock, leaders=self.election, backend=backend, on_broken=lambda error: None
+            core,
+            self.rpc,
+            self._clock,
+            leaders=self.election,
+            backend=backend,
+            on_broken=lambda error: self._worker_broke(resource_id),
         )
-        self.workers[resource_id] = worker
-        await backend.start()
+        try:
+            await backend.start()
+        except BaseException:
+            await backend.close()
+            raise
+        self._backends[resource_id], self.workers[resource_id] = backend, worker
         worker.start()
         return resource_id
 
@@ -150,26 +214,40 @@ class MiniCluster:
         return await call(entry_point, payload)
 
     def resource_manager(self) -> ResourceManagerEndpoint:
-        """The leading ResourceManager. Raises NoLeader."""
-        service = self._runners[RESOURCE_MANAGER].service if RESOURCE_MANAGER in self._runners else None
-        if not isinstance(service, ResourceManagerEndpoint):
-            raise NoLeader("no ResourceManager leads at the moment")
+        """The leading ResourceManager. Raises NoLeader, or ClusterLost."""
+        service = self._service(RESOURCE_MANAGER)
+        assert isinstance(service, ResourceManagerEndpoint), "its runner runs nothing else"
         return service
 
     def dispatcher(self) -> DispatcherEndpoint:
-        """The leading Dispatcher. Raises NoLeader."""
-        service = self._runners[DISPATCHER].service if DISPATCHER in self._runners else None
-        if not isinstance(service, DispatcherEndpoint):
-            raise NoLeader("no Dispatcher leads at the moment")
+        """The leading Dispatcher. Raises NoLeader, or ClusterLost."""
+        service = self._service(DISPATCHER)
+        assert isinstance(service, DispatcherEndpoint), "its runner runs nothing else"
         return service
 
     # ── services ─────────────────────────────────────────────────────────────────────────────
+    def _service(self, component: str) -> Service:
+        if component in self._lost:
+            error = self._lost[component]
+            raise ClusterLost(f"the {component} has failed for good: {type(error).__name__}: {error}") from error
+        service = self._runners[component].service if component in self._runners else None
+        if service is None:
+            raise NoLeader(f"no {component} leads at the moment")
+        return service
+
+    def _contend(self, component: str, serve: Callable[[FencingToken], Awaitable[Service]]) -> None:
+        def lost(error: Exception) -> None:
+            self._lost[component] = error
+
+        runner = self._runners[component] = LeaderRunner(component, self.election, serve, on_lost=lost)
+        runner.start()
+
     async def _resource_manager(self, token: FencingToken) -> ResourceManagerEndpoint:
         me = Leader(Address(f"resourcemanager@{token.epoch}"), token)
         core = ResourceManagerCore(resource_manager_settings(self.config), me)
-        return _started(
-            ResourceManagerEndpoint(core, self.rpc, self._clock, lambda error: self._again(RESOURCE_MANAGER))
-        )
+        endpoint = ResourceManagerEndpoint(core, self.rpc, self._clock, self._runners[RESOURCE_MANAGER].fail)
+        endpoint.start()
+        return endpoint
 
     async def _dispatcher(self, token: FencingToken) -> DispatcherEndpoint:
         me = Leader(Address(f"dispatcher@{token.epoch}"), token)
@@ -180,18 +258,26 @@ class MiniCluster:
             config=self.config,
             election=self.election,
             store=self.store,
-            delete_blobs=self._delete_blobs,
-            on_broken=lambda error: self._again(DISPATCHER),
+            delete_blobs=self.uploads.delete_unused,
+            on_broken=self._runners[DISPATCHER].fail,
         )
-        return _started(endpoint)
+        endpoint.start()
+        try:
+            await endpoint.recovered.wait()
+        except BaseException:
+            await endpoint.stop()
+            raise
+        return endpoint
 
-    def _again(self, component: str) -> None:
-        """A component broke: its next session starts from what is stored."""
-        self.election.grant(component)
+    def _worker_broke(self, resource_id: ResourceID) -> None:
+        """Its jobs go elsewhere; here another one takes its place."""
+        if self._worker_restarts < WORKER_RESTARTS_MAX:
+            self._worker_restarts += 1
+            self._tasks.start(self._replace(resource_id), f"replace {resource_id}")
 
-    async def _delete_blobs(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            await asyncio.to_thread(self.blobs.delete, name)
+    async def _replace(self, resource_id: ResourceID) -> None:
+        await self.terminate_task_executor(resource_id)
+        await self.start_task_executor()
 
 
 class MiniClusterClient:
@@ -205,9 +291,20 @@ class MiniClusterClient:
         if missing:
             raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
         Topology(graph)
-        for artifact in graph.artifacts:
-            await asyncio.to_thread(self._cluster.blobs.put, artifacts[artifact.sha256], artifact.sha256)
-        answer: JobID = await self._ask(r.SubmitJob(graph))
+        files = {artifact.sha256: artifacts[artifact.sha256] for artifact in graph.artifacts}
+        async with self._cluster.uploads.put(files):
+            return await self._submit(graph)
+
+    async def _submit(self, graph: JobGraph) -> JobID:
+        """A Dispatcher that stopped before its answer may have stored the job: then its successor has it."""
+        dispatcher = await self._dispatcher()
+        with contextlib.suppress(EndpointStopped):
+            answer: JobID = await dispatcher.ask(r.SubmitJob(graph))
+            return answer
+        try:
+            answer = await self._ask(r.SubmitJob(graph))
+        except r.DuplicateJob:
+            return graph.job_id
         return answer
 
     async def request_job(self, job_id: JobID) -> JobView:
@@ -224,7 +321,7 @@ class MiniClusterClient:
         await self._ask(r.CancelJobRequest(job_id))
 
     async def request_cluster_overview(self) -> ClusterOverview:
-        workers = self._cluster.resource_manager().task_managers()
+        workers = (await self._leading(self._cluster.resource_manager)).task_managers()
         jobs: dict[str, int] = {}
         for view in (await self._dispatcher()).views():
             jobs[view.status.value] = jobs.get(view.status.value, 0) + 1
@@ -236,12 +333,16 @@ class MiniClusterClient:
         )
 
     async def _dispatcher(self) -> DispatcherEndpoint:
-        """The leading Dispatcher, waiting a while for one. Raises NoLeader."""
-        for _ in range(LEADER_TRIES_MAX):
+        return await self._leading(self._cluster.dispatcher)
+
+    async def _leading(self, find: Callable[[], E]) -> E:
+        """The leader that `find` finds, waiting a while for one. Raises NoLeader, or ClusterLost."""
+        until_s = asyncio.get_running_loop().time() + LEADER_WAIT_S
+        while asyncio.get_running_loop().time() < until_s:
             with contextlib.suppress(NoLeader):
-                return self._cluster.dispatcher()
+                return find()
             await asyncio.sleep(LEADER_RETRY_S)
-        return self._cluster.dispatcher()
+        return find()
 
     async def _ask(self, request: r.Request) -> Any:
         """Ask the leading Dispatcher; a request it could not answer before it went is asked of the next."""
@@ -251,20 +352,6 @@ class MiniClusterClient:
                 return await dispatcher.ask(request)
             except EndpointStopped:
                 await asyncio.sleep(LEADER_RETRY_S)
-
-
-def _started(endpoint: E) -> E:
-    endpoint.start()
-    return endpoint
-
-
-def _work_dir(config: Configuration) -> tuple[Path, bool]:
-    """The directory to work in, and whether it is ours to delete."""
-    configured = config.get_option(options.WORK_DIR)
-    if configured:
-        Path(configured).mkdir(parents=True, exist_ok=True)
-        return Path(configured), False
-    return Path(tempfile.mkdtemp(prefix="firesteel-")), True
 
 
 def _spark_backend(config: Configuration, work_dir: Path, blobs: LocalBlobStore) -> TaskBackend:

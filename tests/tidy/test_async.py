@@ -15,6 +15,7 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/pipeline/usercode.py": "the user's own code is called: whatever it raises becomes InvalidPipeline",
     "src/firesteel/testing/simulation/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/runtime/endpoint.py": "a mailbox: a bug ends this endpoint, reported, and never the process",
+    "src/firesteel/runtime/taskexecutor.py": "a backend's edge: whatever it raises becomes a failure as data, or is logged",
 }
 """Files in which `except Exception` may stand, each with the reason."""
 

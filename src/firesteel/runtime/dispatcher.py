@@ -1,7 +1,9 @@
 """The Dispatcher's endpoint: its store, its JobMasters, and the clients that wait."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry
@@ -17,6 +19,14 @@ from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, replay
 from firesteel.runtime.leadership import LeaderRunner
 from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc, StaleLeader
+
+STORE_RETRY_DELAY_S, STORE_RETRY_DELAY_MAX_S = 0.1, 5.0
+"""Time between two tries at a store that fails: the first, doubled each time up to the second."""
+
+STORE_ERRORS = (OSError, StaleLeader)
+"""What a JobStore raises: it may pass, and is nobody's bug."""
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +52,10 @@ class DispatcherEndpoint(Endpoint):
         self._config, self._election, self._store = config, election, store
         self._delete_blobs = delete_blobs
         self._runners: dict[JobID, LeaderRunner] = {}
-        self._stopping: dict[JobID, Awaitable[None]] = {}
+        self._leaving: dict[JobID, list[LeaderRunner]] = {}
+        """Runners that are being stopped: the next one of a job waits for them."""
+        self.recovered = asyncio.Event()
+        """Set once all stored jobs are known: before that, `view` does not know them."""
 
     @property
     def leader(self) -> Leader:
@@ -51,9 +64,9 @@ class DispatcherEndpoint(Endpoint):
 
     async def stop(self) -> None:
         """Its JobMasters go with it: their jobs are suspended, until another Dispatcher takes them over."""
-        for runner in list(self._runners.values()):
-            await runner.stop()
-        self._runners.clear()
+        self._halt()
+        runners = [*self._runners.values(), *(runner for known in self._leaving.values() for runner in known)]
+        await asyncio.gather(*(runner.stop() for runner in runners))
         await super().stop()
 
     def view(self, job_id: JobID) -> JobView:
@@ -84,7 +97,7 @@ class DispatcherEndpoint(Endpoint):
             case r.CleanUpJob():
                 self.background(self._clean_up(effect.job_id))
             case r.ForgetResult():
-                self.background(self._store.forget_result(effect.job_id, self.leader.token))
+                self.background(self._forget(effect.job_id))
             case r.StartJobMaster():
                 self._start_job_master(effect)
             case r.StopJobMaster():
@@ -93,8 +106,10 @@ class DispatcherEndpoint(Endpoint):
                 super().perform(effect)
 
     async def _load(self) -> None:
-        graphs, results = await self._store.load()
+        graphs, results = await self._retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
         self.tell(r.JobsLoaded(graphs, results))
+        await self.catch_up()
+        self.recovered.set()
 
     async def _store_graph(self, graph: JobGraph) -> None:
         try:
@@ -105,56 +120,91 @@ class DispatcherEndpoint(Endpoint):
             self.tell(r.JobGraphStored(graph.job_id))
 
     async def _store_result(self, effect: r.StoreJobResult) -> None:
-        await self._store.put_result(effect.result, self.leader.token)
-        self.tell(r.JobResultStored(effect.result.job_id))
+        result = effect.result
+        await self._retried(
+            f"storing the result of job {result.job_id}", lambda: self._store.put_result(result, self.leader.token)
+        )
+        self.tell(r.JobResultStored(result.job_id))
 
     async def _clean_up(self, job_id: JobID) -> None:
-        stopping = self._stopping.pop(job_id, None)
-        if stopping is not None:
-            await stopping
-        await self._delete_blobs(await self._store.clean_up(job_id, self.leader.token))
+        await self._gone(job_id)
+        what = f"cleaning up job {job_id}"
+        unused = await self._retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
+        await self._retried(what, lambda: self._delete_blobs(unused))
         self.tell(r.JobCleanedUp(job_id))
+
+    async def _forget(self, job_id: JobID) -> None:
+        await self._retried(f"forgetting job {job_id}", lambda: self._store.forget_result(job_id, self.leader.token))
+
+    async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Until the store does it, or this leadership ends: nothing here may be given up."""
+        delay_s = STORE_RETRY_DELAY_S
+        while True:
+            try:
+                return await work()
+            except OSError as error:
+                logger.warning("%s failed, again in %.1f s (%s: %s)", what, delay_s, type(error).__name__, error)
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, STORE_RETRY_DELAY_MAX_S)
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def _start_job_master(self, effect: r.StartJobMaster) -> None:
-        graph = effect.graph
+        job_id = effect.graph.job_id
 
         async def start(token: FencingToken) -> JobMasterEndpoint:
-            records = await self._store.claim_journal(graph.job_id, token)
-            me = Leader(Address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
-            state = replay(graph.job_id, records, self._config)
-            core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
-            core.doom = effect.failure
-            endpoint = JobMasterEndpoint(
-                core,
-                self._rpc,
-                self._clock,
-                self._store,
-                on_broken=lambda error: self._job_master_broke(graph.job_id, error),
-            )
-            endpoint.start()
-            endpoint.follow(self._election)
-            return endpoint
+            return await self._job_master(effect, token, runner.fail)
 
-        previous = self._stopping.pop(graph.job_id, None)
-        runner = self._runners[graph.job_id] = LeaderRunner(graph.job_id, self._election, start)
-        if previous is None:
-            runner.start()
+        runner = self._runners[job_id] = LeaderRunner(
+            job_id,
+            self._election,
+            start,
+            on_lost=lambda error: self._job_master_broke(job_id, error),
+            may_pass=lambda error: isinstance(error, STORE_ERRORS),
+        )
+        if job_id in self._leaving:
+            self.background(self._start_after(job_id, runner))
         else:
-            self.background(_start_after(previous, runner))
+            runner.start()
+
+    async def _job_master(
+        self, effect: r.StartJobMaster, token: FencingToken, on_broken: Callable[[Exception], None]
+    ) -> JobMasterEndpoint:
+        """A JobMaster's session, from the job's journal."""
+        graph = effect.graph
+        records = await self._store.claim_journal(graph.job_id, token)
+        me = Leader(Address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
+        state = replay(graph.job_id, records, self._config)
+        core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
+        core.doom = effect.failure
+        endpoint = JobMasterEndpoint(core, self._rpc, self._clock, self._store, on_broken=on_broken)
+        endpoint.start()
+        endpoint.follow(self._election)
+        return endpoint
+
+    async def _start_after(self, job_id: JobID, runner: LeaderRunner) -> None:
+        await self._gone(job_id)
+        runner.start()
 
     def _stop_job_master(self, job_id: JobID) -> None:
         runner = self._runners.pop(job_id, None)
         if runner is not None:
-            self._stopping[job_id] = self.background(runner.stop())
+            self._leaving.setdefault(job_id, []).append(runner)
+            self.background(self._gone(job_id))
+
+    async def _gone(self, job_id: JobID) -> None:
+        """Wait until the former JobMasters of a job have stopped."""
+        waited = tuple(self._leaving.get(job_id, ()))
+        await asyncio.gather(*(runner.stop() for runner in waited))
+        left = [runner for runner in self._leaving.pop(job_id, ()) if runner not in waited]
+        if left:
+            self._leaving[job_id] = left
 
     def _job_master_broke(self, job_id: JobID, error: Exception) -> None:
-        """A bug ends this job, not the process."""
-        text = f"firesteel's own JobMaster failed ({type(error).__name__}: {error}); please report it with the log"
-        failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=text, exception=type(error).__name__)
+        """What broke one JobMaster for good ends its job, not the process."""
+        name = type(error).__name__
+        if isinstance(error, STORE_ERRORS):
+            text = f"the job's journal could not be read or written ({name}: {error})"
+        else:
+            text = f"firesteel's own JobMaster failed ({name}: {error}); please report it with the log"
+        failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=text, exception=name)
         self.tell(r.JobMasterBroke(job_id, failure))
-
-
-async def _start_after(previous: Awaitable[None], runner: LeaderRunner) -> None:
-    await previous
-    runner.start()

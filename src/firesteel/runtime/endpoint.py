@@ -10,12 +10,14 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from firesteel.core.dispatcher.requests import Asked, Request
 from firesteel.core.effects import Effect, Event, Reply, Send, SetTimer, Started, Timer, TimerFired
 from firesteel.core.machine import Core
-from firesteel.runtime.services import Clock, Rpc
+from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.services import Clock, Rpc, StaleLeader
 
 EVENTS_PER_TURN_MAX = 256
 """Events an endpoint handles before others get their turn on the loop."""
@@ -25,6 +27,17 @@ logger = logging.getLogger(__name__)
 
 class EndpointStopped(Exception):
     """The endpoint went down before it could answer; ask its successor."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark(Event):
+    """A place in the mailbox: all that was told before it is handled when it is reached."""
+
+    reached: asyncio.Future[None]
+
+    def reach(self) -> None:
+        if not self.reached.done():
+            self.reached.set_result(None)
 
 
 class Endpoint:
@@ -40,7 +53,7 @@ class Endpoint:
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._requests = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks(self._background_failed)
 
     def start(self) -> None:
         """Take messages from now on."""
@@ -68,16 +81,26 @@ class Endpoint:
         finally:
             self._answers.pop(request_id, None)
 
-    async def stop(self) -> None:
-        """Take and send nothing any more; end what this endpoint has under way."""
+    async def catch_up(self) -> None:
+        """Wait until all that was told so far is handled, or the endpoint has stopped."""
         if not self._stopped:
-            self._halt()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+            mark = _Mark(self._loop.create_future())
+            self.tell(mark)
+            await mark.reached
+
+    async def stop(self) -> None:
+        """Take and send nothing any more; end what this endpoint has under way. May be called again."""
+        self._halt()
+        await self._background.join()
 
     def _halt(self) -> None:
+        if self._stopped:
+            return
         self._stopped = True
         self._rpc.unregister(self.core.address)
+        for event in self._mailbox:
+            if isinstance(event, _Mark):
+                event.reach()
         self._mailbox.clear()
         for timer in self._timers.values():
             timer.cancel()
@@ -85,8 +108,7 @@ class Endpoint:
         for future in self._answers.values():
             if not future.done():
                 future.set_exception(EndpointStopped(self.core.address))
-        for task in self._tasks:
-            task.cancel()
+        self._background.cancel()
 
     def _drain(self) -> None:
         self._scheduled = False
@@ -99,14 +121,21 @@ class Endpoint:
             self._loop.call_soon(self._drain)
 
     def _handle(self, event: Event) -> None:
+        if isinstance(event, _Mark):
+            event.reach()
+            return
         try:
             for effect in self.core.handle(event, self._clock.now_ms()):
                 self._interpret(effect)
         except Exception as error:
             story = "\n  ".join(self.core.story)
             logger.exception("%s broke; its last events:\n  %s", self.core.address, story)
-            self._halt()
-            self._on_broken(error)
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        """End what this endpoint does at once; its supervisor decides what comes after."""
+        self._halt()
+        self._on_broken(error)
 
     def _interpret(self, effect: Effect) -> None:
         match effect:
@@ -125,18 +154,17 @@ class Endpoint:
 
     def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine that belongs to this endpoint; it ends with it, and a failure breaks it."""
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._background_ended)
-        return task
+        return self._background.start(work, self.core.address)
 
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception) and not self._stopped:
+    def _background_failed(self, error: Exception) -> None:
+        if self._stopped:
+            logger.warning("%s: what it had under way failed as it stopped", self.core.address, exc_info=error)
+        elif isinstance(error, StaleLeader | OSError):
+            logger.warning("%s gives up: %s", self.core.address, error)
+            self._break(error)
+        else:
             logger.error("%s broke in the background", self.core.address, exc_info=error)
-            self._halt()
-            self._on_broken(error)
+            self._break(error)
 
     def _set_timer(self, effect: SetTimer) -> None:
         known = self._timers.pop(effect.timer, None)

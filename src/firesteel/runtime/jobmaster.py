@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from firesteel.core.effects import RESOURCE_MANAGER, Effect, LeaderChanged, Persist, Persisted, PersistFailed
+from firesteel.core.effects import RESOURCE_MANAGER, Effect, LeaderChanged, Persist, Persisted
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JobState, JournalRecord, fold
 from firesteel.core.scheduler.backoff import restart_strategy
@@ -13,7 +13,7 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.runtime.endpoint import Endpoint
-from firesteel.runtime.services import Clock, JobStore, LeaderRetrieval, Rpc, StaleLeader
+from firesteel.runtime.services import Clock, JobStore, LeaderRetrieval, Rpc
 
 
 class JobMasterEndpoint(Endpoint):
@@ -53,16 +53,16 @@ class JobMasterEndpoint(Endpoint):
             self.background(self._write())
 
     async def _write(self) -> None:
-        """Group commit: what has come while a write was under way goes into the next one."""
+        """Group commit: what has come while a write was under way goes into the next one.
+
+        A write that failed may be durable or not, and nothing may be written after it: StaleLeader and
+        OSError break this session, and the next one starts from what the store has.
+        """
         job_id = self.core.job.graph.job_id
         token = self.leader.token
         while self._unwritten:
             batch, self._unwritten = self._unwritten, []
-            try:
-                await self._store.append(job_id, token, [record for item in batch for record in _records(item)])
-            except (StaleLeader, OSError) as error:
-                self.tell(PersistFailed(str(error)))
-                break
+            await self._store.append(job_id, token, [record for item in batch for record in _records(item)])
             self.tell(Persisted(batch[-1].sequence))
         self._writing = False
 

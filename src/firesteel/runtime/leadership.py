@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from firesteel.core.effects import Effect, Event
 from firesteel.core.leadership.contender import (
@@ -18,7 +18,17 @@ from firesteel.core.leadership.contender import (
 )
 from firesteel.model.ids import FencingToken
 from firesteel.model.messages import Leader
-from firesteel.runtime.services import LeaderElection
+from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.services import LeaderElection, StaleLeader
+
+FAILURES_MAX = 8
+"""Sessions of one component that may fail in a row; then it is lost."""
+
+RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 5.0
+"""Time between a failure and the next session: the first, doubled each time up to the second."""
+
+STABLE_S = 60.0
+"""A session that lasted this long was a good one: failures are counted from nought again."""
 
 logger = logging.getLogger(__name__)
 
@@ -33,35 +43,82 @@ class Service(Protocol):
 
 
 class LeaderRunner:
-    """Contends for `component`; `start_service` brings a service up for a token, ready to be reached."""
+    """Contends for `component`; `start_service` brings a service up for a token, ready to be reached.
+
+    When a service does not come up, or breaks (`fail`), the runner gives its leadership up and
+    contends again after a delay: whoever leads next starts under a new token, from what is stored.
+    `on_lost` is told the last error when that has failed FAILURES_MAX times in a row, or at once
+    for an error that `may_pass` denies; the runner then is done.
+    """
 
     def __init__(
-        self, component: str, election: LeaderElection, start_service: Callable[[FencingToken], Awaitable[Service]]
+        self,
+        component: str,
+        election: LeaderElection,
+        start_service: Callable[[FencingToken], Awaitable[Service]],
+        *,
+        on_lost: Callable[[Exception], None],
+        may_pass: Callable[[Exception], bool] = lambda error: True,
     ) -> None:
         self.component = component
         self.service: Service | None = None
         self._election, self._start_service = election, start_service
+        self._on_lost, self._may_pass = on_lost, may_pass
         self._contender = LeaderContender()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._changed = asyncio.Condition()
-        self._stop_contending: Callable[[], None] | None = None
+        self._tasks = BackgroundTasks(self._broke)
+        self._starting: asyncio.Task[None] | None = None
+        self._retry: asyncio.Task[None] | None = None
+        self._leave: Callable[[], None] = lambda: None
+        self._contending = self._stopped = False
+        self._failures = 0
+        self._since_s = 0.0
 
     def start(self) -> None:
-        self._stop_contending = self._election.contend(self.component, self)
+        """Take part in the election; after `stop` it does nothing."""
+        if not self._stopped:
+            self._contending = True
+            self._leave = self._election.contend(self.component, self)
 
     async def stop(self) -> None:
-        """Give up contending and end the service."""
-        if self._stop_contending is not None:
-            self._stop_contending()
-        self.on_revoked()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        """Give up contending and end the service. May be called again, also while it is under way."""
+        if not self._stopped:
+            self._stopped = True
+            self._step_down()
+            if self._retry is not None:
+                self._retry.cancel()
+        await self._tasks.join()
+
+    def fail(self, error: Exception) -> None:
+        """The service of this session is of no use any more: end it, and try again under a new token."""
+        if self._stopped or not self._contending:
+            return
+        self._step_down()
+        stable = asyncio.get_running_loop().time() - self._since_s >= STABLE_S
+        self._failures = 1 if stable else self._failures + 1
+        if self._failures > FAILURES_MAX or not self._may_pass(error):
+            self._stopped = True
+            self._on_lost(error)
+            return
+        delay_s = min(RETRY_DELAY_S * 2 ** (self._failures - 1), RETRY_DELAY_MAX_S)
+        logger.warning("%s: contends again in %.1f s (%s: %s)", self.component, delay_s, type(error).__name__, error)
+        self._retry = self._tasks.start(self._contend_again(delay_s), f"contend for {self.component}")
 
     def on_granted(self, token: FencingToken) -> None:
-        self._tell(Granted(token))
+        if self._contending:
+            self._tell(Granted(token))
 
     def on_revoked(self) -> None:
         self._tell(Revoked())
+
+    def _step_down(self) -> None:
+        if self._contending:
+            self._contending = False
+            self._leave()
+        self._tell(Revoked())
+
+    async def _contend_again(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        self.start()
 
     def _tell(self, event: Event) -> None:
         for effect in self._contender.handle(event):
@@ -70,9 +127,10 @@ class LeaderRunner:
     def _perform(self, effect: Effect) -> None:
         match effect:
             case StartService():
-                self._background(self._start(effect.token))
+                self._since_s = asyncio.get_running_loop().time()
+                self._starting = self._tasks.start(self._start(effect.token), f"start {self.component}")
             case StopService():
-                self._background(self._stop(effect.token))
+                self._tasks.start(self._stop(effect.token), f"stop {self.component}")
             case ConfirmLeadership():
                 assert self.service is not None, "only a service that is up is confirmed"
                 self._election.confirm(self.component, self.service.leader)
@@ -80,24 +138,25 @@ class LeaderRunner:
                 raise AssertionError(f"not an effect of a contender: {effect}")
 
     async def _start(self, token: FencingToken) -> None:
-        async with self._changed:
+        try:
             self.service = await self._start_service(token)
-            self._changed.notify_all()
-        self._tell(ServiceStarted(token))
+        except (OSError, StaleLeader) as error:
+            self.fail(error)
+        else:
+            self._tell(ServiceStarted(token))
 
     async def _stop(self, token: FencingToken) -> None:
-        async with self._changed:
-            service, self.service = self.service, None
+        """A service that comes up meanwhile is not waited for: its start is cancelled."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
+        service, self.service = self.service, None
+        try:
             if service is not None:
                 await service.stop()
-        self._tell(ServiceStopped(token))
+        finally:
+            self._tell(ServiceStopped(token))
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("leading %s failed", self.component, exc_info=error)
+    def _broke(self, error: Exception) -> None:
+        logger.error("leading %s failed", self.component, exc_info=error)
+        self.fail(error)

@@ -48,7 +48,10 @@ class Contender(Protocol):
 
 class LeaderElection(LeaderRetrieval, Protocol):
     def contend(self, component: str, contender: Contender) -> Callable[[], None]:
-        """Take part; tokens granted for one component grow. Returns what ends it."""
+        """Take part; tokens granted for one component grow. Returns what ends it.
+
+        The contender is called back later, never from within this call, and not after it has left.
+        """
 
     def confirm(self, component: str, leader: Leader) -> None:
         """Publish the leader's address. A token that is not the newest is ignored."""
@@ -59,20 +62,22 @@ class StaleLeader(Exception):
 
 
 class JobStore(Protocol):
-    """Durable job graphs, journals and results. Every write carries the token of who writes.
+    """Durable job graphs, journals and results. Every write carries the token of who writes: for a
+    journal its JobMaster's, for all else the Dispatcher's.
 
     Coroutines return when it is durable. They raise StaleLeader, or OSError when the store fails.
     """
 
-    async def load(self) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
-        """All graphs; all results, with whether their cleanup is still to be done."""
+    async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
+        """Shut out all older Dispatchers, then read all graphs, and all results with whether their cleanup is due."""
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None: ...
 
     async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
         """Shut out all older leaders of the job, then read what they have written."""
 
-    async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None: ...
+    async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
+        """All records or none. After an OSError they may be durable or not: the journal must be claimed anew."""
 
     async def put_result(self, result: JobResult, token: FencingToken) -> None:
         """Record a result as dirty."""

@@ -1,9 +1,10 @@
 """The TaskExecutor's endpoint: its core, and the backend that runs what the core starts."""
 
 import asyncio
+import logging
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from firesteel.core import workeffects as w
 from firesteel.core.effects import Effect, LeaderChanged
@@ -20,6 +21,11 @@ from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.ports import TaskBackend, TaskFailedError
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
+
+RELEASE_TRIES_MAX, RELEASE_RETRY_S = 5, 0.5
+"""How often a worker tries to delete what an ended job has left here, and the time between two tries."""
+
+logger = logging.getLogger(__name__)
 
 
 class TaskExecutorEndpoint(Endpoint):
@@ -39,13 +45,13 @@ class TaskExecutorEndpoint(Endpoint):
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
         self._leaders, self._backend = leaders, backend
-        self._attempts: dict[RegionAttemptID, asyncio.Task[None]] = {}
+        self._attempts: dict[RegionAttemptID, asyncio.Task[TaskStateUpdate]] = {}
         self._unwatch: dict[str, Callable[[], None]] = {}
 
     async def shut_down(self, reason: str) -> None:
         """Say goodbye, then stop."""
         self.tell(w.Stopping(reason))
-        await asyncio.sleep(0)
+        await self.catch_up()
         await self.stop()
 
     async def stop(self) -> None:
@@ -59,9 +65,9 @@ class TaskExecutorEndpoint(Endpoint):
             case w.StartTasks():
                 self._start(effect)
             case w.CancelTask():
-                self._attempts[effect.attempt].cancel()
+                self._cancel(effect.attempt)
             case w.Discard():
-                self.background(self._backend.discard(effect.locations))
+                self.background(self._discard(effect.locations))
             case w.CommitSink():
                 self.background(self._commit(effect))
             case w.ReleaseJob():
@@ -84,32 +90,45 @@ class TaskExecutorEndpoint(Endpoint):
                 done = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FINISHED, outcome=TaskOutcome())
                 finished.append(done)
             else:
-                task = self.background(self._run(effect.job, deployment))
-                self._attempts[deployment.attempt] = task
+                self._start_attempt(effect.job, deployment)
         if finished:
             self.tell(w.TasksChanged(tuple(finished)))
 
-    async def _run(self, job: JobInformation, deployment: TaskDeployment) -> None:
-        """One attempt, from its start to the one terminal update that ends it."""
+    def _start_attempt(self, job: JobInformation, deployment: TaskDeployment) -> None:
         attempt = deployment.attempt
-        update = TaskStateUpdate(attempt=attempt, state=ExecutionState.CANCELED)
+        task = self._background.start(self._run(job, deployment), f"attempt {attempt}")
+        self._attempts[attempt] = task
+        task.add_done_callback(lambda ended: self._attempt_ended(attempt, ended))
+
+    def _cancel(self, attempt: RegionAttemptID) -> None:
+        """Of an attempt that has ended already, its terminal update is on its way to the core."""
+        task = self._attempts.get(attempt)
+        if task is not None:
+            task.cancel()
+
+    def _attempt_ended(self, attempt: RegionAttemptID, task: asyncio.Task[TaskStateUpdate]) -> None:
+        """The one terminal update of an attempt; a task that was cancelled may never have begun."""
+        del self._attempts[attempt]
+        canceled = TaskStateUpdate(attempt=attempt, state=ExecutionState.CANCELED)
+        self.tell(w.TasksChanged((canceled if task.cancelled() else task.result(),)))
+
+    async def _run(self, job: JobInformation, deployment: TaskDeployment) -> TaskStateUpdate:
+        """One attempt, from its start to its end."""
+        attempt = deployment.attempt
         try:
             outcome = await self._run_in_time(job, deployment)
-            update = TaskStateUpdate(attempt=attempt, state=ExecutionState.FINISHED, outcome=outcome)
         except TaskFailedError as error:
-            update = TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=error.failure)
+            return TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=error.failure)
         except Exception as error:
-            failure = _backend_failure(error)
-            update = TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure)
-        finally:
-            self._attempts.pop(attempt, None)
-            self.tell(w.TasksChanged((update,)))
+            return TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=_backend_failure(error))
+        return TaskStateUpdate(attempt=attempt, state=ExecutionState.FINISHED, outcome=outcome)
 
     async def _run_in_time(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
         running = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.RUNNING)
         limit_ms = _time_limit_ms(job.graph, deployment.vertices)
+        limit = asyncio.timeout(None if limit_ms is None else limit_ms / 1000)
         try:
-            async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000):
+            async with limit:
                 return await self._backend.run(
                     job,
                     deployment,
@@ -117,7 +136,7 @@ class TaskExecutorEndpoint(Endpoint):
                     on_progress=lambda progress: self.tell(w.TaskProgressed(progress)),
                 )
         except TimeoutError as error:
-            if limit_ms is None:
+            if not limit.expired():
                 raise
             text = f"the attempt ran longer than its timeout of {limit_ms} ms"
             raise TaskFailedError(FailureInfo(kind=FailureKind.USER, message=text)) from error
@@ -132,9 +151,25 @@ class TaskExecutorEndpoint(Endpoint):
             failure = _backend_failure(error)
         self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure))
 
+    async def _discard(self, locations: Sequence[str]) -> None:
+        """What can't be deleted now is found again when its job is released."""
+        try:
+            await self._backend.discard(locations)
+        except Exception:
+            logger.warning("%s could not delete %s", self.core.address, ", ".join(locations), exc_info=True)
+
     async def _release(self, effect: w.ReleaseJob) -> None:
-        await self._backend.discard(effect.locations)
-        await self._backend.release_job(effect.job_id)
+        """A disk that refuses to delete must not keep the job, and its slots here, for ever."""
+        for attempt in range(1, RELEASE_TRIES_MAX + 1):
+            try:
+                await self._backend.discard(effect.locations)
+                await self._backend.release_job(effect.job_id)
+                break
+            except Exception:
+                level = logging.ERROR if attempt == RELEASE_TRIES_MAX else logging.WARNING
+                text = "%s could not delete what job %s left (try %d of %d)"
+                logger.log(level, text, self.core.address, effect.job_id, attempt, RELEASE_TRIES_MAX, exc_info=True)
+            await asyncio.sleep(RELEASE_RETRY_S)
         self.tell(w.JobReleaseDone(effect.job_id))
 
 

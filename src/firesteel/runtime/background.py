@@ -1,0 +1,37 @@
+"""Tasks that outlive the call that began them: they have an owner, who sees their errors and ends them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class BackgroundTasks:
+    """The tasks of one object that has a `stop`. (A task group needs a caller that waits inside it all the time.)
+
+    `on_error` is told what any of them raises, also while they are being cancelled.
+    """
+
+    def __init__(self, on_error: Callable[[Exception], None]) -> None:
+        self._on_error = on_error
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work, name=name)  # noqa: TID251 - this class is the owner
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def join(self) -> None:
+        """Wait until all have ended, also those that start meanwhile."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._on_error(error)
