@@ -1,0 +1,232 @@
+"""A TaskBackend without Spark: attempts do what a test's script says, and say what they did.
+
+One `TaskScript` stands for what all workers of a cluster see: the stored results, the staged and
+the visible outputs. Each worker has a FakeTaskBackend of it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from firesteel.adapters.blob.local import LocalBlobStore
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID, RegionAttemptID, derived_id
+from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
+from firesteel.model.options import Configuration
+from firesteel.model.tasks import (
+    JobInformation,
+    ResultPartition,
+    SinkCommit,
+    TaskDeployment,
+    TaskOutcome,
+    TaskProgress,
+)
+from firesteel.runtime.ports import TaskFailedError
+
+
+@dataclass(slots=True)
+class AttemptRecord:
+    """What was seen of one attempt. `end` is RUNNING, FINISHED, FAILED or CANCELED."""
+
+    attempt: RegionAttemptID
+    functions: tuple[str, ...]
+    subtask: int
+    worker: str
+    end: str = "RUNNING"
+
+
+@dataclass(slots=True)
+class TaskScript:
+    """What attempts are to do, by function name, and what they did. Without a word they finish at once."""
+
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    """In the order in which they began."""
+    stored: dict[str, RegionAttemptID] = field(default_factory=dict)
+    """Stored results and staged outputs by location."""
+    visible: dict[str, list[str]] = field(default_factory=dict)
+    """Ids of the commits that readers of a target see, once for each time they were carried out."""
+    released: list[tuple[str, JobID]] = field(default_factory=list)
+    """(worker, job)."""
+    disk_errors: int = 0
+    """Deletions that are still to fail."""
+    start_error: Exception | None = None
+    """What the start of a backend raises."""
+    backends: list["FakeTaskBackend"] = field(default_factory=list)
+    _held: dict[str, asyncio.Event] = field(default_factory=dict)
+    _failures: dict[str, list[FailureInfo]] = field(default_factory=dict)
+    _commit_failures: dict[str, int] = field(default_factory=dict)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def backend(self, config: Configuration, work_dir: Path, blobs: LocalBlobStore) -> "FakeTaskBackend":
+        """Makes a worker's backend: what MiniCluster takes as `backend`."""
+        made = FakeTaskBackend(self, work_dir.name)
+        self.backends.append(made)
+        return made
+
+    # ── what attempts are to do ──────────────────────────────────────────────────────────────
+    def hold(self, *functions: str) -> None:
+        """Attempts that hold one of these run until `release`."""
+        for name in functions:
+            self._held[name] = asyncio.Event()
+
+    def release(self, *functions: str) -> None:
+        for name in functions:
+            self._held.pop(name).set()
+
+    def fail(self, function: str, *, times: int = 1, kind: FailureKind = FailureKind.USER) -> None:
+        """The next attempts of it fail, after they were released."""
+        failure = FailureInfo(kind=kind, message="as the script says", vertex=function)
+        self._failures.setdefault(function, []).extend([failure] * times)
+
+    def fail_commits(self, function: str, times: int) -> None:
+        self._commit_failures[function] = times
+
+    # ── what they did ────────────────────────────────────────────────────────────────────────
+    async def until(self, seen: Callable[[], bool]) -> None:
+        """Wait until something an attempt did makes `seen` true."""
+        async with self._changed:
+            await self._changed.wait_for(seen)
+
+    async def until_running(self, function: str, count: int = 1) -> list[AttemptRecord]:
+        """Wait until that many attempts of it run at once; returns them."""
+        await self.until(lambda: len(self.of(function, "RUNNING")) >= count)
+        return self.of(function, "RUNNING")
+
+    def of(self, function: str, end: str | None = None) -> list[AttemptRecord]:
+        """Attempts of a function, oldest first."""
+        return [seen for seen in self.attempts if function in seen.functions and end in (None, seen.end)]
+
+    def ends(self, function: str) -> list[str]:
+        return [seen.end for seen in self.of(function)]
+
+    async def note(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    # ── for backends ─────────────────────────────────────────────────────────────────────────
+    async def gate(self, record: AttemptRecord) -> None:
+        """Wait as long as the script says. Raises TaskFailedError when it says so."""
+        for name in record.functions:
+            if name in self._held:
+                await self._held[name].wait()
+        for name in record.functions:
+            if self._failures.get(name):
+                raise TaskFailedError(self._failures[name].pop(0))
+
+    def refuses(self, commit: SinkCommit) -> bool:
+        left = self._commit_failures.get(commit.function, 0)
+        self._commit_failures[commit.function] = left - 1
+        return left > 0
+
+
+class FakeTaskBackend:
+    """Runs the attempts of one worker by its script. Implements runtime.ports.TaskBackend."""
+
+    def __init__(self, script: TaskScript, worker: str) -> None:
+        self.script, self.worker = script, worker
+        self.started = self.closed = False
+
+    async def start(self) -> None:
+        if self.script.start_error is not None:
+            raise self.script.start_error
+        self.started = True
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def run(
+        self,
+        job: JobInformation,
+        deployment: TaskDeployment,
+        *,
+        on_running: Callable[[], None],
+        on_progress: Callable[[TaskProgress], None],
+    ) -> TaskOutcome:
+        assert self.started, "not started yet"
+        assert not self.closed, "closed already"
+        names = {vertex.id: [function.name for function in vertex.functions] for vertex in job.graph.vertices}
+        functions = tuple(name for vertex in deployment.vertices for name in names[vertex])
+        record = AttemptRecord(deployment.attempt, functions, deployment.subtask, self.worker)
+        assert all(seen.attempt != record.attempt for seen in self.script.attempts), f"{record.attempt} ran before"
+        self.script.attempts.append(record)
+        on_running()
+        on_progress(TaskProgress(attempt=deployment.attempt, function=functions[-1], tasks_total=1))
+        try:
+            await self.script.note()
+            outcome = await self._work(job, deployment, record)
+        except TaskFailedError:
+            record.end = "FAILED"
+            raise
+        except asyncio.CancelledError:
+            record.end = "CANCELED"
+            raise
+        else:
+            record.end = "FINISHED"
+            return outcome
+        finally:
+            await self.script.note()
+
+    async def commit(self, commit: SinkCommit) -> None:
+        if self.script.refuses(commit):
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full"))
+        done = self.script.visible.setdefault(commit.target, [])
+        assert commit.staging in self.script.stored or commit.commit_id in done, f"{commit.staging} is gone"
+        self.script.stored.pop(commit.staging, None)
+        if commit.commit_id not in done:
+            done.append(commit.commit_id)
+
+    async def discard(self, locations: Sequence[str]) -> None:
+        if self.script.disk_errors:
+            self.script.disk_errors -= 1
+            raise OSError("the disk does not answer")
+        for location in locations:
+            self.script.stored.pop(location, None)
+
+    async def release_job(self, job_id: JobID) -> None:
+        self.script.released.append((self.worker, job_id))
+        await self.script.note()
+
+    async def _work(self, job: JobInformation, deployment: TaskDeployment, record: AttemptRecord) -> TaskOutcome:
+        await self.script.gate(record)
+        missing = tuple(part.location for part in deployment.inputs if part.location not in self.script.stored)
+        if missing:
+            text = "a stored result is gone"
+            raise TaskFailedError(FailureInfo(kind=FailureKind.PARTITION, message=text, partitions=missing))
+        outcome = outcome_of(job, deployment)
+        for location in (*(part.location for part in outcome.partitions), *(sink.staging for sink in outcome.sinks)):
+            self.script.stored[location] = deployment.attempt
+        return outcome
+
+
+def outcome_of(job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
+    """What an attempt leaves: a result for each data set that is read over a blocking edge, and its sinks' outputs."""
+    graph, attempt = job.graph, deployment.attempt
+    base = f"{attempt.job_id}/{attempt.region}#{attempt.attempt}"
+    stored = {edge.source for edge in graph.edges if edge.exchange is ExchangeMode.BLOCKING}
+    datasets = [data for data in graph.datasets if data.producer in deployment.vertices and data.id in stored]
+    sinks = [
+        vertex
+        for vertex in graph.vertices
+        if vertex.id in deployment.vertices and vertex.functions[-1].kind is FunctionKind.SINK
+    ]
+    return TaskOutcome(
+        partitions=tuple(
+            ResultPartition(dataset_id=data.id, subtask=deployment.subtask, location=f"{base}/{data.id}")
+            for data in datasets
+        ),
+        sinks=tuple(_commit(deployment, vertex, base) for vertex in sinks),
+    )
+
+
+def _commit(deployment: TaskDeployment, vertex: JobVertex, base: str) -> SinkCommit:
+    return SinkCommit(
+        commit_id=derived_id(deployment.attempt, vertex.id),
+        vertex_id=vertex.id,
+        function=vertex.functions[-1].name,
+        format="parquet",
+        mode="append",
+        target=f"{deployment.attempt.job_id}/{vertex.name}",
+        staging=f"{base}/sink/{vertex.id}",
+        files=("part-0",),
+    )
