@@ -134,7 +134,7 @@ class TaskExecutorCore(Core):
                 if slot is not None and slot.state is TaskSlotState.ALLOCATED:
                     self._free([slot])
             case _:
-                pass
+                pass  # a report that nobody waits for any more
 
     # ── the ResourceManager ──────────────────────────────────────────────────────────────────
     def _on_resource_manager(self, envelope: m.Envelope) -> None:
@@ -252,7 +252,7 @@ class TaskExecutorCore(Core):
             case m.ReleaseJobResources():
                 self._end_job(job_id, job, body.locations)
             case _:
-                pass
+                pass  # the job ends here: what would begin something comes too late
 
     def _on_allocated(self, job_id: JobID, job: JobConnection, body: m.AllocatedSlots) -> None:
         if body.sequence > job.told:
