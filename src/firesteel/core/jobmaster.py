@@ -25,7 +25,7 @@ from firesteel.core.scheduler import recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
-from firesteel.core.scheduler.view import job_result, job_view
+from firesteel.core.scheduler.view import job_result, job_view, progress_of_running
 from firesteel.core.slots.connection import JobRequirements, Requirements
 from firesteel.core.timers import (
     REGISTRATION_RETRY_MS,
@@ -122,9 +122,8 @@ class JobMasterCore(JournaledCore):
     def view(self) -> JobView:
         """The job as it is now."""
         waits = len(self.scheduler.pool.waiting)
-        return job_view(
-            self.scheduler, self.progress, self._version, f"{waits} regions wait for a slot" if waits else ""
-        )
+        reason = f"{waits} regions wait for a slot" if waits else ""
+        return job_view(self.scheduler, self.progress, self._version, reason)
 
     def validate(self) -> None:
         self.scheduler.validate()
@@ -164,7 +163,7 @@ class JobMasterCore(JournaledCore):
                 self._resources.registered = True
             case m.HeartbeatRequest():
                 self._answer_resource_manager()
-            case m.NotEnoughResources() as body:
+            case m.NotEnoughResources() as body if body.profile in self.scheduler.pool.waiting.values():
                 failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=body.reason)
                 self.scheduler.fail_job(failure, self.now_ms)
             case m.CancelJob():
@@ -273,6 +272,7 @@ class JobMasterCore(JournaledCore):
 
     def _beat(self) -> None:
         tick = self._heartbeats.tick(self.now_ms)
+        self.progress = progress_of_running(self.scheduler.graph, self.progress)
         for worker in tick.lost:
             self._lose_worker(worker, f"no sign of life for {self.settings.heartbeat_timeout_ms} ms")
         for slot in self.scheduler.pool.surplus(self.now_ms - self.settings.slot_idle_timeout_ms):
@@ -368,7 +368,6 @@ class JobMasterCore(JournaledCore):
         if not status.is_globally_terminal:
             self._send_leader(self.dispatcher, m.JobStatusChanged(job_id=self.job.graph.job_id, status=status))
             return
-        self.progress.clear()
         self._send_leader(self.dispatcher, m.JobTerminated(result=job_result(self.scheduler), view=self.view()))
         self._unreleased = dict.fromkeys(self.workers)
         self._release_workers()

@@ -93,12 +93,12 @@ class DispatcherCore(Core):
             case r.JobCleanedUp():
                 self._move(self.jobs[event.job_id], JobStage.DONE)
                 self._expire()
-            case r.JobMasterBroke():
+            case r.JobMasterBroke() if event.job_id in self.jobs:
                 self._on_broken(self.jobs[event.job_id], event.failure)
             case Received():
                 self._on_message(event.envelope)
-            case PeerLost():
-                pass  # A Dispatcher's peers are in its own process.
+            case PeerLost() | r.JobMasterBroke():
+                pass  # A Dispatcher's peers are in its own process; a forgotten job's JobMaster is nobody's.
             case _:
                 raise AssertionError(f"not an event of a Dispatcher: {event}")
 
@@ -186,11 +186,12 @@ class DispatcherCore(Core):
 
     def _on_status(self, job: JobEntry, envelope: m.Envelope, status: JobStatus) -> None:
         assert envelope.sender_token is not None, "a JobMaster speaks with its token"
-        fresh = m.Leader(envelope.sender, envelope.sender_token)
-        if fresh != job.master:
-            job.master = fresh
+        speaker = m.Leader(envelope.sender, envelope.sender_token)
+        if job.master is None or job.master.token < speaker.token:
+            job.master = speaker
             self._tell_cancel(job)
-        job.status = status
+        if job.master == speaker:
+            job.status = status
 
     def _tell_cancel(self, job: JobEntry) -> None:
         """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""
@@ -222,6 +223,8 @@ class DispatcherCore(Core):
 
     def _on_broken(self, job: JobEntry, failure: FailureInfo) -> None:
         """Start it again to fail the job in order; when that breaks too, let go of it."""
+        if job.stage in (JobStage.CLEANING, JobStage.DONE):
+            return  # It was being stopped: nothing needs it any more, and its journal may be gone.
         self._effects.append(r.StopJobMaster(job.job_id))
         job.master = None
         job.breaks += 1

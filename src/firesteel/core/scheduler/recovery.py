@@ -18,7 +18,7 @@ def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
     for region in sorted({*state.attempts, *state.finished, *state.ended, *state.deployed, *state.restarting}):
         target = ExecutionState.CANCELED if region in state.restarting else ExecutionState.CREATED
         if region in state.deployed:
-            target = ExecutionState.RECONCILING
+            target = ExecutionState.CANCELING if region in state.restarting else ExecutionState.RECONCILING
         elif region in state.finished:
             target = ExecutionState.FINISHED
         elif region in state.ended:

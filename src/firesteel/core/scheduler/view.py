@@ -7,7 +7,7 @@ from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import JobVertex
-from firesteel.model.states import ExecutionState
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskProgress
 from firesteel.model.views import CommittedSink, EdgeView, JobResult, JobView, VertexView
 
@@ -36,6 +36,7 @@ def job_view(
     state, graph = scheduler.state, scheduler.topology.graph
     ended = state.timestamps_ms.get(state.status.value, -1) if state.status.is_globally_terminal else -1
     producer = {dataset.id: dataset.producer for dataset in graph.datasets}
+    running = progress_of_running(scheduler.graph, progress)
     return JobView(
         job_id=graph.job_id,
         name=graph.name,
@@ -47,7 +48,7 @@ def job_view(
         reason=reason,
         regions=scheduler.topology.region_count,
         restarts=state.restarts,
-        vertices=tuple(_vertex_view(scheduler, vertex, progress) for vertex in graph.vertices),
+        vertices=tuple(_vertex_view(scheduler, vertex, running) for vertex in graph.vertices),
         edges=tuple(
             EdgeView(
                 source=producer[edge.source],
@@ -62,6 +63,17 @@ def job_view(
     )
 
 
+def progress_of_running(
+    graph: ExecutionGraph, progress: Mapping[RegionIndex, TaskProgress]
+) -> dict[RegionIndex, TaskProgress]:
+    """What is known of attempts that run; of others it is of no use any more."""
+    return {
+        region: item
+        for region, item in progress.items()
+        if graph.is_current(item.attempt) and graph.state_of(region) is ExecutionState.RUNNING
+    }
+
+
 def job_result(scheduler: DefaultScheduler) -> JobResult:
     """How a job that has ended, ended."""
     state, graph = scheduler.state, scheduler.topology.graph
@@ -73,7 +85,7 @@ def job_result(scheduler: DefaultScheduler) -> JobResult:
         status=state.status,
         start_time_ms=min(state.timestamps_ms.values()),
         end_time_ms=state.timestamps_ms[state.status.value],
-        failure=state.failure,
+        failure=state.failure if state.status is JobStatus.FAILED else None,
         sinks=tuple(
             CommittedSink(
                 function=commit.function,

@@ -1,0 +1,79 @@
+"""Verbs of stories about one Dispatcher."""
+
+from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import Address, FencingToken, JobID
+from firesteel.model.messages import Leader
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, JobView
+from tests.core.graphs import job
+from tests.core.stories.player import Player, listed
+
+BUG = FailureInfo(kind=FailureKind.ENVIRONMENT, message="a bug in firesteel")
+
+
+def new_core(results_max: int = 2) -> DispatcherCore:
+    return DispatcherCore(Leader(Address("dispatcher"), FencingToken(1, "dispatcher")), results_max)
+
+
+def result(name: str, status: str = "FINISHED") -> JobResult:
+    return JobResult(job_id=JobID(name), name=f"the {name}", status=JobStatus[status], start_time_ms=0, end_time_ms=9)
+
+
+class DispatcherPlayer(Player):
+    """It keeps the results of two ended jobs."""
+
+    core: DispatcherCore
+
+    def make_core(self) -> DispatcherCore:
+        return new_core()
+
+    # ── clients ──────────────────────────────────────────────────────────────────────────────
+    def do_submit(self, number: str, name: str) -> None:
+        self.give(r.Asked(int(number), r.SubmitJob(job("v", job_id=name))))
+
+    def do_cancel(self, number: str, name: str) -> None:
+        self.give(r.Asked(int(number), r.CancelJobRequest(JobID(name))))
+
+    def do_result(self, number: str, name: str) -> None:
+        self.give(r.Asked(int(number), r.AwaitJobResult(JobID(name))))
+
+    # ── the store ────────────────────────────────────────────────────────────────────────────
+    def do_loaded(self, jobs: str = "", dirty: str = "", clean: str = "") -> None:
+        """What former leaders have stored: graphs, results whose cleanup is not done, and others."""
+        graphs = tuple(job("v", job_id=name) for name in listed(jobs))
+        results = [(result(name), True) for name in listed(dirty)] + [(result(name), False) for name in listed(clean)]
+        self.give(r.JobsLoaded(graphs, tuple(results)))
+
+    def do_stored(self, name: str, error: str = "") -> None:
+        self.give(r.JobGraphStored(JobID(name), error))
+
+    def do_result_stored(self, name: str) -> None:
+        self.give(r.JobResultStored(JobID(name)))
+
+    def do_cleaned(self, name: str) -> None:
+        self.give(r.JobCleanedUp(JobID(name)))
+
+    # ── JobMasters ───────────────────────────────────────────────────────────────────────────
+    def do_status(self, name: str, status: str, token: str = "2") -> None:
+        self.deliver(f"jm-{name}", m.JobStatusChanged(job_id=JobID(name), status=JobStatus[status]), int(token))
+
+    def do_terminated(self, name: str, status: str = "FINISHED", token: str = "2") -> None:
+        view = JobView(job_id=JobID(name), name=name, status=JobStatus[status])
+        self.deliver(f"jm-{name}", m.JobTerminated(result=result(name, status), view=view), int(token))
+
+    def do_closed(self, name: str, token: str = "2") -> None:
+        self.deliver(f"jm-{name}", m.JobClosed(job_id=JobID(name)), int(token))
+
+    def do_broke(self, name: str) -> None:
+        self.give(r.JobMasterBroke(JobID(name), BUG))
+
+    def do_wrong(self) -> None:
+        self.deliver("rm", m.HeartbeatRequest(), 1)
+
+    def do_view(self) -> None:
+        for entry in self.core.jobs.values():
+            archived = f", archived as {entry.view.status.name}" if entry.view is not None else ""
+            self.out.append(f"{entry.job_id}: {entry.stage.name}, {entry.status.name}{archived}")

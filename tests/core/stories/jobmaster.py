@@ -1,0 +1,156 @@
+"""Verbs of stories about one JobMaster."""
+
+from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
+from firesteel.core.journal import JobState, JournalRecord, fold
+from firesteel.core.scheduler.backoff import FixedDelay
+from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.messages import ExecutionReport, Leader, SlotOffer, TaskStateUpdate
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import TaskProgress
+from firesteel.model.views import JobView
+from tests.core.graphs import JOB, job, outcome
+from tests.core.stories.player import Player, attempt, listed, show
+
+SETTINGS = JobMasterSettings(SchedulerSettings(FixedDelay(2, 1_000), 4), 10_000, 50_000, 30_000, 20_000)
+SLOT = ResourceProfile(1.0, 1_024)
+DISPATCHER = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
+
+
+def new_core(graph: JobGraph, state: JobState | None = None, epoch: int = 1) -> JobMasterCore:
+    """A JobMaster of that epoch, from the fold of a journal."""
+    me = Leader(Address("jm"), FencingToken(epoch, "jm"))
+    return JobMasterCore(graph, state or JobState(job_id=graph.job_id), SETTINGS, me, DISPATCHER)
+
+
+class JobMasterPlayer(Player):
+    """`graph` comes first. Workers number their messages; `seq=N` sends an old one."""
+
+    core: JobMasterCore
+
+    def make_core(self) -> JobMasterCore:
+        self.epoch = 1
+        self.sequence = 0
+        return new_core(job("v"))
+
+    def do_graph(self, *words: str, attempts: str | None = None) -> None:
+        """Another job, from its beginning."""
+        self.timers.clear()
+        self.journal.clear()
+        self.core = new_core(job(" ".join(words), attempts=None if attempts is None else int(attempts)))
+
+    def do_successor(self, doom: str | None = None) -> None:
+        """The JobMaster is gone; another one starts from what is durable."""
+        state = JobState(job_id=JOB)
+        records: list[JournalRecord] = self.journal  # type: ignore[assignment]
+        for record in records:
+            fold(state, record, SETTINGS.scheduler.exception_history_size)
+        self.epoch += 1
+        self.timers.clear()
+        self.holds, self._waiting = False, None
+        self.core = new_core(self.core.job.graph, state, self.epoch)
+        if doom is not None:
+            self.core.doom = FailureInfo(kind=FailureKind.ENVIRONMENT, message=doom)
+        self.do_start()
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────
+    def do_report(
+        self, worker: str, slots: str = "", runs: str = "", ends: str = "", seq: str | None = None, at: str = ""
+    ) -> None:
+        """`report w1 slots=a,b runs=0#0@a:RUNNING ends=1#0:FINISHED`: all that a worker has."""
+        self.sequence += 1
+        body = m.TaskManagerReport(
+            resource_id=ResourceID(worker),
+            job_id=JOB,
+            sequence=self.sequence if seq is None else int(seq),
+            slots=tuple(SlotOffer(AllocationID(name), i, SLOT) for i, name in enumerate(listed(slots))),
+            executions=tuple(self._execution(text) for text in listed(runs)),
+            updates=tuple(self._update(text) for text in listed(ends)),
+            progress=tuple(TaskProgress(attempt=attempt(text), stages_done=1) for text in listed(at)),
+        )
+        self.deliver(worker, body)
+
+    def do_state(self, worker: str, *updates: str, seq: str | None = None) -> None:
+        """`state w1 0#0:FINISHED 1#0:FAILED:words/0#0`: attempts run, or ended; a failure may name lost results."""
+        self.sequence += 1
+        body = m.UpdateTaskExecutionStates(
+            resource_id=ResourceID(worker),
+            job_id=JOB,
+            sequence=self.sequence if seq is None else int(seq),
+            updates=tuple(self._update(text) for text in updates),
+        )
+        self.deliver(worker, body)
+
+    def do_progress(self, worker: str, text: str) -> None:
+        item = TaskProgress(attempt=attempt(text), stages_done=1)
+        self.deliver(worker, m.ReportProgress(resource_id=ResourceID(worker), job_id=JOB, progress=(item,)))
+
+    def do_committed(self, worker: str, commit_id: str, problem: str = "") -> None:
+        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=problem) if problem else None
+        body = m.SinkCommitAnswer(resource_id=ResourceID(worker), job_id=JOB, commit_id=commit_id, failure=failure)
+        self.deliver(worker, body)
+
+    def do_released(self, worker: str) -> None:
+        self.deliver(worker, m.JobReleased(resource_id=ResourceID(worker), job_id=JOB))
+
+    def do_goodbye(self, worker: str) -> None:
+        self.deliver(worker, m.DisconnectTaskExecutor(resource_id=ResourceID(worker), reason="it is shut down"))
+
+    # ── masters ──────────────────────────────────────────────────────────────────────────────
+    def do_rm(self, what: str, worker: str = "", cores: str = "0") -> None:
+        """What the ResourceManager says."""
+        profile = ResourceProfile(float(cores))
+        bodies: dict[str, m.AnyMessage] = {
+            "registered": m.JobMasterRegistered(job_id=JOB),
+            "heartbeat": m.HeartbeatRequest(),
+            "not-enough": m.NotEnoughResources(job_id=JOB, profile=profile, reason="no worker has such a slot"),
+            "lost": m.TaskExecutorLost(resource_id=ResourceID(worker), reason="no sign of life"),
+            "closed": m.JobClosed(job_id=JOB),
+        }
+        self.deliver("rm", bodies[what], token=1)
+
+    def do_cancel(self) -> None:
+        self.deliver("dispatcher", m.CancelJob(job_id=JOB), token=1)
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────
+    def do_view(self) -> None:
+        self.out += summary(self.core.view())
+
+    def _execution(self, text: str) -> ExecutionReport:
+        name, _, rest = text.partition("@")
+        allocation, _, state = rest.partition(":")
+        return ExecutionReport(attempt(name), ExecutionState[state or "RUNNING"], AllocationID(allocation))
+
+    def _update(self, text: str) -> TaskStateUpdate:
+        name, state, *lost = text.split(":")
+        here, made, failure = attempt(name), None, None
+        if state == "FINISHED":
+            made = self._outcome(here)
+        elif lost:
+            failure = FailureInfo(kind=FailureKind.PARTITION, message="a stored result is gone", partitions=tuple(lost))
+        elif state == "FAILED":
+            failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
+        elif state == "HOPELESS":
+            failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
+        kind = ExecutionState["FAILED" if state == "HOPELESS" else state]
+        return TaskStateUpdate(attempt=here, state=kind, outcome=made, failure=failure)
+
+    def _outcome(self, here: RegionAttemptID):
+        logical = self.core.scheduler.topology.logical_of(here.region)
+        names = tuple(vertex.id for vertex in logical.vertices)
+        return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt)
+
+
+def summary(view: JobView) -> list[str]:
+    """A view on a few lines."""
+    head = f"{view.status.name}, {view.regions} regions, {view.restarts} restarts{view.reason and ': '}{view.reason}"
+    vertices = [
+        f"{vertex.name}: {vertex.status.name} {show(vertex.tasks)}, {vertex.attempts} attempts"
+        + "".join(f", at {show(item.attempt)}" for item in vertex.progress)
+        for vertex in view.vertices
+    ]
+    return [head, *vertices, *(f"exception {show(entry)}" for entry in view.exceptions)]

@@ -1,0 +1,98 @@
+"""Verbs of stories about one ResourceManager."""
+
+from firesteel.core.effects import Event
+from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
+from firesteel.model import messages as m
+from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
+from firesteel.model.messages import Leader, SlotReport, SlotStatus
+from firesteel.model.resources import ResourceProfile
+from tests.core.stories.player import Player, show
+
+SETTINGS = ResourceManagerSettings(10_000, 50_000, spread_slots=False)
+
+
+def new_core() -> ResourceManagerCore:
+    return ResourceManagerCore(SETTINGS, Leader(Address("rm"), FencingToken(1, "rm")))
+
+
+class ResourceManagerPlayer(Player):
+    """Allocation and instance ids are told by number, in the order they come: `alloc1`, `inst1`."""
+
+    core: ResourceManagerCore
+
+    def make_core(self) -> ResourceManagerCore:
+        self.sequence = 0
+        self.names: dict[str, str] = {}
+        return new_core()
+
+    def play(self, script: str) -> str:
+        told = super().play(script)
+        for real, short in self.names.items():
+            told = told.replace(real, short)
+        return told
+
+    def give(self, event: Event) -> None:
+        super().give(event)
+        for worker in self.core.slots.tracker.workers.values():
+            self._name(worker.instance_id, "inst")
+            for slot in worker.slots.values():
+                if slot.allocation_id is not None:
+                    self._name(slot.allocation_id, "alloc")
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────
+    def do_worker(self, name: str, *slots: str) -> None:
+        """`worker w1 . 2 alloc1:job`: it registers with slots: free ones (or of that many cores), and taken ones."""
+        self.deliver(name, m.RegisterTaskExecutor(resource_id=ResourceID(name), report=self._report(slots)))
+
+    def do_slots(self, name: str, *slots: str, kind: str = "heartbeat", answers: str = "", instance: str = "") -> None:
+        """A slot report in one of the three messages that carry one; `instance=old` of a former registration."""
+        known = self.core.slots.tracker.workers.get(ResourceID(name))
+        mine = InstanceID(instance) if instance or known is None else known.instance_id
+        worker, report = ResourceID(name), self._report(slots)
+        bodies: dict[str, m.AnyMessage] = {
+            "heartbeat": m.TaskExecutorHeartbeat(resource_id=worker, instance_id=mine, report=report),
+            "available": m.NotifySlotAvailable(resource_id=worker, instance_id=mine, report=report),
+            "answer": m.SlotRequestAnswer(
+                resource_id=worker, instance_id=mine, report=report, allocation_id=AllocationID(self._real(answers))
+            ),
+        }
+        self.deliver(name, bodies[kind])
+
+    def do_goodbye(self, name: str) -> None:
+        self.deliver(name, m.DisconnectTaskExecutor(resource_id=ResourceID(name), reason="it is shut down"))
+
+    # ── JobMasters ───────────────────────────────────────────────────────────────────────────
+    def do_job(self, name: str, what: str, count: str = "0", cores: str = "1", seq: str = "", token: str = "1") -> None:
+        """`job j register 2`: a JobMaster needs two slots; `declare`, `heartbeat` and `gone` are the others."""
+        self.sequence += 1
+        job_id, number = JobID(name), int(seq or self.sequence)
+        needs = ((ResourceProfile(float(cores), 1_024), int(count)),) if count != "0" else ()
+        bodies: dict[str, m.AnyMessage] = {
+            "register": m.RegisterJobMaster(job_id=job_id, sequence=number, requirements=needs),
+            "declare": m.DeclareRequiredResources(job_id=job_id, sequence=number, requirements=needs),
+            "heartbeat": m.JobMasterHeartbeat(job_id=job_id),
+            "gone": m.DisconnectJobMaster(job_id=job_id),
+            "closed": m.JobClosed(job_id=job_id),
+        }
+        self.deliver(f"jm-{name}", bodies[what], int(token))
+
+    def do_view(self) -> None:
+        self.out += [show(view) for view in self.core.task_managers()]
+
+    def _report(self, slots: tuple[str, ...]) -> SlotReport:
+        self.sequence += 1
+        return SlotReport(self.sequence, tuple(self._status(index, text) for index, text in enumerate(slots)))
+
+    def _status(self, index: int, text: str) -> SlotStatus:
+        allocation, _, job_id = text.partition(":")
+        if job_id:
+            return SlotStatus(index, ResourceProfile(1.0, 1_024), AllocationID(self._real(allocation)), JobID(job_id))
+        return SlotStatus(index, ResourceProfile(1.0 if text == "." else float(text), 1_024))
+
+    def _name(self, real: str, kind: str) -> None:
+        if len(real) == 32 and real not in self.names:
+            number = 1 + sum(name.startswith(kind) for name in self.names.values())
+            self.names[real] = f"{kind}{number}"
+
+    def _real(self, short: str) -> str:
+        return next((real for real, name in self.names.items() if name == short), short)

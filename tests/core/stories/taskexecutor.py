@@ -1,0 +1,115 @@
+"""Verbs of stories about one TaskExecutor."""
+
+from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
+from firesteel.core.workeffects import JobReleaseDone, SinkCommitDone, Stopping, TaskProgressed, TasksChanged
+from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, JobVertexID, ResourceID
+from firesteel.model.messages import Leader, TaskStateUpdate
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
+from tests.core.graphs import JOB, commit_of, job
+from tests.core.stories.player import Player, attempt, listed
+
+SETTINGS = TaskExecutorSettings(2, ResourceProfile(1.0, 1_024), 10_000, 50_000, 10_000, 60_000)
+FULL = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
+
+
+def new_core() -> TaskExecutorCore:
+    return TaskExecutorCore(ResourceID("w1"), SETTINGS, Address("w1"))
+
+
+class TaskExecutorPlayer(Player):
+    """Worker w1 with two slots. `token=N` speaks as the master of that epoch, by default the first."""
+
+    core: TaskExecutorCore
+
+    def make_core(self) -> TaskExecutorCore:
+        self.told = 0
+        return new_core()
+
+    # ── the ResourceManager ──────────────────────────────────────────────────────────────────
+    def do_registered(self, instance: str = "i1", token: str = "1") -> None:
+        self.deliver("rm", m.TaskExecutorRegistered(instance_id=InstanceID(instance)), int(token))
+
+    def do_slot(self, index: str, allocation: str, instance: str = "i1", jm: str = "1", token: str = "1") -> None:
+        """`slot 0 a`: the ResourceManager requests slot 0 as allocation a, for the JobMaster of epoch `jm`."""
+        body = m.RequestSlot(
+            instance_id=InstanceID(instance),
+            index=int(index),
+            allocation_id=AllocationID(allocation),
+            job_id=JOB,
+            job_master=Leader(Address("jm"), FencingToken(int(jm), "jm")),
+        )
+        self.deliver("rm", body, int(token))
+
+    def do_heartbeat(self, token: str = "1") -> None:
+        self.deliver("rm", m.HeartbeatRequest(), int(token))
+
+    # ── the JobMaster ────────────────────────────────────────────────────────────────────────
+    def do_held(
+        self, allocations: str = "", offer: str = "99", seq: str = "", wants: str = "", token: str = "1"
+    ) -> None:
+        """`held a,b`: the JobMaster holds these and has seen all offers up to number `offer`."""
+        self.told += 1
+        body = m.AllocatedSlots(
+            job_id=JOB,
+            sequence=int(seq or self.told),
+            offer_sequence=int(offer),
+            held=tuple(AllocationID(name) for name in listed(allocations)) if allocations != "-" else (),
+            wants_report=bool(wants),
+        )
+        self.deliver("jm", body, int(token))
+
+    def do_submit(self, *deployments: str, token: str = "1") -> None:
+        """`submit 0#0@a`: run attempts in slots."""
+        made = tuple(
+            TaskDeployment(
+                attempt=attempt(name), allocation_id=AllocationID(slot), vertices=(JobVertexID("v"),), subtask=0
+            )
+            for name, _, slot in (text.partition("@") for text in deployments)
+        )
+        self.deliver("jm", m.SubmitTasks(job=JobInformation(graph=job("v"), user="me"), deployments=made), int(token))
+
+    def do_cancel(self, *attempts: str, token: str = "1") -> None:
+        self.deliver("jm", m.CancelTasks(job_id=JOB, attempts=tuple(map(attempt, attempts))), int(token))
+
+    def do_acknowledge(self, *attempts: str, token: str = "1") -> None:
+        self.deliver("jm", m.AcknowledgeTaskStates(job_id=JOB, attempts=tuple(map(attempt, attempts))), int(token))
+
+    def do_discard(self, *locations: str, token: str = "1") -> None:
+        self.deliver("jm", m.DiscardResults(job_id=JOB, locations=locations), int(token))
+
+    def do_commit(self, *names: str, token: str = "1") -> None:
+        self.deliver("jm", m.CommitSinks(job_id=JOB, commits=tuple(map(commit_of, names))), int(token))
+
+    def do_release(self, *locations: str, token: str = "1") -> None:
+        self.deliver("jm", m.ReleaseJobResources(job_id=JOB, locations=locations), int(token))
+
+    def do_wrong(self) -> None:
+        self.deliver("jm", m.JobClosed(job_id=JOB), 1)
+
+    # ── the worker's own process ─────────────────────────────────────────────────────────────
+    def do_spark(self, *updates: str, job: str = JOB) -> None:
+        """`spark 0#0:FINISHED`: attempts run, or have ended."""
+        self.give(TasksChanged(tuple(_update(text, JobID(job)) for text in updates)))
+
+    def do_progress(self, text: str) -> None:
+        self.give(TaskProgressed(TaskProgress(attempt=attempt(text), stages_done=1)))
+
+    def do_committed(self, name: str, problem: str = "") -> None:
+        self.give(SinkCommitDone(JOB, commit_of(name).commit_id, FULL if problem else None))
+
+    def do_gone(self) -> None:
+        """What the job had here is deleted."""
+        self.give(JobReleaseDone(JOB))
+
+    def do_stop(self) -> None:
+        self.give(Stopping("the machine goes down"))
+
+
+def _update(text: str, job_id: JobID) -> TaskStateUpdate:
+    name, _, state = text.partition(":")
+    made = TaskOutcome(sinks=(commit_of("v"),)) if state == "FINISHED" else None
+    return TaskStateUpdate(attempt=attempt(name, job_id), state=ExecutionState[state], outcome=made)
