@@ -44,7 +44,7 @@ from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_s
 RESULTS_MAX = 1_000
 """Ended jobs a mini cluster remembers."""
 
-LEADER_WAIT_S, LEADER_RETRY_S = 30.0, 0.01
+LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """How long a client of the mini cluster waits for a leader, and how often it looks."""
 
 WORKER_RESTARTS_MAX = 3
@@ -357,4 +357,5 @@ class MiniClusterClient:
 def _spark_backend(config: Configuration, work_dir: Path, blobs: LocalBlobStore) -> TaskBackend:
     from firesteel.adapters.spark.backend import SparkTaskBackend
 
-    return SparkTaskBackend(config, work_dir, blobs)
+    ephemeral = None if config.get_option(options.WORK_DIR) else work_dir.parent
+    return SparkTaskBackend(config, work_dir, blobs, ephemeral=ephemeral)

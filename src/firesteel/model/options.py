@@ -195,7 +195,7 @@ TASK_MEMORY_LIMIT = ConfigOption(
     0,
     "Resident memory one task process may use before it is killed; 0 means 80 % of what the machine has beside the Spark heap.",
 )
-TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 1, "Task processes forked ahead of need.")
+TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 2, "Task processes forked ahead of need.")
 LOAD_BALANCE_MODE = ConfigOption(
     "taskmanager.load-balance.mode",
     "str",

@@ -40,11 +40,14 @@ class SparkTaskBackend:
     """The worker's `TaskBackend` (see runtime.ports): one Spark Connect JVM, one fork server, a process per attempt.
 
     Everything it writes lies under `work_dir`, apart from what sinks stage beside their targets and the JVM's
-    class-data archive in the user's cache directory.
+    class-data archive in the user's cache directory. `ephemeral`, a directory around it that this process means to
+    delete at its end, is deleted also when this process is killed.
     """
 
-    def __init__(self, config: Configuration, work_dir: Path, blobs: BlobStore) -> None:
-        self._config, self._work_dir = config, work_dir.absolute()
+    def __init__(
+        self, config: Configuration, work_dir: Path, blobs: BlobStore, *, ephemeral: Path | None = None
+    ) -> None:
+        self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
         self._artifacts = ArtifactCache(self._work_dir / "artifacts", blobs)
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
         self._keeper = SessionKeeper(self._forks)
@@ -69,6 +72,7 @@ class SparkTaskBackend:
             self._archive(installation, heap),
             self._work_dir / "logs",
             self._config.get_option(options.SPARK_START_TIMEOUT) / 1000,
+            self._ephemeral,
         )
         self._server.start()
         await self._forks.start()

@@ -22,21 +22,22 @@ class JvmDied(Exception):
 
     def __init__(self, status: int, log: Path) -> None:
         self.status, self.log, self.tail = status, log, _tail(log)
-        super().__init__(_death(status, self.tail, log))
+        super().__init__(_death(status, self.tail))
 
 
 class SparkJvm:
-    """A JVM from start to end; used once."""
+    """A JVM from start to end; used once. `ephemeral` is deleted should this process be killed."""
 
-    def __init__(self, command: list[str], log: Path, generation: int) -> None:
+    def __init__(self, command: list[str], log: Path, generation: int, ephemeral: Path | None = None) -> None:
         self._command, self.log, self._generation = command, log, generation
+        self._ephemeral = "" if ephemeral is None else str(ephemeral)
         self._token = secrets.token_urlsafe(24)
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        wrapper = [sys.executable, "-I", "-S", supervisor.__file__]
+        wrapper = [sys.executable, "-I", "-S", supervisor.__file__, self._ephemeral]
         with open(self.log, "wb") as log:  # noqa: ASYNC230 - a local file, once per start
             self._process = await asyncio.create_subprocess_exec(
                 *wrapper,
@@ -77,16 +78,17 @@ class SparkJvm:
         process = self._process
         if process is None or process.stdin is None:
             return
+        process.stdin.write(b"\n")  # says that this end was closed on purpose
         process.stdin.close()
         await process.wait()
 
 
-def _death(status: int, tail: str, log: Path) -> str:
+def _death(status: int, tail: str) -> str:
     if "java.lang.OutOfMemoryError" in tail:
         return "the Spark backend ran out of memory (heap); raise taskmanager.spark.heap"
     if status == 128 + 9:
-        return f"the Spark backend was killed (SIGKILL): did the machine run out of memory? Its log is {log}"
-    return f"the Spark backend ended with status {status}; its log is {log}"
+        return f"the Spark backend was killed (SIGKILL): did the machine run out of memory? The end of its log is in the trace"
+    return f"the Spark backend ended with status {status}; the end of its log is in the trace"
 
 
 def _tail(log: Path) -> str:

@@ -33,9 +33,11 @@ class SparkServer:
         archive: ClassDataArchive | None,
         log_directory: Path,
         start_timeout_seconds: float,
+        ephemeral: Path | None = None,
     ) -> None:
         self._make_command, self._archive = make_command, archive
         self._log_directory, self._start_timeout = log_directory, start_timeout_seconds
+        self._ephemeral = ephemeral
         self._jvm: SparkJvm | None = None
         self._generation = 0
         self._endpoint: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
@@ -100,7 +102,7 @@ class SparkServer:
         self._generation += 1
         flags = self._archive.flags() if self._archive is not None else ()
         log = self._log_directory / f"spark-{self._generation}.log"
-        jvm = self._jvm = SparkJvm(self._make_command(flags), log, self._generation)
+        jvm = self._jvm = SparkJvm(self._make_command(flags), log, self._generation, self._ephemeral)
         await jvm.start()
         try:
             async with asyncio.timeout(self._start_timeout):

@@ -1,31 +1,49 @@
 """A process between the worker and the JVM, so that the JVM dies with its worker, however the worker dies.
 
-Run as a script by a bare interpreter (`python -I -S supervisor.py COMMAND...`): standard library only, ready in 20 ms.
-Standard input is a pipe whose other end only the worker holds: when it closes, the JVM is killed. Should the supervisor
-itself die, the kernel kills the JVM (PR_SET_PDEATHSIG, which is bound to the thread that started the child: here the
-only one). Exits with the JVM's exit code, or 128 + the number of the signal that ended it.
+Run as a script by a bare interpreter (`python -I -S supervisor.py DIRECTORY COMMAND...`): standard library only, ready in
+20 ms. Standard input is a pipe whose other end only the worker holds: when it closes, the JVM is killed. A worker that is
+alive writes a byte first; one that was killed does not, and then DIRECTORY (unless it is empty), which the worker would
+have deleted, is deleted here. Should the supervisor itself die, the kernel kills the JVM (PR_SET_PDEATHSIG, which is
+bound to the thread that started the child: here the only one). Exits with the JVM's exit code, or 128 + the number of
+the signal that ended it.
 """
 
 import ctypes
 import os
 import select
+import shutil
 import signal
 import sys
+import time
 
 PR_SET_PDEATHSIG = 1
+SWEEPS, SWEEP_PAUSE_SECONDS = 20, 0.1
+"""The worker's other processes die at the same time and may still write: the directory is deleted so often."""
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C and termination are the worker's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    child = _spawn(sys.argv[1:])
+    directory, command = sys.argv[1], sys.argv[2:]
+    child = _spawn(command)
     ended = os.pidfd_open(child)
     ready, _, _ = select.select([0, ended], [], [])
+    orphaned = ended not in ready and os.read(0, 1) == b""
     if ended not in ready:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
+    if orphaned and directory:
+        _sweep(directory)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def _sweep(directory: str) -> None:
+    for _ in range(SWEEPS):
+        shutil.rmtree(directory, ignore_errors=True)
+        time.sleep(SWEEP_PAUSE_SECONDS)
+        if not os.path.exists(directory):
+            return
 
 
 def _spawn(command: list[str]) -> int:
