@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
-from firesteel.model.options import Configuration
-from firesteel.runtime.jobmaster import JobMasterEndpoint, replay
+from firesteel.core.journal import JobState, fold
+from firesteel.model import options
+from firesteel.runtime.jobmaster import JobMasterEndpoint
 from firesteel.testing.backend import TaskScript
 from firesteel.testing.virtualtime import VirtualTimeLoop
 
@@ -40,7 +41,9 @@ def journals_fold_to_live_states(monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         job_id = core.job.graph.job_id
         if core._durable == core._sequence and not self._stopped and store._claims.get(job_id) == core.token:
             compared.append(job_id)
-            folded = replay(job_id, store.journal(job_id), Configuration())
+            folded = JobState(job_id=job_id)
+            for record in store.journal(job_id):
+                fold(folded, record, options.EXCEPTION_HISTORY_SIZE.default)
             if folded != core.scheduler.state:
                 differing.append(f"{folded}\n is not the live\n{core.scheduler.state}")
         await stop(self)

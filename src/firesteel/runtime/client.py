@@ -31,6 +31,9 @@ class ClusterClient(Protocol):
         """Waits until the job has ended."""
 
     async def cancel_job(self, job_id: JobID) -> None:
-        """Ask for the job to end; returns at once. Of a job that ended already: does nothing."""
+        """Ask for the job to end; returns when that is safe with its master, before it has ended.
+
+        Of a job that ended already: does nothing.
+        """
 
     async def request_cluster_overview(self) -> ClusterOverview: ...

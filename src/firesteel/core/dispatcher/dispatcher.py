@@ -60,6 +60,8 @@ class JobEntry:
     """Its JobMaster, as far as that has spoken."""
     cancel: bool = False
     """A client has asked for its end."""
+    cancelling: list[int] = field(default_factory=list)
+    """Requests to cancel it that no JobMaster has safe yet."""
     closed: bool = False
     breaks: int = 0
     waiting: list[int] = field(default_factory=list)
@@ -109,6 +111,7 @@ class DispatcherCore(Core):
             assert not (job.waiting and job.stage in (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)), (
                 "unanswered"
             )
+            assert not (job.cancelling and ended), f"job {job.job_id} has ended, and who cancelled it is not told"
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────
     def _answer(self, asked: r.Asked) -> None:
@@ -118,9 +121,7 @@ class DispatcherCore(Core):
             case r.CancelJobRequest(job_id=job_id) | r.AwaitJobResult(job_id=job_id) if job_id not in self.jobs:
                 self._reply(asked.request_id, r.UnknownJob(f"no job {job_id} is known here"))
             case r.CancelJobRequest(job_id=job_id):
-                self.jobs[job_id].cancel = True
-                self._tell_cancel(self.jobs[job_id])
-                self._reply(asked.request_id, None)
+                self._cancel(self.jobs[job_id], asked.request_id)
             case r.AwaitJobResult(job_id=job_id):
                 job = self.jobs[job_id]
                 if job.result is not None and job.stage is not JobStage.STORING_RESULT:
@@ -129,6 +130,19 @@ class DispatcherCore(Core):
                     job.waiting.append(asked.request_id)
             case _:
                 raise AssertionError(f"not a request to a Dispatcher: {asked.request}")
+
+    def _cancel(self, job: JobEntry, request_id: int) -> None:
+        """Answered when the job is sure to end: a wish that only this leadership knows may be lost with it."""
+        job.cancel = True
+        job.cancelling.append(request_id)
+        self._tell_cancel(job)
+        if job.status is JobStatus.CANCELLING or job.result is not None:
+            self._answer_cancels(job)
+
+    def _answer_cancels(self, job: JobEntry) -> None:
+        for request_id in job.cancelling:
+            self._reply(request_id, None)
+        job.cancelling.clear()
 
     def _submit(self, request_id: int, graph: JobGraph) -> None:
         if graph.job_id in self.jobs:
@@ -144,7 +158,7 @@ class DispatcherCore(Core):
         submission = job.waiting.pop(0)
         if event.error:
             del self.jobs[event.job_id]
-            for request_id in (submission, *job.waiting):
+            for request_id in (submission, *job.waiting, *job.cancelling):
                 self._reply(request_id, r.StorageUnavailable(event.error))
             return
         self._move(job, JobStage.RUNNING)
@@ -192,6 +206,8 @@ class DispatcherCore(Core):
             self._tell_cancel(job)
         if job.master == speaker:
             job.status = status
+            if status is JobStatus.CANCELLING:
+                self._answer_cancels(job)
 
     def _tell_cancel(self, job: JobEntry) -> None:
         """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""
@@ -204,6 +220,7 @@ class DispatcherCore(Core):
         if job.stage is JobStage.RUNNING:
             job.result, job.status = result, result.status
             self._move(job, JobStage.STORING_RESULT)
+            self._answer_cancels(job)
             self._effects.append(r.StoreJobResult(result))
 
     def _on_result_stored(self, job: JobEntry) -> None:

@@ -35,7 +35,7 @@ class SubmitJob(Request):
 
 @dataclass(frozen=True, slots=True)
 class CancelJobRequest(Request):
-    """Answered with None at once."""
+    """Answered with None when the cancellation is durable with the JobMaster, or the job has ended."""
 
     job_id: JobID
 
