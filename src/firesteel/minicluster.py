@@ -133,6 +133,11 @@ class MiniCluster:
         self.blobs = LocalBlobStore(self._work_dir / "blobs")
         self.uploads = BlobUploads(self.blobs)
 
+    @property
+    def work_dir(self) -> Path:
+        """Where the cluster keeps its files, once it is started."""
+        return self._work_dir
+
     def _delete_work_dir(self) -> None:
         """A directory that the user named stays."""
         if not self._configured_dir and hasattr(self, "_work_dir"):

@@ -1,6 +1,7 @@
 """A cluster without Spark, behind the interface the command line uses."""
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,10 @@ class FakeCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.closed = True
+
+    @property
+    def work_dir(self) -> Path:
+        return Path(tempfile.gettempdir())
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         assert entry_point == "firesteel.pipeline.build:build_in_child"

@@ -43,6 +43,10 @@ class Cluster(Protocol):
     @property
     def client(self) -> ClusterClient: ...
 
+    @property
+    def work_dir(self) -> Path:
+        """Where it keeps its files; it goes with the cluster, also when that is killed."""
+
     async def call(self, entry_point: str, payload: bytes) -> bytes: ...
 
 
@@ -98,8 +102,8 @@ async def run_job(options: RunOptions) -> End:
         raise CommandError(problem, UNREACHABLE)
     display = open_display()
     try:
-        with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="firesteel-build-") as directory:
-            return await _run(options, Path(directory), display, interrupts)
+        with Interrupts() as interrupts:
+            return await _run(options, display, interrupts)
     except asyncio.CancelledError:
         raise CommandError("interrupted before the job was submitted", INTERRUPTED) from None
     except TaskFailedError as error:
@@ -118,14 +122,11 @@ def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cl
     return cluster
 
 
-async def _run(options: RunOptions, directory: Path, display: JobDisplay, interrupts: Interrupts) -> End:
+async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts) -> End:
     display.note(f"building {os.path.basename(options.file)}")
     async with open_cluster(options.configuration) as cluster:
-        built = await _build(cluster, options, directory)
-        try:
-            job_id = await cluster.client.submit_job(built.graph, built.artifact_paths())
-        except (InvalidJobGraph, DuplicateJob) as error:
-            raise CommandError(str(error), BAD_USAGE) from None
+        with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
+            job_id = await _submit(cluster, await _build(cluster, options, directory))
         interrupts.defer()
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
         end = await watch.until_end(options.timeout_ms)
@@ -133,7 +134,14 @@ async def _run(options: RunOptions, directory: Path, display: JobDisplay, interr
     return end
 
 
-async def _build(cluster: Cluster, options: RunOptions, directory: Path) -> BuiltJob:
+async def _submit(cluster: Cluster, built: BuiltJob) -> JobID:
+    try:
+        return await cluster.client.submit_job(built.graph, built.artifact_paths())
+    except (InvalidJobGraph, DuplicateJob) as error:
+        raise CommandError(str(error), BAD_USAGE) from None
+
+
+async def _build(cluster: Cluster, options: RunOptions, directory: str) -> BuiltJob:
     request = BuildRequest(
         file=options.file,
         job_id=JobID(uuid.uuid4().hex),
@@ -141,7 +149,7 @@ async def _build(cluster: Cluster, options: RunOptions, directory: Path) -> Buil
         configuration=dict(options.configuration),
         parallelism=options.parallelism,
         name=options.name,
-        output_dir=os.fspath(directory),
+        output_dir=directory,
     )
     reply = decode_build_reply(await cluster.call(BUILD_ENTRY_POINT, msgspec.json.encode(request)))
     if isinstance(reply, BuildFailure):
