@@ -108,3 +108,8 @@ def test_a_job_has_a_bounded_number_of_regions(monkeypatch: pytest.MonkeyPatch) 
 def test_vertices_of_a_region_keep_the_graphs_order() -> None:
     found = Topology(job("a; b; c; c -> d; b -> c; a -> d"))
     assert [[vertex.name for vertex in region.vertices] for region in found.logical] == [["a", "b", "c", "d"]]
+
+
+def test_a_diamond_of_pipelined_edges_is_one_region() -> None:
+    found = Topology(job("a*2 -> b*2 -> d*2; a -> c*2 -> d"))
+    assert regions(found) == {frozenset(f"{name}/{i}" for name in "abcd") for i in range(2)}

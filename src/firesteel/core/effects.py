@@ -6,7 +6,6 @@ component knows stand in that component's module and derive from these bases.
 
 from dataclasses import dataclass
 
-from firesteel.model.ids import JobID
 from firesteel.model.messages import Envelope, Leader
 
 
@@ -88,7 +87,7 @@ class SetTimer(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Persist(Effect):
-    """Make `records` durable, after all earlier ones; answered by Persisted or PersistFailed."""
+    """Make `records` durable, all or none of them and after all earlier ones; answered by Persisted or PersistFailed."""
 
     sequence: int
     records: tuple[object, ...]
@@ -97,8 +96,3 @@ class Persist(Effect):
 RESOURCE_MANAGER = "resource_manager"
 DISPATCHER = "dispatcher"
 """Names of the components that are led, for LeaderChanged; a job's is its id."""
-
-
-def job_component(job_id: JobID) -> str:
-    """The name under which a job's leader is published."""
-    return str(job_id)

@@ -4,7 +4,7 @@ Progress, slots and connections are not in it: they are learned again. Stored fo
 one record a line, `JOURNAL_VERSION` in the header of each segment.
 """
 
-from typing import Union
+from typing import Union, assert_never
 
 import msgspec
 
@@ -59,7 +59,7 @@ class RestartPlanned(Record, frozen=True):
 
 
 class FailureRecorded(Record, frozen=True):
-    """A failure that restarts nothing more: the job is ending, or it belongs to a restart under way."""
+    """A failure that restarts nothing: the job is to fail of it."""
 
     entry: ExceptionEntry
 
@@ -148,3 +148,5 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.intended = record.commits
         case SinkCommitted():
             state.committed = (*state.committed, record.commit_id)
+        case _:
+            assert_never(record)

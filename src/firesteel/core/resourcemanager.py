@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, TimerFired
+from firesteel.core.effects import Event, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
 from firesteel.core.slots.manager import SlotManager
@@ -45,8 +45,6 @@ class ResourceManagerCore(Core):
                 self._beat()
             case PeerLost():
                 self._on_peer_lost(event)
-            case LeaderChanged():
-                pass  # JobMasters register themselves.
             case _:
                 raise AssertionError(f"not an event of a ResourceManager: {event}")
         self._allocate()

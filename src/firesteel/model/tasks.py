@@ -2,7 +2,7 @@
 
 import msgspec
 
-from firesteel.model.ids import AllocationID, DataSetID, JobID, JobVertexID, RegionAttemptID
+from firesteel.model.ids import AllocationID, DataSetID, JobVertexID, RegionAttemptID
 from firesteel.model.jobgraph import JobGraph
 
 
@@ -90,9 +90,3 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
     tasks_running: int = 0
     rows_read: int = 0
     bytes_read: int = 0
-
-
-class ReleaseJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job is over for this worker: everything held for it goes."""
-
-    job_id: JobID

@@ -56,6 +56,8 @@ class Player(ABC):
         self.now_ms = 0
         self.timers: dict[Timer, int] = {}
         self.journal: list[object] = []
+        self.writes: list[int] = []
+        """How many records were durable after each write."""
         self.out: list[str] = []
         self.holds = False
         self._waiting: int | None = None
@@ -165,6 +167,7 @@ class Player(ABC):
                     self.out.append(f"timer {show(timer)} at {at_ms}")
             case Persist(sequence=sequence, records=records):
                 self.journal += records
+                self.writes.append(len(self.journal))
                 self._waiting = sequence
                 self.out += [f"journal {show(record)}" for record in records]
             case Reply(request_id=request_id, value=value):

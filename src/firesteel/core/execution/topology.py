@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from firesteel.model.ids import JobVertexID, RegionIndex
+from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex
 
 Regions = npt.NDArray[np.int64]
@@ -80,9 +80,6 @@ class Topology:
         return [
             (self.logical[int(owners[start])], part) for start, part in zip([0, *cuts.tolist()], parts, strict=True)
         ]
-
-    def region_of(self, vertex_id: JobVertexID, subtask: int) -> RegionIndex:
-        return RegionIndex(self.by_vertex[vertex_id].offset + subtask)
 
 
 def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:

@@ -102,13 +102,13 @@ class DefaultScheduler:
 
     def failed(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:
         """Current attempts have failed, of one cause: restart what that takes, or fail the job."""
+        assert isinstance(self.phase, Reconciling | Running | Restarting), (
+            "what runs while a job ends is being cancelled"
+        )
         self._end(regions, ExecutionState.FAILED, now_ms)
         first = int(regions[0])
         attempt = int(self.graph.attempt[first])
         entry = ExceptionEntry(timestamp_ms=now_ms, failure=failure, region=first, attempt=attempt, task_manager=worker)
-        if isinstance(self.phase, Cancelling | Failing):
-            self.record(FailureRecorded(at_ms=now_ms, entry=entry))
-            return
         lost = self.partitions.makers_of(failure.partitions)
         policy = (failure, self.settings.strategy, self.state.restarts)
         plan = plan_failover(self.graph, self.partitions, np.union1d(regions, np.array(lost, dtype=np.int64)), policy)

@@ -59,17 +59,16 @@ class SlotTracker:
     def add_worker(self, worker: TrackedWorker) -> None:
         self.workers[worker.resource_id] = worker
 
-    def add_job(self, job_id: JobID, leader: Leader) -> TrackedJob:
+    def add_job(self, job_id: JobID, leader: Leader) -> None:
         """Note a JobMaster; a new leader of a known job keeps the job's place."""
         known = self.jobs.get(job_id)
         self._jobs_seen += known is None
         self.jobs[job_id] = TrackedJob(leader, self._jobs_seen if known is None else known.order)
-        return self.jobs[job_id]
 
-    def apply_report(self, worker: TrackedWorker, report: SlotReport) -> bool:
-        """Take a worker's word for its slots; a request on its way stays PENDING. False when it is old news."""
+    def apply_report(self, worker: TrackedWorker, report: SlotReport) -> None:
+        """Take a worker's word for its slots, unless it is old news; a request on its way stays PENDING."""
         if report.sequence <= worker.sequence:
-            return False
+            return
         worker.sequence = report.sequence
         for status in report.slots:
             slot = worker.slots.setdefault(status.index, TrackedSlot(status.profile))
@@ -77,7 +76,6 @@ class SlotTracker:
                 slot.state, slot.allocation_id, slot.job_id = SlotState.ALLOCATED, status.allocation_id, status.job_id
             elif slot.state is SlotState.ALLOCATED:
                 slot.state, slot.allocation_id, slot.job_id = SlotState.FREE, None, None
-        return True
 
     def release_pending(self, worker: TrackedWorker, allocation_id: AllocationID) -> None:
         """The worker has answered, or had its time: the request is not on its way any more."""

@@ -1,0 +1,143 @@
+"""The journal: its fold, recovery from it, and its stored form."""
+
+import typing
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from firesteel.core.execution.graph import ExecutionGraph
+from firesteel.core.execution.topology import Topology
+from firesteel.core.journal import (
+    JOURNAL_VERSION,
+    CommitsIntended,
+    FailureRecorded,
+    JobState,
+    JobStatusRecord,
+    JournalRecord,
+    RegionsDeployed,
+    RegionsEnded,
+    RegionsFinished,
+    RegionsReset,
+    RestartPlanned,
+    SinkCommitted,
+    fold,
+)
+from firesteel.core.scheduler import recovery
+from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import RegionIndex, ResourceID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.views import ExceptionEntry
+from tests.core.graphs import JOB, commit_of, job, outcome
+from tests.core.stories.jobmaster import SETTINGS, JobMasterPlayer
+
+HISTORY = SETTINGS.scheduler.exception_history_size
+STORIES = sorted((Path(__file__).parent / "golden").glob("jobmaster_*.txt"))
+R0, R1, W1 = RegionIndex(0), RegionIndex(1), ResourceID("w1")
+FAILURE = FailureInfo(
+    kind=FailureKind.USER, message="it raised", vertex="words", location="wc.py:12", trace="Traceback"
+)
+ENTRY = ExceptionEntry(timestamp_ms=4, failure=FAILURE, region=0, attempt=0, task_manager=W1)
+
+RECORDS: tuple[JournalRecord, ...] = (
+    JobStatusRecord(at_ms=1, status=JobStatus.RUNNING),
+    RegionsDeployed(at_ms=2, deployed=((R0, 0, W1), (R1, 0, W1))),
+    RegionsFinished(at_ms=3, finished=((R1, 0, outcome(job("a => v"), ("a", "v"), 0, 0)),)),
+    RegionsEnded(at_ms=4, ended=((R0, 0),)),
+    RestartPlanned(at_ms=4, entry=ENTRY, regions=(R0,), due_ms=1_004, restarts=1),
+    FailureRecorded(at_ms=5, entry=ENTRY),
+    RegionsReset(at_ms=6, regions=(R0,)),
+    CommitsIntended(at_ms=7, commits=(commit_of("v"),)),
+    SinkCommitted(at_ms=8, commit_id="v/0"),
+    JobStatusRecord(at_ms=9, status=JobStatus.FAILED, failure=FAILURE),
+)
+"""One of each kind, and a status with its cause."""
+
+
+def folded(records: tuple[JournalRecord, ...], state: JobState | None = None) -> JobState:
+    """The fold of records, behind those that `state` is of."""
+    state = state or JobState(job_id=JOB)
+    for record in records:
+        fold(state, record, HISTORY)
+    return state
+
+
+def journals(story: Path) -> tuple[JobGraph, tuple[JournalRecord, ...]]:
+    """What the last job of a story has written."""
+    player = JobMasterPlayer()
+    player.play(story.read_text())
+    return player.core.job.graph, tuple(player.journal)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
+def test_a_job_master_stands_on_any_prefix_of_a_journal(story: Path) -> None:
+    graph, records = journals(story)
+    for length in range(len(records) + 1):
+        trial = DefaultScheduler(graph, folded(records[:length]), SETTINGS.scheduler, lambda record: None)
+        recovery.recover(trial, 1_000)
+        trial.validate()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
+def test_a_snapshot_and_the_rest_are_the_whole(story: Path) -> None:
+    """The snapshot is stored and read again: nothing of the state is lost on the way."""
+    _, records = journals(story)
+    whole = folded(records)
+    for length in range(len(records) + 1):
+        stored = msgspec.json.encode(folded(records[:length]))
+        assert folded(records[length:], msgspec.json.decode(stored, type=JobState)) == whole
+
+
+def test_stored_records_are_read_as_they_were_written(golden: Callable[[str, str], None]) -> None:
+    lines = [msgspec.json.encode({"version": JOURNAL_VERSION}), *map(msgspec.json.encode, RECORDS)]
+    golden(f"journal_v{JOURNAL_VERSION}.jsonl", b"\n".join(lines).decode() + "\n")
+    assert tuple(msgspec.json.decode(line, type=JournalRecord) for line in lines[1:]) == RECORDS
+
+
+def test_a_stored_snapshot_has_its_form(golden: Callable[[str, str], None]) -> None:
+    stored = msgspec.json.format(msgspec.json.encode(folded(RECORDS[:4])))
+    golden(f"snapshot_v{JOURNAL_VERSION}.json", stored.decode() + "\n")
+
+
+def test_there_is_a_sample_of_every_record() -> None:
+    kinds = {kind.__name__ for kind in typing.get_args(JournalRecord)}
+    assert {type(record).__name__ for record in RECORDS} == kinds
+
+
+def test_exceptions_are_kept_newest_first_up_to_a_limit() -> None:
+    entries = [msgspec.structs.replace(ENTRY, timestamp_ms=at_ms) for at_ms in range(HISTORY + 3)]
+    state = folded(tuple(FailureRecorded(at_ms=0, entry=entry) for entry in entries))
+    assert state.exceptions == tuple(reversed(entries))[:HISTORY]
+
+
+def test_a_reset_forgets_what_the_former_attempt_left() -> None:
+    state = folded(RECORDS[:5])
+    assert (state.ended, state.restarting) == ({R0: None}, {R0: 1_004})
+    fold(state, RegionsReset(at_ms=5, regions=(R0, R1)), HISTORY)
+    assert (state.ended, state.restarting, state.finished) == ({}, {}, {})
+    assert state.attempts == {R0: 1, R1: 1}
+
+
+def test_recovery_comes_first() -> None:
+    trial = DefaultScheduler(job("v"), JobState(job_id=JOB), SETTINGS.scheduler, lambda record: None)
+    recovery.recover(trial, 0)
+    with pytest.raises(AssertionError, match="recovery comes first"):
+        recovery.recover(trial, 0)
+
+
+def test_an_attempt_is_followed_by_another_once_it_has_ended() -> None:
+    graph = ExecutionGraph(Topology(job("v")))
+    with pytest.raises(AssertionError, match="only an ended attempt"):
+        graph.reset(np.array([0]))
+    graph.restore(0, ExecutionState.FAILED, 0)
+    graph.reset(np.array([0]))
+    assert (graph.state_of(0), graph.attempt_id(0).attempt) == (ExecutionState.CREATED, 1)
+
+
+def test_columns_cost_what_their_width_says() -> None:
+    small, large = (ExecutionGraph(Topology(job(f"v*{width}"))).nbytes() for width in (1_000, 2_000))
+    assert large - small == 1_000 * (1 + 4 + 4 + 8 * len(ExecutionState))
