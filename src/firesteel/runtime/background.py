@@ -13,15 +13,16 @@ class BackgroundTasks:
 
     def __init__(self, on_error: Callable[[Exception], None]) -> None:
         self._on_error = on_error
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         task = asyncio.create_task(work, name=name)  # noqa: TID251 - this class is the owner
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def cancel(self) -> None:
+        """Ask all to end, oldest first; `join` waits for it."""
         for task in self._tasks:
             task.cancel()
 
@@ -31,7 +32,7 @@ class BackgroundTasks:
             await asyncio.wait(self._tasks)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self._on_error(error)

@@ -54,7 +54,7 @@ class LeaderElection(LeaderRetrieval, Protocol):
         """
 
     def confirm(self, component: str, leader: Leader) -> None:
-        """Publish the leader's address. A token that is not the newest is ignored."""
+        """Publish the leader's address. A token that is not the newest, or was revoked, is ignored."""
 
 
 class StaleLeader(Exception):

@@ -48,7 +48,7 @@ class EmbeddedLeaderElection:
         return leave
 
     def confirm(self, component: str, leader: Leader) -> None:
-        if self._token.get(component) == leader.token:
+        if component in self._holder and self._token[component] == leader.token:
             self._publish(component, leader)
 
     def watch(self, component: str, listener: Callable[[Leader | None], None]) -> Callable[[], None]:
