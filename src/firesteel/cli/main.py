@@ -56,6 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def exit_code(arguments: list[str] | None = None) -> int:
     """Run a command. Everything that goes wrong becomes a sentence on standard error and a code."""
+    if not __debug__:
+        click.echo("firesteel: checks itself with assertions: run Python without -O and PYTHONOPTIMIZE", err=True)
+        return BAD_USAGE
     try:
         code: Any = cli.main(args=arguments, prog_name="firesteel", standalone_mode=False)
     except click.ClickException as error:

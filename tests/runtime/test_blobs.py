@@ -1,0 +1,104 @@
+"""Artifacts of a job: with its submission they come, with its clean-up they go, and no other job loses its own."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
+from firesteel.minicluster import MiniCluster
+from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph
+from firesteel.runtime.client import DuplicateJob
+from firesteel.testing.backend import TaskScript
+from tests.runtime.cluster import finish, graph, mini_cluster
+from tests.runtime.conftest import Do
+
+CODE = b"print('hello')"
+SHA = hashlib.sha256(CODE).hexdigest()
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    path = tmp_path / "code.zip"
+    path.write_bytes(CODE)
+    return path
+
+
+def with_code(name: str, sha256: str = SHA) -> JobGraph:
+    artifact = Artifact(name="code.zip", kind="code", sha256=sha256, size_bytes=len(CODE))
+    return msgspec.structs.replace(graph("lines", name), artifacts=(artifact,))
+
+
+def is_there(cluster: MiniCluster) -> bool:
+    try:
+        return cluster.blobs.path(SHA).read_bytes() == CODE
+    except BlobMissing:
+        return False
+
+
+def test_blobs_go_with_the_last_job_that_names_them(do: Do, script: TaskScript, code: Path) -> None:
+    async def story() -> None:
+        script.hold("lines")
+        async with mini_cluster(script) as cluster:
+            ids = [await cluster.client.submit_job(with_code(name), {SHA: code}) for name in "ab"]
+            await script.until_running("lines", 2)
+            await cluster.client.cancel_job(ids[0])
+            await finish(cluster, ids[0])
+            await asyncio.sleep(1)
+            assert is_there(cluster)
+            script.release("lines")
+            await finish(cluster, ids[1])
+            await asyncio.sleep(1)
+            assert not is_there(cluster)
+
+    do(story())
+
+
+def test_one_after_the_other_with_the_same_code(do: Do, script: TaskScript, code: Path) -> None:
+    """The clean-up of a job comes after its result: it must not take the code of the next one."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with mini_cluster(script) as cluster:
+            client = cluster.client
+            last = await client.submit_job(with_code("first"), {SHA: code})
+            for number in range(30):
+                await script.until_running("lines")
+                script.release("lines")
+                script.hold("lines")
+                await client.request_job_result(last)
+                for _ in range(number):
+                    await asyncio.sleep(0)
+                last = await client.submit_job(with_code(f"job{number}"), {SHA: code})
+                await script.until_running("lines")
+                await asyncio.sleep(1)
+                assert is_there(cluster), number
+            script.release("lines")
+            await finish(cluster, last)
+
+    do(story())
+
+
+def test_uploads_that_are_refused(do: Do, script: TaskScript, code: Path) -> None:
+    """Missing, damaged, or of a job that is known: what others use stays."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with mini_cluster(script) as cluster:
+            job_id = await cluster.client.submit_job(with_code("a"), {SHA: code})
+            with pytest.raises(InvalidJobGraph, match=r"artifacts are missing: code\.zip"):
+                await cluster.client.submit_job(with_code("b"), {})
+            with pytest.raises(BlobCorrupt):
+                await cluster.client.submit_job(with_code("b", "0" * 64), {"0" * 64: code})
+            with pytest.raises(DuplicateJob):
+                await cluster.client.submit_job(with_code("a"), {SHA: code})
+            assert is_there(cluster)
+            await script.until_running("lines")
+            script.release("lines")
+            await finish(cluster, job_id)
+            await asyncio.sleep(1)
+            assert not is_there(cluster)
+
+    do(story())
