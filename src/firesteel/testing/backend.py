@@ -48,6 +48,8 @@ class TaskScript:
     """Ids of the commits that readers of a target see, once for each time they were carried out."""
     released: list[tuple[str, JobID]] = field(default_factory=list)
     """(worker, job)."""
+    pause_s: Callable[[], float] = lambda: 0.0
+    """How long an attempt, or a commit, takes."""
     disk_errors: int = 0
     """Deletions that are still to fail."""
     start_error: Exception | None = None
@@ -107,6 +109,7 @@ class TaskScript:
     # ── for backends ─────────────────────────────────────────────────────────────────────────
     async def gate(self, record: AttemptRecord) -> None:
         """Wait as long as the script says. Raises TaskFailedError when it says so."""
+        await asyncio.sleep(self.pause_s())
         for name in record.functions:
             if name in self._held:
                 await self._held[name].wait()
@@ -168,6 +171,7 @@ class FakeTaskBackend:
             await self.script.note()
 
     async def commit(self, commit: SinkCommit) -> None:
+        await asyncio.sleep(self.script.pause_s())
         if self.script.refuses(commit):
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full"))
         done = self.script.visible.setdefault(commit.target, [])
