@@ -87,7 +87,7 @@ def _death(status: int, tail: str) -> str:
     if "java.lang.OutOfMemoryError" in tail:
         return "the Spark backend ran out of memory (heap); raise taskmanager.spark.heap"
     if status == 128 + 9:
-        return f"the Spark backend was killed (SIGKILL): did the machine run out of memory? The end of its log is in the trace"
+        return "the Spark backend was killed (SIGKILL): did the machine run out of memory? The end of its log is in the trace"
     return f"the Spark backend ended with status {status}; the end of its log is in the trace"
 
 
