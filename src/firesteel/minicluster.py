@@ -10,7 +10,7 @@ import logging
 import shutil
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -150,32 +150,41 @@ class MiniCluster:
         """
         async with contextlib.AsyncExitStack() as last_first:
             last_first.push_async_callback(asyncio.to_thread, self._delete_work_dir)
-            last_first.push_async_callback(self._close_backends)
-            last_first.push_async_callback(self._stop_endpoints)
+            last_first.push_async_callback(self._end_workers)
+            last_first.push_async_callback(self._stop_masters)
 
-    async def _stop_endpoints(self) -> None:
+    async def _stop_masters(self) -> None:
         self._tasks.cancel()
         await self._tasks.join()
+        async with self._limited("the masters"):
+            for component in (DISPATCHER, RESOURCE_MANAGER):
+                if component in self._runners:
+                    await self._runners[component].stop()
+        self._runners.clear()
+
+    async def _end_workers(self) -> None:
+        ends = (self._end_worker(name, "the cluster stops") for name in tuple(self.workers))
+        for error in await asyncio.gather(*ends, return_exceptions=True):
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _end_worker(self, resource_id: ResourceID, goodbye: str = "") -> None:
+        """Its attempts end with it; those that do not within the limit do when their backend has gone."""
+        worker, backend = self.workers[resource_id], self._backends[resource_id]
+        async with self._limited(resource_id):
+            await (worker.shut_down(goodbye) if goodbye else worker.stop())
+        await backend.close()
+        await worker.stop()
+        del self.workers[resource_id], self._backends[resource_id]
+
+    @contextlib.asynccontextmanager
+    async def _limited(self, what: str) -> AsyncIterator[None]:
         limit_ms = self.config.get_option(options.SHUTDOWN_TIMEOUT)
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                for component in (DISPATCHER, RESOURCE_MANAGER):
-                    if component in self._runners:
-                        await self._runners[component].stop()
-                await asyncio.gather(*(worker.shut_down("the cluster stops") for worker in self.workers.values()))
+                yield
         except TimeoutError:
-            logger.warning("the shutdown has taken more than %d ms: ending what is left", limit_ms)
-
-    async def _close_backends(self) -> None:
-        """A worker that did not stop in time does when its backend has gone."""
-        closed = await asyncio.gather(*(backend.close() for backend in self._backends.values()), return_exceptions=True)
-        await asyncio.gather(*(worker.stop() for worker in self.workers.values()))
-        self.workers.clear()
-        self._backends.clear()
-        self._runners.clear()
-        for error in closed:
-            if isinstance(error, BaseException):
-                raise error
+            logger.warning("stopping %s takes more than %d ms: ending what is left", what, limit_ms)
 
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
     async def start_task_executor(self) -> ResourceID:
@@ -202,8 +211,7 @@ class MiniCluster:
 
     async def terminate_task_executor(self, resource_id: ResourceID) -> None:
         """End a worker without a goodbye, and its Spark with it."""
-        await self.workers.pop(resource_id).stop()
-        await self._backends.pop(resource_id).close()
+        await self._end_worker(resource_id)
 
     def revoke_leadership(self, component: str) -> None:
         """Take leadership of `dispatcher`, `resource_manager` or a job (by its id) away."""

@@ -1,35 +1,26 @@
-"""What breaks ends the smallest owner: bugs in cores, stores that fail, workers and backends that can't."""
+"""What breaks ends the smallest owner: bugs in cores, workers and backends that can't."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.ha.embedded import InMemoryJobStore
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Event, Received
 from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState, JournalRecord
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.core.workeffects import TasksChanged
 from firesteel.minicluster import ClusterLost, MiniCluster
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import FencingToken, JobID
-from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import UpdateTaskExecutionStates
 from firesteel.model.options import Configuration
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.views import JobResult
-from firesteel.runtime.client import StorageUnavailable, UnknownJob
-from firesteel.runtime.jobmaster import replay
 from firesteel.runtime.ports import TaskFailedError
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import FIXED_DELAY, finish, graph, mini_cluster, virtual_loop
 from tests.runtime.conftest import Do
-
-Breaks = Callable[[JobMasterCore, Event], bool]
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, core: type, breaks: Callable[..., bool]) -> None:
@@ -155,150 +146,6 @@ def test_a_worker_that_breaks_is_replaced(do: Do, script: TaskScript, monkeypatc
     assert len(script.backends) == 2
 
 
-class FailingStore(InMemoryJobStore):
-    """Some operations raise OSError, after `appends` of a journal or always, `times` times."""
-
-    def __init__(self, operation: str, times: int, *, durable: bool = False, after: int = 0) -> None:
-        super().__init__()
-        self.operation, self.left, self.durable, self.after = operation, times, durable, after
-        self.written: list[JournalRecord] = []
-
-    def fails(self, operation: str) -> bool:
-        if operation != self.operation or self.left <= 0:
-            return False
-        self.after -= 1
-        if self.after >= 0:
-            return False
-        self.left -= 1
-        return True
-
-    def check(self, operation: str) -> None:
-        if self.fails(operation):
-            raise OSError("no space left on device")
-
-    async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
-        self.check("load")
-        return await super().load(token)
-
-    async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
-        self.check("put_graph")
-        await super().put_graph(graph, token)
-
-    async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
-        self.check("claim_journal")
-        return await super().claim_journal(job_id, token)
-
-    async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
-        fails = self.fails("append")
-        if not fails or self.durable:
-            await super().append(job_id, token, records)
-            self.written += records
-        if fails:
-            raise OSError("no space left on device")
-
-    async def put_result(self, result: JobResult, token: FencingToken) -> None:
-        self.check("put_result")
-        await super().put_result(result, token)
-
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
-        self.check("clean_up")
-        return await super().clean_up(job_id, token)
-
-
-@pytest.mark.parametrize("durable", [False, True], ids=["lost", "durable"])
-@pytest.mark.parametrize("after", range(5))
-@pytest.mark.parametrize("times", [1, 4])
-def test_a_journal_that_fails_for_a_while(do: Do, script: TaskScript, durable: bool, after: int, times: int) -> None:
-    """Whether or not the write that failed was durable, at every write of a job: no attempt runs twice."""
-
-    async def story() -> None:
-        store = FailingStore("append", times, durable=durable, after=after)
-        async with mini_cluster(script, store=store) as cluster:
-            job_id = await cluster.client.submit_job(graph("lines*2 => result"), {})
-            result = await finish(cluster, job_id)
-            assert (result.status, result.restarts, result.failure) == (JobStatus.FINISHED, 0, None)
-            assert store.left < times
-
-    do(story())
-    assert script.ends("lines") == ["FINISHED"] * 2
-    assert [len(commits) for commits in script.visible.values()] == [1]
-
-
-@pytest.mark.parametrize("operation", ["append", "claim_journal"])
-def test_a_journal_that_fails_for_ever_fails_its_job(do: Do, script: TaskScript, operation: str) -> None:
-    async def story() -> None:
-        async with mini_cluster(script, store=FailingStore(operation, 1_000)) as cluster:
-            job_id = await cluster.client.submit_job(graph("lines"), {})
-            result = await finish(cluster, job_id)
-            assert result.status is JobStatus.FAILED
-            assert result.failure is not None
-            assert "journal could not be read or written (OSError: no space left on device)" in result.failure.message
-
-    do(story())
-    assert script.attempts == []
-
-
-@pytest.mark.parametrize("operation", ["load", "put_result", "clean_up"])
-def test_the_dispatcher_tries_its_store_again(do: Do, script: TaskScript, operation: str) -> None:
-    async def story() -> None:
-        store = FailingStore(operation, 7)
-        async with mini_cluster(script, store=store) as cluster:
-            job_id = await cluster.client.submit_job(graph("lines"), {})
-            assert (await finish(cluster, job_id)).status is JobStatus.FINISHED
-            assert store.left == 0
-            assert (await cluster.client.request_job(job_id)).status is JobStatus.FINISHED
-
-    do(story())
-
-
-def test_a_submission_that_can_not_be_stored_is_refused(do: Do, script: TaskScript) -> None:
-    """Nothing of it is kept; it may be submitted again."""
-
-    async def story() -> None:
-        async with mini_cluster(script, store=FailingStore("put_graph", 1)) as cluster:
-            submitted = graph("lines")
-            with pytest.raises(StorageUnavailable, match="no space left on device"):
-                await cluster.client.submit_job(submitted, {})
-            with pytest.raises(UnknownJob):
-                await cluster.client.request_job(submitted.job_id)
-            job_id = await cluster.client.submit_job(submitted, {})
-            assert (await finish(cluster, job_id)).status is JobStatus.FINISHED
-
-    do(story())
-
-
-def replay_but(bad: JobID, job_id: JobID, records: Sequence[JournalRecord], config: Configuration) -> JobState:
-    if job_id == bad:
-        raise TypeError("a record of an unknown kind")
-    return replay(job_id, records, config)
-
-
-@pytest.mark.expects_errors
-def test_a_journal_nobody_can_read_fails_its_job(do: Do, script: TaskScript, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that can't be recovered fails alone, at once."""
-
-    async def story() -> None:
-        script.hold("lines", "other")
-        async with mini_cluster(script) as cluster:
-            bad = await cluster.client.submit_job(graph("lines", "bad"), {})
-            good = await cluster.client.submit_job(graph("other", "good"), {})
-            await script.until_running("lines")
-            await script.until_running("other")
-            monkeypatch.setattr("firesteel.runtime.dispatcher.replay", lambda *parts: replay_but(bad, *parts))
-            cluster.revoke_leadership(DISPATCHER)
-            cluster.grant_leadership(DISPATCHER)
-            begin = virtual_loop().time()
-            result = await cluster.client.request_job_result(bad)
-            assert virtual_loop().time() - begin < 1
-            assert result.status is JobStatus.FAILED
-            assert result.failure is not None
-            assert "a record of an unknown kind" in result.failure.message
-            script.release("other", "lines")
-            assert (await finish(cluster, good)).status is JobStatus.FINISHED
-
-    do(story())
-
-
 # ── workers and their backends ───────────────────────────────────────────────────────────────
 NO_JAVA = TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="no Java was found: install Java 17"))
 
@@ -379,5 +226,42 @@ def test_a_disk_that_never_deletes_keeps_no_slot(do: Do, script: TaskScript) -> 
             job_id = await cluster.client.submit_job(graph("lines => result"), {})
             await finish(cluster, job_id)
             assert (await cluster.client.request_cluster_overview()).slots_free == 2
+
+    do(story())
+
+
+@pytest.mark.parametrize("how", ["close", "terminate"])
+def test_attempts_that_do_not_end_hold_nothing_up(do: Do, script: TaskScript, how: str) -> None:
+    """Past the limit for a clean end their backend goes, and they with it."""
+
+    async def story() -> None:
+        script.hold("lines")
+        script.is_stubborn = True
+        async with mini_cluster(script, options={"cluster.services.shutdown-timeout": "7 s"}) as cluster:
+            await cluster.client.submit_job(graph("lines*2"), {})
+            await script.until_running("lines", 2)
+            begin = virtual_loop().time()
+            if how == "terminate":
+                await cluster.terminate_task_executor(next(iter(cluster.workers)))
+                assert cluster.workers == {}
+        assert 7 <= virtual_loop().time() - begin < 8
+
+    do(story())
+    assert script.ends("lines") == ["CANCELED"] * 2
+
+
+def test_closing_does_every_step(do: Do, script: TaskScript) -> None:
+    """A backend that raises as it closes is reported, once the others are closed and the files are gone."""
+
+    async def story() -> None:
+        script.close_error = OSError("the JVM does not answer")
+        before = asyncio.all_tasks()
+        cluster = MiniCluster(workers=2, backend=script.backend, clock=virtual_loop())
+        await cluster.start()
+        with pytest.raises(OSError, match="the JVM does not answer"):
+            await cluster.close()
+        assert [backend.closed for backend in script.backends] == [True, True]
+        assert not cluster._work_dir.exists()
+        assert asyncio.all_tasks() == before
 
     do(story())

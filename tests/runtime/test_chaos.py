@@ -13,7 +13,7 @@ from firesteel.model.states import JobStatus
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import FIXED_DELAY, finish, graph, mini_cluster
 from tests.runtime.conftest import Do
-from tests.runtime.test_breaking import FailingStore
+from tests.runtime.stores import FailingStore
 
 SHAPES = ("a*2 => b*2 -> c*2", "a => b => c", "a*3 |> b*3", "a*2", "a => b; a => c; b => d; c => d")
 OPTIONS = {**FIXED_DELAY, "restart-strategy.fixed-delay.attempts": "1000", "slot.idle.timeout": "2 s"}

@@ -2,20 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 
 import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER
-from firesteel.core.journal import JournalRecord
 from firesteel.minicluster import MiniCluster
-from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.states import JobStatus
 from firesteel.runtime.client import UnknownJob
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, mini_cluster
 from tests.runtime.conftest import Do
+from tests.runtime.stores import SlowStore
 
 GAPS_S = [0.0, 0.001, 1.0, 45.0]
 """Time between revoke and grant: none, next to none, some, and nearly the heartbeat's timeout."""
@@ -92,14 +90,6 @@ def test_the_dispatcher_changes_at_every_moment_of_a_job(do: Do, script: TaskScr
     do(story())
     assert len(script.attempts) == 120
     assert all(len(commits) == 1 for commits in script.visible.values())
-
-
-class SlowStore(InMemoryJobStore):
-    """Journals are durable some time after they were written."""
-
-    async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
-        await asyncio.sleep(0.002)
-        await super().append(job_id, token, records)
 
 
 @pytest.mark.parametrize("store", [InMemoryJobStore, SlowStore])

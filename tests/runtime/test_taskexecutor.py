@@ -168,7 +168,7 @@ def test_what_a_backend_raises_is_a_failure(
 
     async def story() -> None:
         worker = Worker(script, bounded(graph("lines"), limit_ms))
-        monkeypatch.setattr(TaskScript, "gate", raises)
+        monkeypatch.setattr(TaskScript, "work", raises)
         worker.start()
         await asyncio.sleep(1)
         failure = worker.updates()[-1].failure

@@ -50,6 +50,10 @@ class TaskScript:
     """(worker, job)."""
     pause_s: Callable[[], float] = lambda: 0.0
     """How long an attempt, or a commit, takes."""
+    is_stubborn: bool = False
+    """Attempts that are cancelled end only when their backend is closed."""
+    close_error: Exception | None = None
+    """What closing a backend raises, after it was done."""
     disk_errors: int = 0
     """Deletions that are still to fail."""
     start_error: Exception | None = None
@@ -107,13 +111,16 @@ class TaskScript:
             self._changed.notify_all()
 
     # ── for backends ─────────────────────────────────────────────────────────────────────────
-    async def gate(self, record: AttemptRecord) -> None:
-        """Wait as long as the script says. Raises TaskFailedError when it says so."""
+    def gates(self, functions: tuple[str, ...]) -> list[asyncio.Event]:
+        """What an attempt that begins now will wait for."""
+        return [self._held[name] for name in functions if name in self._held]
+
+    async def work(self, functions: tuple[str, ...], gates: list[asyncio.Event]) -> None:
+        """Take as long as the script says. Raises TaskFailedError when it says so."""
         await asyncio.sleep(self.pause_s())
-        for name in record.functions:
-            if name in self._held:
-                await self._held[name].wait()
-        for name in record.functions:
+        for gate in gates:
+            await gate.wait()
+        for name in functions:
             if self._failures.get(name):
                 raise TaskFailedError(self._failures[name].pop(0))
 
@@ -128,7 +135,12 @@ class FakeTaskBackend:
 
     def __init__(self, script: TaskScript, worker: str) -> None:
         self.script, self.worker = script, worker
-        self.started = self.closed = False
+        self.started = False
+        self._closed = asyncio.Event()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
 
     async def start(self) -> None:
         if self.script.start_error is not None:
@@ -136,7 +148,9 @@ class FakeTaskBackend:
         self.started = True
 
     async def close(self) -> None:
-        self.closed = True
+        self._closed.set()
+        if self.script.close_error is not None:
+            raise self.script.close_error
 
     async def run(
         self,
@@ -153,15 +167,19 @@ class FakeTaskBackend:
         record = AttemptRecord(deployment.attempt, functions, deployment.subtask, self.worker)
         assert all(seen.attempt != record.attempt for seen in self.script.attempts), f"{record.attempt} ran before"
         self.script.attempts.append(record)
+        gates = self.script.gates(functions)
         on_running()
         on_progress(TaskProgress(attempt=deployment.attempt, function=functions[-1], tasks_total=1))
         try:
             await self.script.note()
-            outcome = await self._work(job, deployment, record)
+            await self.script.work(functions, gates)
+            outcome = self._write(job, deployment)
         except TaskFailedError:
             record.end = "FAILED"
             raise
         except asyncio.CancelledError:
+            if self.script.is_stubborn:
+                await self._closed.wait()
             record.end = "CANCELED"
             raise
         else:
@@ -191,8 +209,7 @@ class FakeTaskBackend:
         self.script.released.append((self.worker, job_id))
         await self.script.note()
 
-    async def _work(self, job: JobInformation, deployment: TaskDeployment, record: AttemptRecord) -> TaskOutcome:
-        await self.script.gate(record)
+    def _write(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
         missing = tuple(part.location for part in deployment.inputs if part.location not in self.script.stored)
         if missing:
             text = "a stored result is gone"

@@ -1,0 +1,111 @@
+"""A store that fails: nothing acknowledged is lost, and what can't go on says so."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from firesteel.core.effects import DISPATCHER
+from firesteel.core.journal import JobState, JournalRecord
+from firesteel.model.ids import JobID
+from firesteel.model.options import Configuration
+from firesteel.model.states import JobStatus
+from firesteel.runtime.client import StorageUnavailable, UnknownJob
+from firesteel.runtime.jobmaster import replay
+from firesteel.testing.backend import TaskScript
+from tests.runtime.cluster import finish, graph, mini_cluster, virtual_loop
+from tests.runtime.conftest import Do
+from tests.runtime.stores import FailingStore
+
+
+@pytest.mark.parametrize("durable", [False, True], ids=["lost", "durable"])
+@pytest.mark.parametrize("after", range(5))
+@pytest.mark.parametrize("times", [1, 4])
+def test_a_journal_that_fails_for_a_while(do: Do, script: TaskScript, durable: bool, after: int, times: int) -> None:
+    """Whether or not the write that failed was durable, at every write of a job: no attempt runs twice."""
+
+    async def story() -> None:
+        store = FailingStore("append", times, durable=durable, after=after)
+        async with mini_cluster(script, store=store) as cluster:
+            job_id = await cluster.client.submit_job(graph("lines*2 => result"), {})
+            result = await finish(cluster, job_id)
+            assert (result.status, result.restarts, result.failure) == (JobStatus.FINISHED, 0, None)
+            assert store.left < times
+
+    do(story())
+    assert script.ends("lines") == ["FINISHED"] * 2
+    assert [len(commits) for commits in script.visible.values()] == [1]
+
+
+@pytest.mark.parametrize("operation", ["append", "claim_journal"])
+def test_a_journal_that_fails_for_ever_fails_its_job(do: Do, script: TaskScript, operation: str) -> None:
+    async def story() -> None:
+        async with mini_cluster(script, store=FailingStore(operation, 1_000)) as cluster:
+            job_id = await cluster.client.submit_job(graph("lines"), {})
+            result = await finish(cluster, job_id)
+            assert result.status is JobStatus.FAILED
+            assert result.failure is not None
+            assert "journal could not be read or written (OSError: no space left on device)" in result.failure.message
+
+    do(story())
+    assert script.attempts == []
+
+
+@pytest.mark.parametrize("operation", ["load", "put_result", "clean_up"])
+def test_the_dispatcher_tries_its_store_again(do: Do, script: TaskScript, operation: str) -> None:
+    async def story() -> None:
+        store = FailingStore(operation, 7)
+        async with mini_cluster(script, store=store) as cluster:
+            job_id = await cluster.client.submit_job(graph("lines"), {})
+            assert (await finish(cluster, job_id)).status is JobStatus.FINISHED
+            assert store.left == 0
+            assert (await cluster.client.request_job(job_id)).status is JobStatus.FINISHED
+
+    do(story())
+
+
+def test_a_submission_that_can_not_be_stored_is_refused(do: Do, script: TaskScript) -> None:
+    """Nothing of it is kept; it may be submitted again."""
+
+    async def story() -> None:
+        async with mini_cluster(script, store=FailingStore("put_graph", 1)) as cluster:
+            submitted = graph("lines")
+            with pytest.raises(StorageUnavailable, match="no space left on device"):
+                await cluster.client.submit_job(submitted, {})
+            with pytest.raises(UnknownJob):
+                await cluster.client.request_job(submitted.job_id)
+            job_id = await cluster.client.submit_job(submitted, {})
+            assert (await finish(cluster, job_id)).status is JobStatus.FINISHED
+
+    do(story())
+
+
+def replay_but(bad: JobID, job_id: JobID, records: Sequence[JournalRecord], config: Configuration) -> JobState:
+    if job_id == bad:
+        raise TypeError("a record of an unknown kind")
+    return replay(job_id, records, config)
+
+
+@pytest.mark.expects_errors
+def test_a_journal_nobody_can_read_fails_its_job(do: Do, script: TaskScript, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that can't be recovered fails alone, at once."""
+
+    async def story() -> None:
+        script.hold("lines", "other")
+        async with mini_cluster(script) as cluster:
+            bad = await cluster.client.submit_job(graph("lines", "bad"), {})
+            good = await cluster.client.submit_job(graph("other", "good"), {})
+            await script.until_running("lines")
+            await script.until_running("other")
+            monkeypatch.setattr("firesteel.runtime.dispatcher.replay", lambda *parts: replay_but(bad, *parts))
+            cluster.revoke_leadership(DISPATCHER)
+            cluster.grant_leadership(DISPATCHER)
+            begin = virtual_loop().time()
+            result = await cluster.client.request_job_result(bad)
+            assert virtual_loop().time() - begin < 1
+            assert result.status is JobStatus.FAILED
+            assert result.failure is not None
+            assert "a record of an unknown kind" in result.failure.message
+            script.release("other", "lines")
+            assert (await finish(cluster, good)).status is JobStatus.FINISHED
+
+    do(story())
