@@ -38,7 +38,7 @@ from firesteel.runtime.endpoint import Endpoint, EndpointStopped
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.ports import TaskBackend
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
-from firesteel.runtime.services import Clock
+from firesteel.runtime.services import Clock, JobStore
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_settings
 
 RESULTS_MAX = 1_000
@@ -75,7 +75,8 @@ class AssertionsDisabled(RuntimeError):
 class MiniCluster:
     """`async with MiniCluster(Configuration()) as cluster: await cluster.client.submit_job(...)`.
 
-    `backend` makes each worker's TaskBackend; a real Spark by default.
+    `backend` makes each worker's TaskBackend, a real Spark by default; the clock is the machine's and
+    the store in memory. Raises AssertionsDisabled under `python -O`.
     """
 
     def __init__(
@@ -85,12 +86,13 @@ class MiniCluster:
         workers: int = 1,
         backend: BackendFactory | None = None,
         clock: Clock | None = None,
+        store: JobStore | None = None,
     ) -> None:
         if not __debug__:
             raise AssertionsDisabled
         self.config = config or Configuration()
         self.election = EmbeddedLeaderElection("minicluster")
-        self.store = InMemoryJobStore()
+        self.store: JobStore = store or InMemoryJobStore()
         self.rpc = InProcessRpc()
         self.client = MiniClusterClient(self)
         self.workers: dict[ResourceID, TaskExecutorEndpoint] = {}

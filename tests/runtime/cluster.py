@@ -41,8 +41,7 @@ async def mini_cluster(
     """Open it, and see that nothing is left of it in the end."""
     before = asyncio.all_tasks()
     config = Configuration({"taskmanager.numberOfTaskSlots": "2", **(options or {})})
-    cluster = MiniCluster(config, workers=workers, backend=script.backend, clock=virtual_loop())
-    cluster.store = store or cluster.store
+    cluster = MiniCluster(config, workers=workers, backend=script.backend, clock=virtual_loop(), store=store)
     async with cluster:
         yield cluster
     assert asyncio.all_tasks() == before, "tasks are left behind"
@@ -56,9 +55,14 @@ async def mini_cluster(
 async def finish(cluster: MiniCluster, job_id: JobID) -> JobResult:
     """Await a job's end and its clean-up."""
     result = await cluster.client.request_job_result(job_id)
-    while job_id in cluster.store._graphs:
+    while job_id in memory(cluster)._graphs:
         await asyncio.sleep(0.01)
     return result
+
+
+def memory(cluster: MiniCluster) -> InMemoryJobStore:
+    assert isinstance(cluster.store, InMemoryJobStore)
+    return cluster.store
 
 
 def job_master(cluster: MiniCluster, job_id: JobID) -> JobMasterEndpoint:

@@ -8,7 +8,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.runtime.client import DuplicateJob, UnknownJob
 from firesteel.testing.backend import TaskScript
-from tests.runtime.cluster import FIXED_DELAY, finish, graph, job_master, mini_cluster
+from tests.runtime.cluster import FIXED_DELAY, finish, graph, job_master, memory, mini_cluster
 from tests.runtime.conftest import Do
 
 
@@ -24,7 +24,7 @@ def test_a_job_finishes(do: Do, script: TaskScript, journals_fold_to_live_states
             assert [vertex.tasks for vertex in view.vertices] == [{"FINISHED": 2}] * 3
             overview = await cluster.client.request_cluster_overview()
             assert (overview.slots_total, overview.slots_free, overview.jobs) == (2, 2, {"FINISHED": 1})
-            assert cluster.store.journal(job_id) == ()
+            assert memory(cluster).journal(job_id) == ()
             assert [seen.job_id for seen in await cluster.client.list_jobs()] == [job_id]
             assert script.stored == {}
 
