@@ -8,8 +8,7 @@ PYTHON ?= python3
 SEEDS ?= 300
 BIN := .venv/bin
 DEMO := build/demo
-DEMO_INPUT ?= $(STDLIB)
-STDLIB = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+DEMO_INPUT ?= $(DEMO)/input
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev java demo test check format lint types imports tidy core simulate bench docs lock clean
@@ -28,6 +27,7 @@ java:
 
 demo: java install
 	@rm -rf $(DEMO)/wordcount && mkdir -p $(DEMO)
+	@test "$(DEMO_INPUT)" != "$(DEMO)/input" || $(BIN)/python -m tools.demo_input $(DEMO)/input
 	$(BIN)/firesteel run examples/wordcount.py --param input=$(DEMO_INPUT) --param output=$(DEMO)/wordcount
 	@$(BIN)/python examples/top_words.py $(DEMO)/wordcount
 

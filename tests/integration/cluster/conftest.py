@@ -28,9 +28,7 @@ def work_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(do: Do, work_dir: Path) -> Iterator[MiniCluster]:
-    configuration = Configuration(
-        {"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": "false"}
-    )
+    configuration = Configuration({"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": "false"})
 
     async def start() -> MiniCluster:
         cluster = MiniCluster(configuration)

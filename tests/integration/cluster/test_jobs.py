@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -26,7 +27,7 @@ ODD_FILES = {
 }
 
 
-def rows_of(directory: Path) -> list[dict[str, object]]:
+def rows_of(directory: Path) -> list[dict[str, Any]]:
     """All rows of a Parquet directory, as Spark's readers see it."""
     files = [path for path in sorted(directory.iterdir()) if path.name[0] not in "_."]
     return [row for path in files for row in pyarrow.parquet.read_table(path).to_pylist()]
@@ -59,7 +60,7 @@ def test_a_dataset_with_two_consumers_is_stored_and_only_the_failed_region_runs_
 ) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
-    body = f'''
+    body = f"""
 import os, uuid
 RUNS = {str(runs)!r}
 
@@ -81,7 +82,7 @@ def odds(numbers: DataFrame, output: str) -> None:
     if note("odds") == 1:
         raise RuntimeError("the first time always fails")
     fs.write_parquet(numbers.where("id % 2 = 1"), output + "/odds")
-'''
+"""
     configuration = {
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1",
