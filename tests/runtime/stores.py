@@ -61,7 +61,15 @@ class FailingStore(InMemoryJobStore):
 
 
 class SlowStore(InMemoryJobStore):
-    """Journals are durable some time after they were written."""
+    """What it writes is durable some time after, and who reads or submits waits for its answer."""
+
+    async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
+        await asyncio.sleep(0.05)
+        return await super().load(token)
+
+    async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
+        await super().put_graph(graph, token)
+        await asyncio.sleep(0.002)
 
     async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
         await asyncio.sleep(0.002)

@@ -71,8 +71,10 @@ def test_a_bug_in_a_job_master_ends_its_job_alone(
             assert (await finish(cluster, good)).status is JobStatus.FINISHED
             overview = await cluster.client.request_cluster_overview()
             assert overview.jobs == {"FINISHED": 1, "FAILED": 1}
-            if bugs == 1:
-                assert overview.slots_free == 2
+            if bugs > 1:  # Its workers let go when they have heard of no master for long.
+                await asyncio.sleep(700)
+                overview = await cluster.client.request_cluster_overview()
+            assert overview.slots_free == 2
             assert cluster.rpc._mailboxes.keys() & {f"jobmaster/{bad}"} == set()
 
     plant(monkeypatch, JobMasterCore, breaks)

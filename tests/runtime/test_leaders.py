@@ -47,7 +47,7 @@ def test_attempts_go_on(do: Do, script: TaskScript, component: str, gap_s: float
 
     do(story())
     assert script.ends("lines") == script.ends("counts") == ["FINISHED"] * 2
-    assert [len(commits) for commits in script.visible.values()] == [2]
+    assert [len(commits) for commits in script.visible.values()] == [1, 1]
 
 
 def test_attempts_that_end_while_nobody_leads(do: Do, script: TaskScript) -> None:
@@ -116,12 +116,28 @@ def test_cancel_survives_a_change_of_leader(
     do(story())
 
 
+def test_a_submission_that_was_stored_but_not_answered(do: Do, script: TaskScript) -> None:
+    """The Dispatcher went in between: its successor has the job, and the client its answer."""
+
+    async def story() -> None:
+        async with mini_cluster(script, store=SlowStore()) as cluster:
+            await cluster.client.list_jobs()
+            async with asyncio.TaskGroup() as clients:
+                submitted = clients.create_task(cluster.client.submit_job(graph("lines"), {}))
+                await asyncio.sleep(0.001)
+                await change(cluster, DISPATCHER, 0.0)
+            assert (await finish(cluster, submitted.result())).status is JobStatus.FINISHED
+
+    do(story())
+    assert script.ends("lines") == ["FINISHED"]
+
+
 def test_known_jobs_stay_known(do: Do, script: TaskScript) -> None:
     """A Dispatcher that has just come up does not deny a job it has not read yet."""
 
     async def story() -> None:
         script.hold("lines")
-        async with mini_cluster(script) as cluster:
+        async with mini_cluster(script, store=SlowStore()) as cluster:
             running = await cluster.client.submit_job(graph("lines"), {})
             ended = await cluster.client.submit_job(graph("other", "ended"), {})
             await finish(cluster, ended)

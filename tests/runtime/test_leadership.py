@@ -120,6 +120,7 @@ def test_stopped_at_any_moment(do: Do, moment_s: float | None) -> None:
             group.create_task(runner.stop())
         assert stage.alive == 0
         runner.start()
+        runner.on_granted(FencingToken(99, "test"))
         await asyncio.sleep(10)
         assert stage.alive == 0
         assert asyncio.all_tasks() == {asyncio.current_task()}

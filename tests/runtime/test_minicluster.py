@@ -30,7 +30,7 @@ def test_a_job_finishes(do: Do, script: TaskScript, journals_fold_to_live_states
 
     do(story())
     assert script.ends("lines") == ["FINISHED"] * 2
-    assert [len(commits) for commits in script.visible.values()] == [2]
+    assert [len(commits) for commits in script.visible.values()] == [1, 1]
     assert len(script.released) == 1
     assert len(journals_fold_to_live_states) == 1
 

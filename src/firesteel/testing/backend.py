@@ -247,7 +247,7 @@ def _commit(deployment: TaskDeployment, vertex: JobVertex, base: str) -> SinkCom
         function=vertex.functions[-1].name,
         format="parquet",
         mode="append",
-        target=f"{deployment.attempt.job_id}/{vertex.name}",
+        target=f"{deployment.attempt.job_id}/{vertex.name}/{deployment.subtask}",
         staging=f"{base}/sink/{vertex.id}",
         files=("part-0",),
     )
