@@ -160,7 +160,7 @@ class JobMasterCore(JournaledCore):
             case m.TaskExecutorLost() | m.DisconnectTaskExecutor() as body:
                 self._lose_worker(body.resource_id, body.reason)
             case m.JobMasterRegistered():
-                self._resources.registered = True
+                self._resources.registered, self._resources.heard_ms = True, self.now_ms
             case m.HeartbeatRequest():
                 self._answer_resource_manager()
             case m.NotEnoughResources() as body if body.profile in self.scheduler.pool.waiting.values():
@@ -279,6 +279,9 @@ class JobMasterCore(JournaledCore):
             self.scheduler.pool.drop(slot.allocation_id)
         for worker in tick.due:
             self._tell_held(worker, wants_report=True)
+        if self._resources.is_silent(self.now_ms, self.settings.heartbeat_timeout_ms):
+            self._resources.registered = False
+            self._register()
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
 
     def _tell_held(self, resource_id: ResourceID, *, wants_report: bool = False) -> None:
@@ -301,6 +304,7 @@ class JobMasterCore(JournaledCore):
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
 
     def _answer_resource_manager(self) -> None:
+        self._resources.heard_ms = self.now_ms
         if self._resources.leader is not None:
             self._send_leader(self._resources.leader, m.JobMasterHeartbeat(job_id=self.job.graph.job_id))
             self._declare(force=True)
@@ -375,18 +379,12 @@ class JobMasterCore(JournaledCore):
     # ── the end ──────────────────────────────────────────────────────────────────────────────
     def _release_workers(self) -> None:
         """Ask every worker that may hold something of the job to let go of it, until it says so."""
-        locations = self._leftovers()
+        locations = self.scheduler.leftovers()
         for worker in self._unreleased or ():
             body = m.ReleaseJobResources(job_id=self.job.graph.job_id, locations=locations)
             self._tell_worker(worker, body)
         if self._unreleased:
             self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)
-
-    def _leftovers(self) -> tuple[str, ...]:
-        committed = {commit.staging for commit in self.scheduler.state.intended} - {
-            commit.staging for commit in self.scheduler.uncommitted()
-        }
-        return tuple(name for name in self.scheduler.partitions.all_locations() if name not in committed)
 
     def _close_when_released(self) -> None:
         if self._closed or self._awaits_workers or self._unreleased is None or self._unreleased:

@@ -41,6 +41,7 @@ class JobMasterPlayer(Player):
         """Another job, from its beginning."""
         self.timers.clear()
         self.journal.clear()
+        self.writes.clear()
         self.core = new_core(job(" ".join(words), attempts=None if attempts is None else int(attempts)))
 
     def do_successor(self, doom: str | None = None) -> None:

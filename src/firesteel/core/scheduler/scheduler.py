@@ -194,6 +194,12 @@ class DefaultScheduler:
         """What is intended and not yet visible."""
         return [commit for commit in self.state.intended if commit.commit_id not in self.state.committed]
 
+    def leftovers(self) -> tuple[str, ...]:
+        """Directories that are of no use once the job has ended: stored results, and staged outputs not committed."""
+        waiting = {commit.staging for commit in self.uncommitted()}
+        committed = {commit.staging for commit in self.state.intended} - waiting
+        return tuple(name for name in self.partitions.all_locations() if name not in committed)
+
     def record(self, record: JournalRecord) -> None:
         """Journal a fact and apply it."""
         fold(self.state, record, self.settings.exception_history_size)
@@ -283,6 +289,8 @@ class DefaultScheduler:
         )
         readable = sorted(region for region in state.finished if region not in state.restarting)
         assert readable == np.flatnonzero(self.partitions.available).tolist(), "registered results differ"
+        ending = (*graph.in_state(ExecutionState.CANCELING).tolist(), *np.flatnonzero(TERMINAL[graph.state]).tolist())
+        assert set(state.restarting) <= set(ending), "an attempt that is to be followed by another goes on"
         assert self.phase.status in (state.status, JobStatus.RECONCILING), "the job's status differs"
         seats = [region for region in deployed if graph.state_of(region) in SEATED]
         assert all(self.pool.is_seated(RegionIndex(region)) for region in seats), "an attempt runs without a slot"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from firesteel.model import messages as m
-from firesteel.model.ids import InstanceID, JobID, ResourceID
+from firesteel.model.ids import FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.resources import ResourceProfile
 
 Requirements = tuple[tuple[ResourceProfile, int], ...]
@@ -16,12 +16,23 @@ class JobRequirements:
     job_id: JobID
     leader: m.Leader | None = None
     registered: bool = False
+    heard_ms: int = 0
+    """When the ResourceManager was heard of last, while registered."""
     _declared: Requirements = ()
     _sequence: int = 0
+    _newest: FencingToken | None = None
 
     def follow(self, leader: m.Leader | None) -> None:
-        """Another ResourceManager leads, which does not know the job yet."""
+        """Another ResourceManager leads, which does not know the job yet. Late word of a former one: nothing."""
+        if leader is not None:
+            if self._newest is not None and leader.token < self._newest:
+                return
+            self._newest = leader.token
         self.leader, self.registered = leader, False
+
+    def is_silent(self, now_ms: int, timeout_ms: int) -> bool:
+        """Whether the registration has gone stale: the ResourceManager may have given this job up."""
+        return self.registered and now_ms - self.heard_ms >= timeout_ms
 
     def message(self, needed: Requirements, *, force: bool) -> m.RegisterJobMaster | m.DeclareRequiredResources | None:
         """What to send, when the need has changed or `force` asks for it anyway."""
@@ -41,9 +52,14 @@ class WorkerRegistration:
     leader: m.Leader | None = None
     instance_id: InstanceID | None = None
     heard_ms: int = 0
+    _newest: FencingToken | None = None
 
     def follow(self, leader: m.Leader | None, now_ms: int) -> None:
-        """Another ResourceManager leads, or none."""
+        """Another ResourceManager leads, or none. Late word of a former one: nothing."""
+        if leader is not None:
+            if self._newest is not None and leader.token < self._newest:
+                return
+            self._newest = leader.token
         self.leader, self.instance_id, self.heard_ms = leader, None, now_ms
 
     def is_from_leader(self, envelope: m.Envelope) -> bool:
