@@ -49,33 +49,45 @@ class Cluster:
     def __init__(self, world: World, workers: int) -> None:
         self.world, self.storage = world, Storage()
         self.jobs: dict[JobID, JobStore] = {}
+        self.graphs: dict[JobID, JobGraph] = {}
+        """Of every job that was ever stored, for the oracles."""
         self.results: dict[JobID, tuple[JobResult, bool]] = {}
         self.sparks: dict[Address, FakeSpark] = {}
         self.master = ""
         self.dispatcher: Leader | None = None
         self._masters = self._workers = self._requests = 0
         self._journal_busy: dict[Address, int] = {}
+        self._lost_writes: dict[FencingToken | None, None] = {}
         chance = world.stream("cluster")
         self.strategy: RestartStrategy = chance.choice((NoRestart(), FixedDelay(100, 500), FixedDelay(100, 0)))
-        self.slots = chance.randint(1, 4)
+        self.slots = chance.randint(1, 6)
         self.change_master()
         for _ in range(workers):
             self.add_worker()
 
     # ── masters ──────────────────────────────────────────────────────────────────────────────
     def change_master(self) -> None:
-        """Another process leads now. The old one may not notice for a while."""
-        old = [address for address, endpoint in self.world.endpoints.items() if endpoint.node == self.master]
+        """The other of two hosts leads now. The old one may not notice for a while, its addresses are used again."""
         lives_ms = self.world.stream("deposed").randint(0, self.world.faults.deposed_lives_ms_max)
-        for address in old:
+        for endpoint in self._at(self.master):
             if lives_ms:
-                self.world.after(lives_ms, partial(self.world.remove, address, "deposed"))
+                self.world.after(lives_ms, partial(self._end, endpoint, "deposed"))
             else:
-                self.world.remove(address, "killed")
+                self._end(endpoint, "killed")
         self._masters += 1
-        self.master = f"master-{self._masters}"
+        self.master = f"master-{self._masters % 2}"
+        for endpoint in self._at(self.master):
+            self._end(endpoint, "leads anew")
         self._start_resource_manager()
         self._start_dispatcher()
+
+    def _at(self, node: str) -> list[Endpoint]:
+        return [endpoint for endpoint in self.world.endpoints.values() if endpoint.node == node]
+
+    def _end(self, endpoint: Endpoint, reason: str) -> None:
+        """Remove one session; not the next one at its address."""
+        if endpoint.alive:
+            self.world.remove(endpoint.core.address, reason)
 
     def _start_resource_manager(self) -> None:
         me = self._leader("resourcemanager")
@@ -89,8 +101,7 @@ class Cluster:
         self.world.publish(DISPATCHER, me)
 
     def _leader(self, component: str) -> Leader:
-        token = self.world.next_token(self.master)
-        return Leader(Address(f"{self.master}/{component}@{token.epoch}"), token)
+        return Leader(Address(f"{self.master}/{component}"), self.world.next_token(self.master))
 
     def _none(self, endpoint: Endpoint, effect: Effect) -> None:
         raise AssertionError(f"{endpoint.core.address} has no such effect: {effect}")
@@ -143,6 +154,7 @@ class Cluster:
     def _put(self, graph: JobGraph, endpoint: Endpoint) -> None:
         assert endpoint.core.token is not None, "a Dispatcher has a token"
         self.jobs[graph.job_id] = JobStore(graph, endpoint.core.token)
+        self.graphs[graph.job_id] = graph
 
     def _write_result(self, endpoint: Endpoint, result: JobResult) -> None:
         def durable() -> None:
@@ -192,15 +204,25 @@ class Cluster:
         def durable() -> None:
             if store is None or store.token != endpoint.core.token:
                 self.world.give(endpoint, PersistFailed("another leader has the journal"))
-            elif endpoint.alive:
+            elif self._lands(endpoint):
                 store.records += effect.records  # type: ignore[arg-type]
-                self.world.give(endpoint, Persisted(effect.sequence))
+                if endpoint.alive and self.world.stream("writes").random() < self.world.faults.change_after_write:
+                    self.change_master()  # What was decided is durable, and nobody has heard of it.
+                else:
+                    self.world.give(endpoint, Persisted(effect.sequence))
 
         delay_ms = self.world.stream(f"journal:{endpoint.core.address}").randint(0, self.world.faults.persist_ms_max)
         busy_until = self._journal_busy.get(endpoint.core.address, 0)
         at_ms = max(self.world.now_ms + delay_ms, busy_until)
         self._journal_busy[endpoint.core.address] = at_ms
         self.world.after(at_ms - self.world.now_ms, durable)
+
+    def _lands(self, endpoint: Endpoint) -> bool:
+        """Whether a write becomes durable. What was on its way when its writer died may be; nothing after a lost one."""
+        lost = not endpoint.alive and self.world.stream("landing").random() < 0.5
+        if lost:
+            self._lost_writes[endpoint.core.token] = None
+        return endpoint.core.token not in self._lost_writes
 
     def _stop_job_master(self, dispatcher: Endpoint, job_id: JobID) -> None:
         for address, endpoint in list(self.world.endpoints.items()):

@@ -19,6 +19,8 @@ class Faults:
     connection_loss_noticed: bool = True
     worker_crash_every_ms: int = 0
     master_change_every_ms: int = 0
+    change_after_write: float = 0.0
+    """Chance that another master leads at the very moment a write of a journal is durable."""
     deposed_lives_ms_max: int = 0
     """A deposed master goes on for up to this long before it notices."""
     job_master_break_every_ms: int = 0
@@ -28,12 +30,18 @@ class Faults:
     task_ms_max: int = 2_000
     cancel_ms_max: int = 500
     finish_after_cancel: float = 0.0
+    unreadable: float = 0.0
+    """Chance that an attempt finds one of the stored results it reads broken."""
     partition_loss: float = 0.0
     """Chance that a worker takes its stored results with it when it crashes."""
     commit_failure: float = 0.0
     cancel_job: float = 0.0
     cuts: dict[str, int] = field(default_factory=dict)
     """Nodes that are cut off, until when."""
+    stall_every_ms: int = 0
+    stall_ms_max: int = 0
+    stalls: dict[str, int] = field(default_factory=dict)
+    """Nodes whose processes stand still, until when: suspended, or out of memory."""
 
     def copies(self, chance: random.Random) -> int:
         """How often a message arrives."""
@@ -83,4 +91,8 @@ def draw(chance: random.Random) -> Faults:
         partition_loss=sometimes(0.5, 0.2, 1.0),
         commit_failure=sometimes(0.3, 0.1, 0.5),
         cancel_job=sometimes(0.4, 0.1, 0.5),
+        change_after_write=sometimes(0.3, 0.005, 0.05),
+        unreadable=sometimes(0.4, 0.01, 0.2),
+        stall_every_ms=int(sometimes(0.3, 10_000, 60_000)),
+        stall_ms_max=chance.choice((5_000, 30_000, 90_000)),
     )

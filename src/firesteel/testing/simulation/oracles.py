@@ -1,15 +1,30 @@
 """What must hold: DESIGN's invariants after every event, and that all comes to an end when faults stop."""
 
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobStage
+from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChanged, Received
+from firesteel.core.execution.partitions import locations_of
+from firesteel.core.execution.topology import Topology
 from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.journal import JobState
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
 from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.model.ids import JobID
+from firesteel.model.ids import Address, FencingToken, JobID, RegionIndex
+from firesteel.model.jobgraph import FunctionKind, JobGraph
+from firesteel.model.messages import (
+    AnyMessage,
+    Envelope,
+    HeartbeatRequest,
+    Leader,
+    RequestSlot,
+    SubmitTasks,
+    TaskExecutorRegistered,
+)
 from firesteel.model.states import JobStatus
 from firesteel.testing.simulation.cluster import Cluster
+from firesteel.testing.simulation.spark import target_of
 from firesteel.testing.simulation.world import Endpoint
 
 RECOVERY_CHECK_EVERY = 100
@@ -21,18 +36,45 @@ class Oracles:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self._heard_of: dict[tuple[Address, str], FencingToken] = {}
         self._terminal: dict[JobID, JobStatus] = {}
+        self._sources: dict[JobID, dict[str, frozenset[int]]] = {}
 
-    def after_event(self, endpoint: Endpoint) -> None:
+    def after_event(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
         """The core that has just moved, and what it may have changed outside."""
         core = endpoint.core
         core.validate()
+        self._stale_words_do_nothing(endpoint, event, effects)
         if isinstance(core, TaskExecutorCore):
             self._slots_hold_one(core)
         if isinstance(core, DispatcherCore):
             self._results_are_final()
         if self.cluster.world.events % RECOVERY_CHECK_EVERY == 0:
             self._journals_recover()
+
+    def _stale_words_do_nothing(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
+        """Masters answer nothing that was meant for another session, workers no master older than one they know."""
+        core = endpoint.core
+        if isinstance(core, TaskExecutorCore):
+            match event:
+                case LeaderChanged(component=component, leader=Leader(token=token)):
+                    self._note_master(core, component, token)
+                case Received(envelope=Envelope(sender_token=FencingToken() as token, body=body)):
+                    newest = self._note_master(core, component_of(body), token)
+                    assert token >= newest or not effects, f"{core.address} obeyed a former master"
+                case _:
+                    pass
+        elif isinstance(event, Received) and event.envelope.recipient_token != core.token:
+            assert not effects, f"{core.address} answered what was meant for another session"
+
+    def _note_master(self, core: TaskExecutorCore, component: str, token: FencingToken) -> FencingToken:
+        """The newest leader of a component this worker has heard of. Of a job that it has let go of it knows none."""
+        key = (core.address, component)
+        if component != RESOURCE_MANAGER and component not in core.jobs:
+            self._heard_of.pop(key, None)
+            return token
+        self._heard_of[key] = max(token, self._heard_of.get(key, token))
+        return self._heard_of[key]
 
     def _slots_hold_one(self, core: TaskExecutorCore) -> None:
         seats = [task.allocation_id for job in core.jobs.values() for task in job.tasks.running.values()]
@@ -48,8 +90,15 @@ class Oracles:
             assert made >= len(result.sinks), f"job {job_id} says that more is visible than is"
 
     def _output_is_whole(self, job_id: JobID, status: JobStatus) -> None:
-        """Readers see each sink's rows once, made in one consistent run; nothing of a cancelled job."""
+        """Readers see each sink's rows once, made in one consistent run of all they depend on; nothing if cancelled."""
         visible = {key: made for key, made in self.cluster.storage.visible.items() if key.startswith(job_id)}
+        if job_id not in self._sources:
+            self._sources[job_id] = sources_of_sinks(self.cluster.graphs[job_id])
+        for target, commits in visible.items():
+            for lineage in commits.values():
+                assert lineage.keys() == self._sources[job_id][target], f"{target} was not made from all it reads"
+        if status is JobStatus.FINISHED:
+            assert all(visible.get(target) for target in self._sources[job_id]), f"a sink of {job_id} is not visible"
         assert all(len(commits) <= 1 for commits in visible.values()), f"a sink of {job_id} is visible twice"
         assert status is not JobStatus.CANCELED or not any(visible.values()), "output of a cancelled job is visible"
         attempts: dict[int, int] = {}
@@ -65,10 +114,20 @@ class Oracles:
             store = self.cluster.jobs.get(endpoint.core.job.graph.job_id)
             if store is None or not store.records:
                 continue
+            self._results_are_of_one_run(store.state())
             settings = endpoint.core.settings.scheduler
             trial = DefaultScheduler(store.graph, store.state(), settings, lambda record: None)
             recovery.recover(trial, self.cluster.world.now_ms)
             trial.validate()
+
+    def _results_are_of_one_run(self, state: JobState) -> None:
+        """Invariant 1: what is registered was made by the current attempt, of what the current attempts have made."""
+        for region, outcome in state.finished.items():
+            for location in locations_of(outcome):
+                for source, attempt in self.cluster.storage.stored.get(location, {}).items():
+                    again = region in state.restarting or source in state.restarting
+                    current = state.attempts.get(RegionIndex(source), 0)
+                    assert again or attempt == current, f"region {region} of {state.job_id} holds a former result"
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────
     def at_the_end(self, accepted: dict[JobID, None]) -> None:
@@ -97,3 +156,31 @@ class Oracles:
                 assert stages <= {JobStage.DONE}, f"the Dispatcher has jobs in {stages}"
             case _:
                 raise AssertionError(f"{core.address} is left over")
+
+
+def component_of(body: AnyMessage) -> str:
+    """Whose leader says this to a worker."""
+    if isinstance(body, SubmitTasks):
+        return body.job.graph.job_id
+    if isinstance(body, TaskExecutorRegistered | RequestSlot | HeartbeatRequest):
+        return RESOURCE_MANAGER
+    return str(getattr(body, "job_id", ""))
+
+
+def sources_of_sinks(graph: JobGraph) -> dict[str, frozenset[int]]:
+    """Target of each sink subtask -> its region and all regions that it was made from."""
+    topology = Topology(graph)
+    made_from: list[frozenset[int]] = []
+    for logical in topology.logical:
+        for subtask in range(logical.parallelism):
+            read: list[frozenset[int]] = [frozenset((logical.offset + subtask,))]
+            for given in logical.inputs:
+                rows = topology.logical[given.producer].regions().tolist()
+                read += [made_from[row] for row in (rows if given.all_to_all else rows[subtask : subtask + 1])]
+            made_from.append(frozenset().union(*read))
+    return {
+        target_of(graph, vertex, subtask): made_from[topology.by_vertex[vertex.id].offset + subtask]
+        for vertex in graph.vertices
+        if vertex.functions[-1].kind is FunctionKind.SINK
+        for subtask in range(vertex.parallelism)
+    }

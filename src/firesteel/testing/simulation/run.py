@@ -94,6 +94,7 @@ class Run:
         self._repeat("depose", faults.master_change_every_ms, end_ms, self.cluster.change_master)
         self._repeat("break", faults.job_master_break_every_ms, end_ms, self._break_job_master)
         self._repeat("cut", faults.cut_every_ms, end_ms, self._cut)
+        self._repeat("stall", faults.stall_every_ms, end_ms, self._stall)
 
     def _repeat(self, name: str, every_ms: int, end_ms: int, action: Callable[[], None]) -> None:
         if every_ms <= 0:
@@ -117,9 +118,17 @@ class Run:
             self.cluster.break_job_master(self.world.stream("victims").choice(masters).core.address)
 
     def _cut(self) -> None:
-        chance = self.world.stream("victims")
-        node = chance.choice([self.cluster.master, *(worker.node for worker in self.cluster.workers())])
-        self.world.faults.cuts[node] = self.world.now_ms + chance.randint(1, max(1, self.world.faults.cut_ms_max))
+        node, chance = self._victim(), self.world.stream("victims")
+        self.world.faults.cuts[node] = self.world.now_ms + chance.randint(1, self.world.faults.cut_ms_max)
+
+    def _stall(self) -> None:
+        node, chance = self._victim(), self.world.stream("victims")
+        self.world.faults.stalls[node] = self.world.now_ms + chance.randint(1, self.world.faults.stall_ms_max)
+
+    def _victim(self) -> str:
+        """The leading master's host, or a worker's."""
+        nodes = [self.cluster.master, *(worker.node for worker in self.cluster.workers())]
+        return self.world.stream("victims").choice(nodes)
 
 
 def run_seed(seed: int, faults: Faults | None = None) -> str:

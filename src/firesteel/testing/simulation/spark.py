@@ -19,7 +19,7 @@ from firesteel.core.workeffects import (
 )
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, derived_id
-from firesteel.model.jobgraph import ExchangeMode, FunctionKind
+from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobVertex
 from firesteel.model.messages import TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome
@@ -96,6 +96,8 @@ class FakeSpark:
         late = chance.random() < self.world.faults.finish_after_cancel
         if attempt not in self.running or (self.running[attempt] and not late):
             return
+        if deployment.inputs and chance.random() < self.world.faults.unreadable:
+            self.storage.stored.pop(chance.choice(deployment.inputs).location, None)
         missing = tuple(part.location for part in deployment.inputs if part.location not in self.storage.stored)
         if missing:
             kind, text = FailureKind.PARTITION, "a stored result is gone"
@@ -131,7 +133,7 @@ class FakeSpark:
                     )
             if vertex.functions[-1].kind is FunctionKind.SINK:
                 staging = self._store(f"{base}/sink/{vertex_id}", graph.job_id, lineage)
-                target = f"{graph.job_id}/{vertex.name}/{deployment.subtask}"
+                target = target_of(graph, vertex, deployment.subtask)
                 sinks.append(_commit(attempt, vertex_id, target, staging))
         return TaskOutcome(partitions=tuple(partitions), sinks=tuple(sinks))
 
@@ -142,7 +144,8 @@ class FakeSpark:
         return location
 
     def _cancel(self, endpoint: Endpoint, attempt: RegionAttemptID) -> None:
-        assert attempt in self.running, "only what runs is cancelled"
+        if attempt not in self.running:
+            return  # It has just ended; a worker that stands still has not heard of it.
         self.running[attempt] = True
         delay_ms = self.world.stream("cancel").randint(0, self.world.faults.cancel_ms_max)
 
@@ -173,6 +176,11 @@ class FakeSpark:
             if job_id == effect.job_id and (mine or "/result/" in location):
                 self.storage.stored.pop(location, None)
         self.world.after(1, lambda: self.world.give(endpoint, JobReleaseDone(effect.job_id)))
+
+
+def target_of(graph: JobGraph, vertex: JobVertex, subtask: int) -> str:
+    """Where readers look for what a sink's subtask has written."""
+    return f"{graph.job_id}/{vertex.name}/{subtask}"
 
 
 def _commit(attempt: RegionAttemptID, vertex_id: str, target: str, staging: str) -> SinkCommit:

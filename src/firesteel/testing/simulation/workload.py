@@ -25,12 +25,13 @@ def random_job(chance: random.Random, number: int, vertices_max: int = 6, parall
     """A connected or scattered graph of sources, transforms and sinks; what nobody reads is a sink."""
     job_id = JobID(derived_id("job", number, chance.random()))
     count = chance.randint(1, vertices_max)
-    widths = [chance.choice((1, 1, chance.randint(1, parallelism_max))) for _ in range(count)]
+    shared = chance.randint(1, parallelism_max)
+    widths = [chance.choice((1, shared, shared, chance.randint(1, parallelism_max))) for _ in range(count)]
     ids = [JobVertexID(derived_id(job_id, index)) for index in range(count)]
     edges: list[JobEdge] = []
     readers: dict[int, int] = dict.fromkeys(range(count), 0)
     for target in range(1, count):
-        for source in sorted(chance.sample(range(target), min(target, chance.randint(0, 2)))):
+        for source in sorted(chance.sample(range(target), min(target, chance.choice((0, 1, 1, 2))))):
             edges.append(_edge(chance, (ids[source], widths[source]), (ids[target], widths[target])))
             readers[source] += 1
     vertices = tuple(_vertex(ids[i], i, widths[i], sink=not readers[i]) for i in range(count))

@@ -59,7 +59,7 @@ class World:
         self.leaders: dict[str, Leader] = {}
         self.replies: dict[int, object] = {}
         self.story: list[str] = []
-        self.check: Callable[[Endpoint], None] = lambda endpoint: None
+        self.check: Callable[[Endpoint, Event, list[Effect]], None] = lambda endpoint, event, effects: None
         self.events = 0
         self._watchers: dict[str, dict[Address, None]] = {}
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -121,12 +121,16 @@ class World:
         """Let a core answer an event, then do what it wants."""
         if not endpoint.alive:
             return
+        if self.faults.stalls.get(endpoint.node, 0) > self.now_ms:
+            self.after(self.faults.stalls[endpoint.node] - self.now_ms, lambda: self.give(endpoint, event))
+            return
         self.events += 1
         assert self.events < EVENTS_MAX, "the run does not come to an end"
         self.tell(f"{endpoint.core.address} <- {describe(event)}")
-        for effect in endpoint.core.handle(event, self.now_ms):
+        effects = endpoint.core.handle(event, self.now_ms)
+        for effect in effects:
             self._interpret(endpoint, effect)
-        self.check(endpoint)
+        self.check(endpoint, event, effects)
 
     def _later(self, endpoint: Endpoint, event: Event) -> None:
         delay_ms = self.stream(f"local:{endpoint.core.address}").randint(0, self.faults.local_delay_ms_max)
