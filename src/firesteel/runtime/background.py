@@ -1,18 +1,21 @@
 """Tasks that outlive the call that began them: they have an owner, who sees their errors and ends them."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
     """The tasks of one object that has a `stop`. (A task group needs a caller that waits inside it all the time.)
 
-    `on_error` is told what any of them raises, also while they are being cancelled.
+    `on_error` is told what any of them raises, also while they are being cancelled; by default it is logged.
     """
 
-    def __init__(self, on_error: Callable[[Exception], None]) -> None:
-        self._on_error = on_error
+    def __init__(self, on_error: Callable[[Exception], None] | None = None) -> None:
+        self._on_error = on_error or (lambda error: logger.error("a background task failed", exc_info=error))
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
@@ -29,6 +32,14 @@ class BackgroundTasks:
     async def join(self) -> None:
         """Wait until all have ended, also those that start meanwhile."""
         while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self, grace_seconds: float = 0.0) -> None:
+        """Wait that long for what is running, then cancel it. Idempotent."""
+        if self._tasks and grace_seconds > 0:
+            await asyncio.wait(self._tasks, timeout=grace_seconds)
+        while self._tasks:
+            self.cancel()
             await asyncio.wait(self._tasks)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

@@ -14,7 +14,6 @@ from firesteel.adapters.blob.local import BlobStore
 from firesteel.adapters.spark import launch, wire
 from firesteel.adapters.spark.archive import MAX_HEAP_MIB, ClassDataArchive, archive_key, default_directory
 from firesteel.adapters.spark.attempt import AttemptRun
-from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import KeeperFailed, SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
@@ -24,6 +23,7 @@ from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.options import Configuration
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class SparkTaskBackend:
         self._keeper = SessionKeeper(self._forks)
         self._memory = MemoryGuard(_memory_limit_mib(config))
         self._server: SparkServer | None = None
-        self._services, self._cleanups = Background(), Background()
+        self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
         self._staged: dict[JobID, list[Path]] = {}
         self._closed = False
 

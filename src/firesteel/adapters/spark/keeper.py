@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 from firesteel.adapters.spark import wire
-from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.forkclient import Child, ForkServer
+from firesteel.runtime.background import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class SessionKeeper:
         self._forks = forks
         self._endpoint: wire.Endpoint | None = None
         self._child: Child | None = None
-        self._background = Background()
+        self._background = BackgroundTasks()
         self._numbers = 0
         self._waiting: dict[int, asyncio.Future[wire.KeeperAnswer]] = {}
         self._connecting = asyncio.Lock()

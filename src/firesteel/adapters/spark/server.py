@@ -8,11 +8,11 @@ from pathlib import Path
 
 from firesteel.adapters.spark import launch
 from firesteel.adapters.spark.archive import ClassDataArchive
-from firesteel.adapters.spark.background import Background
 from firesteel.adapters.spark.jvm import JvmDied, SparkJvm
 from firesteel.adapters.spark.pythonworkers import end_python_workers
 from firesteel.adapters.spark.wire import Endpoint
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class SparkServer:
         self._generation = 0
         self._endpoint: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
         self._death: asyncio.Future[FailureInfo] = asyncio.get_running_loop().create_future()
-        self._background = Background()
+        self._background = BackgroundTasks()
 
     def start(self) -> None:
         """Begin; returns at once."""
