@@ -111,7 +111,7 @@ def commit_of(name: str, subtask: int = 0, attempt: int = 0) -> SinkCommit:
         function=name,
         format="parquet",
         mode="overwrite",
-        target=f"out/{name}",
+        target=f"out/{name}/{subtask}",
         staging=f"staged/{name}/{subtask}#{attempt}",
         files=("part-0",),
         rows=10,

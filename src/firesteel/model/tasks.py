@@ -26,6 +26,17 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = -1
     columns: tuple[str, ...] = ()
     """The user's column names; the files hold columns by position."""
+    subpartitions: int = 1
+    """With more than one, consumer subtask i reads subpartition i; else every consumer reads all of it."""
+    key_types: tuple[str, ...] = ()
+    """Of HASH subpartitions: the canonical type of each key, as which it was hashed."""
+
+
+class StagedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """What another subtask of a sink has staged for the same target."""
+
+    staging: str
+    files: tuple[str, ...]
 
 
 class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +58,13 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     """Staged data files, relative to `staging`, sorted."""
     rows: int = -1
     size_bytes: int = -1
+    parts: tuple[StagedPart, ...] = ()
+    """Of the sink's other subtasks: they become visible in the same step."""
+
+    @property
+    def stagings(self) -> tuple[str, ...]:
+        """Every directory that the commit takes files from."""
+        return (self.staging, *(part.staging for part in self.parts))
 
 
 class RestorePoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from firesteel.adapters.storage import local, sinks
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobVertexID
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import SinkCommit, StagedPart
 from firesteel.runtime.ports import TaskFailedError
 
 
@@ -198,3 +199,16 @@ def test_removing_keeps_what_others_staged(tmp_path: Path) -> None:
     for _ in range(2):
         sinks.remove_location(other.staging)
     assert not (tmp_path / ".firesteel-staging").exists()
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+def test_what_several_subtasks_staged_becomes_visible_in_one_commit(tmp_path: Path, mode: str) -> None:
+    parts = [staged(tmp_path, mode, number, ("p=1/part-0-x.parquet", f"part-{number}.parquet")) for number in (1, 2, 3)]
+    others = tuple(StagedPart(staging=part.staging, files=part.files) for part in parts[1:])
+    commit = msgspec.structs.replace(parts[0], parts=others)
+    half = Path(parts[1].staging) / "part-2.parquet"
+    half.rename(Path(commit.staging) / "part-2.parquet")  # an earlier try came so far
+    for _ in range(2):
+        sinks.commit_sink(commit)
+        assert data(tmp_path) == ["new 1", "new 1", "new 2", "new 2", "new 3", "new 3"]
+        assert_committed(tmp_path, commit)

@@ -4,6 +4,8 @@
 `renameat2(RENAME_EXCHANGE)` where the target exists. On file systems without it the old directory is moved aside first
 and readers may find no target for a moment. *append*: each file is renamed under a name that holds the commit's id,
 the manifest is last; readers may see some of the files before all. A manifest at the target means: done.
+
+What several subtasks of a sink have staged is first moved into one staged directory.
 """
 
 import contextlib
@@ -13,6 +15,8 @@ import json
 import os
 import shutil
 from pathlib import Path
+
+import msgspec
 
 from firesteel.model.tasks import SinkCommit
 
@@ -29,14 +33,17 @@ class CommitRefused(Exception):
 
 def commit(commit: SinkCommit, target: Path, staging: Path) -> None:
     """Make the staged files readers' files. Raises CommitRefused or OSError."""
+    others = [Path(part.staging) for part in commit.parts]
     if not (target / _manifest(commit)).exists():
+        commit = _gathered(commit, staging)
         target.parent.mkdir(parents=True, exist_ok=True)
         if commit.mode == "append":
             _append(commit, target, staging)
         else:
             _replace(commit, target, staging)
     remove(_aside(staging))
-    remove(staging)
+    for path in (staging, *others):
+        remove(path)
 
 
 def remove(path: Path) -> None:
@@ -62,6 +69,20 @@ def advice(error: OSError, target: Path) -> str:
             return f"the worker may not write {target} ({error.strerror}): grant it, then retry the job"
         case _:
             return f"{target} could not be written: {error}"
+
+
+def _gathered(commit: SinkCommit, staging: Path) -> SinkCommit:
+    """Move what other subtasks have staged into `staging`, as if one had staged all of it. Repeating goes on."""
+    files = list(commit.files)
+    for index, part in enumerate(commit.parts, start=1):
+        taken = set(files)
+        for name in part.files:
+            here = _unique(name, f"s{index}") if name in taken else name
+            files.append(here)
+            if (Path(part.staging) / name).exists():
+                (staging / here).parent.mkdir(parents=True, exist_ok=True)
+                os.rename(Path(part.staging) / name, staging / here)
+    return msgspec.structs.replace(commit, files=tuple(sorted(files)), parts=())
 
 
 def _replace(commit: SinkCommit, target: Path, staging: Path) -> None:

@@ -13,7 +13,7 @@ def commit_sink(commit: SinkCommit) -> None:
     """Make a staged output visible; idempotent. Raises TaskFailedError. Blocking: call from a thread."""
     target, staging = _local(commit.target), _local(commit.staging)
     try:
-        local.commit(commit, target, staging)
+        local.commit(commit, target, staging)  # all parts are staged beside one target, so on one file system
     except local.CommitRefused as error:
         raise TaskFailedError(_failure(commit, FailureKind.NON_RECOVERABLE, str(error))) from error
     except OSError as error:

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from firesteel.core.execution.keytypes import KeyTypes
 from firesteel.core.execution.topology import LogicalRegion, Topology
 from firesteel.model.ids import DataSetID, RegionIndex
 from firesteel.model.tasks import ResultPartition, TaskOutcome
@@ -21,6 +22,7 @@ class PartitionTracker:
         """By region, as far as there is anything in it."""
         self._by_producer: list[dict[RegionIndex, TaskOutcome]] = [{} for _ in topology.logical]
         self._by_location: dict[str, RegionIndex] = {}
+        self.key_types = KeyTypes(topology)
 
     def register(self, region: RegionIndex, outcome: TaskOutcome) -> None:
         """The one finished attempt of a region has left this."""
@@ -28,7 +30,9 @@ class PartitionTracker:
         self.available[region] = True
         if outcome.partitions or outcome.sinks:
             self.outcomes[region] = outcome
-            self._by_producer[self._topology.logical_of(region).index][region] = outcome
+            producer = self._topology.logical_of(region)
+            self._by_producer[producer.index][region] = outcome
+            self.key_types.note(producer, outcome)
         for partition in outcome.partitions:
             self._by_location[partition.location] = region
 

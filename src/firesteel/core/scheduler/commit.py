@@ -1,10 +1,14 @@
 """Committing sinks: who performs which commit, and what is tried again. The journal holds what is done."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+import msgspec
 
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import ResourceID
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import SinkCommit, StagedPart, TaskOutcome
 
 COMMIT_ATTEMPTS_MAX = 3
 """Times a commit is tried before the job fails."""
@@ -14,6 +18,35 @@ COMMIT_RETRY_MS = 1_000
 
 COMMIT_REPEAT_MS = 10_000
 """Time after which a commit that was not answered is sent again; performing it twice is harmless."""
+
+
+def gather_commits(outcomes: Iterable[TaskOutcome]) -> tuple[SinkCommit, ...]:
+    """The commits of a job's regions, given in their order: what the subtasks of one sink have staged for one target
+    becomes one commit, since one that replaces the target would wipe out what another has put there."""
+    gathered: dict[tuple[object, ...], list[SinkCommit]] = {}
+    for outcome in outcomes:
+        seen: Counter[tuple[object, ...]] = Counter()
+        for commit in outcome.sinks:
+            sink = (commit.vertex_id, commit.function, commit.format, commit.mode, commit.target)
+            gathered.setdefault((*sink, seen[sink]), []).append(commit)
+            seen[sink] += 1
+    return tuple(_as_one(commits) for commits in gathered.values())
+
+
+def _as_one(commits: list[SinkCommit]) -> SinkCommit:
+    if len(commits) == 1:
+        return commits[0]
+    parts = tuple(StagedPart(staging=commit.staging, files=commit.files) for commit in commits[1:])
+    return msgspec.structs.replace(
+        commits[0],
+        parts=commits[0].parts + parts,
+        rows=_total([commit.rows for commit in commits]),
+        size_bytes=_total([commit.size_bytes for commit in commits]),
+    )
+
+
+def _total(figures: list[int]) -> int:
+    return -1 if -1 in figures else sum(figures)
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from firesteel.core.journal import (
     fold,
 )
 from firesteel.core.scheduler.backoff import RestartStrategy
+from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.failover import plan_failover
 from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, JobPhase, Reconciling, Restarting, Running
 from firesteel.core.scheduler.output import SchedulerOutput
@@ -151,6 +152,8 @@ class DefaultScheduler:
     def advance(self, now_ms: int) -> None:
         """Do what is due: restarts, deployments, commits, the end of the job."""
         match self.phase:
+            case Running() | Restarting() if self.partitions.key_types.conflict is not None:
+                self.fail_job(self.partitions.key_types.conflict, now_ms)
             case Running() | Restarting():
                 self._restart_due(now_ms)
                 self._deploy(now_ms)
@@ -196,8 +199,8 @@ class DefaultScheduler:
 
     def leftovers(self) -> tuple[str, ...]:
         """Directories that are of no use once the job has ended: stored results, and staged outputs not committed."""
-        waiting = {commit.staging for commit in self.uncommitted()}
-        committed = {commit.staging for commit in self.state.intended} - waiting
+        waiting = {name for commit in self.uncommitted() for name in commit.stagings}
+        committed = {name for commit in self.state.intended for name in commit.stagings} - waiting
         return tuple(name for name in self.partitions.all_locations() if name not in committed)
 
     def record(self, record: JournalRecord) -> None:
@@ -269,7 +272,7 @@ class DefaultScheduler:
         if not isinstance(self.phase, Running) or not self.graph.all_finished:
             return
         outcomes = self.partitions.outcomes
-        staged = tuple(sink for region in sorted(outcomes) for sink in outcomes[region].sinks)
+        staged = gather_commits([outcomes[region] for region in sorted(outcomes)])
         if staged and not self.state.intended:
             self.record(CommitsIntended(at_ms=now_ms, commits=staged))
         if not self.uncommitted():
