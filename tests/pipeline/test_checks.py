@@ -288,11 +288,11 @@ def exec_function(text: str):
     return namespace["f"]
 
 
-def test_user_functions_run_with_parallelism_one_for_now() -> None:
-    pipeline = linear()
-    assert "only noop vertices can have a parallelism above 1 yet" in refused(
-        pipeline, parameters={"path": "x"}, parallelism=2
-    )
+def test_sources_run_with_parallelism_one_for_now() -> None:
+    pipeline = fs.Pipeline("p")
+    pipeline.source(parallelism=2)(lambda_like("lines"))
+    pipeline.sink(exec_function("def f(lines): ..."))
+    assert "a source can't be split yet" in refused(pipeline)
 
 
 def test_streaming_is_refused_for_now() -> None:

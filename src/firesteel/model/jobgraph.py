@@ -73,6 +73,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     """Takes the argument `context`."""
     location: str = ""
     """`file:line` of its definition, for messages."""
+    per_share: bool = False
+    """With parallelism above 1, its author wants operators that need every row to see their share only."""
 
 
 class JobVertex(msgspec.Struct, frozen=True, kw_only=True):

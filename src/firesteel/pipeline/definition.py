@@ -29,6 +29,8 @@ class FunctionOptions(TypedDict, total=False):
     """Stable identity over versions of the pipeline; the function's name by default."""
     parallelism: int
     """Subtasks that each work on a share of the input; 1 (the whole input) by default."""
+    per_share: bool
+    """With parallelism above 1: let `limit`, `orderBy` and the like act on each subtask's share."""
     inputs: Inputs
     """Distribution of each input that has one, by argument name."""
     share: str
@@ -70,6 +72,7 @@ class FunctionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     uid: str = ""
     parallelism: int | None = None
     share: str | None = None
+    per_share: bool = False
     max_attempts: int | None = None
     timeout_ms: int | None = None
     resources: ResourceProfile = UNSPECIFIED
@@ -150,6 +153,7 @@ def _with_options(definition: FunctionDefinition, options: Mapping[str, Any]) ->
         distributions=_distributions(definition, options.get("inputs", {})),
         parallelism=_positive(definition, "parallelism", options.get("parallelism")),
         share=_share(definition, options.get("share")),
+        per_share=_boolean(definition, "per_share", options.get("per_share", False)),
         max_attempts=_max_attempts(definition, options),
         timeout_ms=_timeout_ms(definition, options.get("timeout")),
         resources=_resources(definition, options),
@@ -168,6 +172,12 @@ def _positive(definition: FunctionDefinition, option: str, value: Any) -> int | 
         return None
     if type(value) is not int or value < 1:
         raise definition.error(f"{option}={value!r}: must be a whole number of at least 1")
+    return value
+
+
+def _boolean(definition: FunctionDefinition, option: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise definition.error(f"{option}={value!r}: must be True or False")
     return value
 
 

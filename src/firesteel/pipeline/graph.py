@@ -13,6 +13,7 @@ from firesteel.model.jobgraph import (
     JobEdge,
     JobGraph,
     JobVertex,
+    Partitioner,
     RuntimeEnvironment,
 )
 from firesteel.model.options import OPERATOR_CHAINING, Configuration
@@ -47,7 +48,7 @@ def build_job_graph(
     code = code or CodeReference()
     settings = Configuration(configuration)
     graph = resolve(pipeline)
-    counts = {each.name: each.parallelism or parallelism or 1 for each in pipeline.definitions}
+    counts = {each.name: each.parallelism or _default_parallelism(each, parallelism) for each in pipeline.definitions}
     check_supported(pipeline, counts)
     values = _values(graph, parameters or {}, require_parameters)
     exchanges = plan_exchanges(graph, counts)
@@ -101,6 +102,11 @@ def _check_override(parallelism: int | None) -> None:
         raise InvalidPipeline(f"parallelism {parallelism!r}: must be a whole number of at least 1")
 
 
+def _default_parallelism(definition: FunctionDefinition, parallelism: int | None) -> int:
+    """A source has no share of its input to take yet: it stays whole unless it says otherwise."""
+    return 1 if definition.kind is FunctionKind.SOURCE else parallelism or 1
+
+
 def _values(graph: LogicalGraph, given: Mapping[str, object], require_all: bool) -> dict[str, WireValue]:
     values = parameter_values(graph.parameters, given)
     for name, parameter in graph.parameters.items():
@@ -137,6 +143,7 @@ def _function(graph: LogicalGraph, definition: FunctionDefinition, code: CodeRef
         wants_session=SESSION_ARGUMENT in arguments,
         wants_context=CONTEXT_ARGUMENT in arguments,
         location=code.location(definition),
+        per_share=definition.per_share,
     )
 
 
@@ -176,5 +183,6 @@ def _job_edge(exchange: Exchange, source: DataSetID, target: JobVertexID) -> Job
 
 def _dataset_id(graph: LogicalGraph, exchange: Exchange, consumers: int) -> DataSetID:
     layout = exchange.distribution
-    shares = (consumers, layout.partitioner.value, *layout.keys)
+    readers = 1 if layout.partitioner is Partitioner.BROADCAST else consumers  # all read the same rows, however many
+    shares = (readers, layout.partitioner.value, *layout.keys)
     return DataSetID(derived_id("dataset", graph.functions[exchange.source].uid, exchange.mode.value, *shares))

@@ -68,10 +68,11 @@ def check_supported(pipeline: Pipeline, parallelism: Mapping[str, int]) -> None:
     if pipeline.job_type is JobType.STREAMING:
         raise InvalidPipeline(f"pipeline {pipeline.name!r}: streaming pipelines can't be run yet; use mode='batch'")
     for definition in pipeline.definitions:
-        if definition.kind is not FunctionKind.NOOP and parallelism[definition.name] > 1:
+        if definition.kind is FunctionKind.SOURCE and parallelism[definition.name] > 1:
             raise definition.error(
-                f"parallelism={parallelism[definition.name]}: only noop vertices can have a parallelism above 1 yet;"
-                " with 1, Spark still spreads the query over its own tasks"
+                f"parallelism={parallelism[definition.name]}: a source can't be split yet, so each subtask would read"
+                " everything; leave it at 1 (Spark still spreads the query over its own tasks) and give the functions"
+                " behind it a parallelism"
             )
 
 

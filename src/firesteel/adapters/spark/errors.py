@@ -8,7 +8,8 @@ from typing import Any
 
 from firesteel.adapters.spark.child import MAX_TRACE_CHARS
 from firesteel.adapters.spark.partitions import PartitionLost
-from firesteel.adapters.spark.plan import RegionPlan, UserError, line_range
+from firesteel.adapters.spark.plan import RegionPlan, line_range
+from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.model.failures import FailureInfo, FailureKind
 
 MAX_MESSAGE_CHARS = 2_000
@@ -33,7 +34,7 @@ def describe(error: BaseException, plan: RegionPlan, code: Sequence[str]) -> Fai
         return _spark_failure(error, plan, locate, trace)
     vertex, location = locate.from_traceback(error)
     return FailureInfo(
-        kind=FailureKind.USER,
+        kind=FailureKind.NON_RECOVERABLE if isinstance(error, PipelineRefused) else FailureKind.USER,
         message=_plain_message(error),
         exception=type(error).__name__,
         vertex=vertex,

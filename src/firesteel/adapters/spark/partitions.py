@@ -1,15 +1,38 @@
-"""Results that outlive their attempt: Parquet, columns by position, in a directory of the attempt's own."""
+"""Results that outlive their attempt: Parquet, columns by position, in a directory of the attempt's own.
+
+A result of several subpartitions is written by one Spark action with one partition, and so at most one file, for each;
+Spark puts the partition's number into the file's name. The manifest beside the files says which are whose.
+"""
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from firesteel.adapters.spark import footers
+from firesteel.adapters.spark.exchange import WHOLE, Layout, spread
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.storable import check_storable
 from firesteel.model.ids import DataSetID
 from firesteel.model.tasks import ResultPartition
 
-SCHEMA_FILE = "_schema.json"
-"""Spark's schema of the files beside it; Spark itself ignores names that begin with an underscore."""
+MANIFEST_FILE = "_firesteel.json"
+"""Spark ignores names that begin with an underscore."""
+_PART = re.compile(r"part-(\d+)-")
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What the files in a result's directory hold."""
+
+    schema: str
+    """Spark's, as JSON: of the files, columns by position."""
+    voids: tuple[int, ...]
+    """Positions of columns that hold nothing but null, and have the type void."""
+    files: tuple[tuple[str, ...], ...]
+    """By subpartition."""
 
 
 class PartitionLost(Exception):
@@ -20,41 +43,107 @@ class PartitionLost(Exception):
         self.location = location
 
 
-def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int) -> ResultPartition:
-    """One action: write `frame` and describe it. A frame without columns keeps its number of rows."""
+def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layout: Layout = WHOLE) -> ResultPartition:
+    """One action: write `frame` and describe it. A frame without columns keeps its number of rows.
+
+    Raises PipelineRefused for columns that can't be stored or hashed.
+    """
     columns = tuple(frame.columns)
-    by_position = frame.toDF(*(f"c{index}" for index in range(len(columns)))) if columns else _counted(frame)
-    schema = by_position.schema
-    by_position.write.mode("overwrite").parquet(str(directory))
-    (directory / SCHEMA_FILE).write_text(schema.json())
-    rows, size = footers.count(directory, _parquet_files(directory))
+    voids = check_storable(columns, frame.schema)
+    by_position = _by_position(frame, columns, voids)
+    laid_out, key_types = spread(by_position, columns, layout)
+    laid_out.write.mode("overwrite").parquet(str(directory))
+    names = _parquet_files(directory)
+    manifest = Manifest(by_position.schema.json(), voids, _by_subpartition(names, layout.subpartitions))
+    (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
+    rows, size = footers.count(directory, names)
     return ResultPartition(
-        dataset_id=dataset_id, subtask=subtask, location=str(directory), rows=rows, size_bytes=size, columns=columns
+        dataset_id=dataset_id,
+        subtask=subtask,
+        location=str(directory),
+        rows=rows,
+        size_bytes=size,
+        columns=columns,
+        subpartitions=layout.subpartitions,
+        key_types=key_types,
     )
 
 
-def read(spark: Any, partition: ResultPartition) -> Any:
-    """The stored frame, with the user's column names. Raises PartitionLost."""
+def read(spark: Any, stored: Sequence[ResultPartition], subtask: int) -> Any:
+    """What consumer subtask `subtask` reads of the producers' results, with the user's column names.
+
+    Raises PartitionLost, and PipelineRefused when the producers' columns differ.
+    """
+    from pyspark.sql import functions
     from pyspark.sql.types import StructType
 
-    try:
-        schema = StructType.fromJson(_load(Path(partition.location, SCHEMA_FILE)))
-    except FileNotFoundError:
-        raise PartitionLost(partition.location) from None
-    frame = spark.read.schema(schema).parquet(partition.location)  # a known schema saves Spark a job
-    return frame.toDF(*partition.columns) if partition.columns else frame.select()
+    manifests = [_manifest(partition) for partition in stored]
+    _check_alike(stored, manifests)
+    paths: list[str] = []
+    for partition, manifest in zip(stored, manifests, strict=True):
+        if partition.subpartitions == 1:
+            paths.append(partition.location)
+        else:
+            paths += [os.path.join(partition.location, name) for name in manifest.files[subtask]]
+    schema = StructType.fromJson(msgspec.json.decode(manifests[0].schema))
+    reader = spark.read.schema(schema)  # a known schema saves Spark a job
+    frame = reader.parquet(*paths) if paths else reader.parquet(stored[0].location).where(functions.lit(False))
+    columns, voids = stored[0].columns, manifests[0].voids
+    if voids:
+        shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
+        frame = frame.select([column.alias(f"c{n}") for n, column in enumerate(shown)])
+    return frame.toDF(*columns) if columns else frame.select()
 
 
-def _counted(frame: Any) -> Any:
+def _by_position(frame: Any, columns: tuple[str, ...], voids: tuple[int, ...]) -> Any:
     from pyspark.sql import functions
 
-    return frame.select(functions.lit(True).alias("c0"))
+    if not columns:
+        return frame.select(functions.lit(True).alias("c0"))
+    renamed = frame.toDF(*(f"c{index}" for index in range(len(columns))))
+    empty = {f"c{index}": functions.lit(None).cast("boolean") for index in voids}
+    return renamed.withColumns(empty) if empty else renamed
 
 
-def _load(path: Path) -> Any:
-    import json
+def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, ...], ...]:
+    if subpartitions == 1:
+        return (tuple(names),)
+    shares: list[list[str]] = [[] for _ in range(subpartitions)]
+    for name in names:
+        match = _PART.match(name)
+        if match is None or int(match[1]) >= subpartitions:
+            raise RuntimeError(f"Spark wrote {name}, which is none of {subpartitions} subpartitions")
+        shares[int(match[1])].append(name)
+    return tuple(map(tuple, shares))
 
-    return json.loads(path.read_text())
+
+def _manifest(partition: ResultPartition) -> Manifest:
+    try:
+        return msgspec.json.decode(Path(partition.location, MANIFEST_FILE).read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        raise PartitionLost(partition.location) from None
+
+
+def _check_alike(stored: Sequence[ResultPartition], manifests: Sequence[Manifest]) -> None:
+    from pyspark.sql.types import StructType
+
+    def shape(index: int) -> tuple[Any, ...]:
+        schema = StructType.fromJson(msgspec.json.decode(manifests[index].schema))
+        return stored[index].columns, manifests[index].voids, schema.simpleString()
+
+    first = shape(0)
+    texts = {manifest.schema for manifest in manifests}
+    same = len(texts) == 1 and all((p.columns, m.voids) == first[:2] for p, m in zip(stored, manifests, strict=True))
+    for index in range(1, 0 if same else len(stored)):
+        if shape(index) != first:
+            raise PipelineRefused(
+                f"subtasks {stored[0].subtask} and {stored[index].subtask} of its input have different columns:"
+                f" {_shown(first)} and {_shown(shape(index))}; give the columns fixed types"
+            )
+
+
+def _shown(shape: tuple[Any, ...]) -> str:
+    return f"({', '.join(shape[0])}) of {shape[2]}"
 
 
 def _parquet_files(directory: Path) -> list[str]:

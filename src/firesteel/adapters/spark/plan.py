@@ -1,6 +1,7 @@
 """One region's plan: the functions of its vertices, called in topological order, within one task process."""
 
 import datetime
+import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -9,16 +10,15 @@ from typing import Any
 
 from firesteel.adapters.spark import partitions
 from firesteel.adapters.spark.context import AttemptContext, RuntimeContext, current_attempt
+from firesteel.adapters.spark.exchange import layout_of
+from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
-from firesteel.model.ids import DataSetID
+from firesteel.adapters.spark.shareguard import ShareGuard
+from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex
 from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
 
 Resolve = Callable[[Function], Callable[..., Any]]
-
-
-class UserError(Exception):
-    """The pipeline's author's fault; the text is the message to show."""
 
 
 class RegionPlan:
@@ -30,7 +30,10 @@ class RegionPlan:
         self._graph, self._deployment, self._session, self._attempt = graph, deployment, session, attempt
         self._parameters = convert_parameters(graph)
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
+        self._inputs: dict[tuple[JobVertexID, str], Any] = {}
+        """Stored results, by the vertex that reads them and the name of the function that made them."""
         self._stored_here: list[ResultPartition] = []
+        self._guard: ShareGuard | None = None
         self.active: Function | None = None
         self.frames: dict[str, Any] = {}
         self.callables: dict[str, Callable[..., Any]] = {}
@@ -49,6 +52,8 @@ class RegionPlan:
             for function in vertex.functions:
                 self.active = function
                 self.callables[function.name] = resolve(function)
+        if vertices[0].parallelism > 1:
+            self._watch_shares(vertices[0].parallelism)
         self._read_inputs()
         for vertex in vertices:
             for function in vertex.functions:
@@ -56,17 +61,33 @@ class RegionPlan:
             self._store(vertex, partition_directory)
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
 
+    def _watch_shares(self, parallelism: int) -> None:
+        guard = self._guard = ShareGuard(self._session.get(), parallelism)
+        report = self._attempt.report_staging
+
+        def staging(location: Path) -> None:
+            guard.staging(location)
+            report(location)
+
+        self._attempt.report_staging = staging
+
     def _read_inputs(self) -> None:
-        for partition in self._deployment.inputs:
-            name = self._datasets[partition.dataset_id].name
-            self.frames[name] = partitions.read(self._session.get(), partition)
+        subtask = self._deployment.subtask
+        for edge in self._graph.edges:
+            if edge.exchange is ExchangeMode.BLOCKING and edge.target in self._deployment.vertices:
+                stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
+                frame = partitions.read(self._session.get(), stored, subtask)
+                self._inputs[edge.target, self._datasets[edge.source].name] = frame
+                if self._guard is not None:
+                    self._guard.given(frame, edge, stored[0].columns)
 
     def _call(self, vertex: JobVertex, function: Function) -> None:
         self.active = function
         self._attempt.vertex_id, self._attempt.function = vertex.id, function
         token = current_attempt.set(self._attempt)
         try:
-            result = self.callables[function.name](**self._arguments(vertex, function))
+            call = functools.partial(self.callables[function.name], **self._arguments(vertex, function))
+            result = call() if self._guard is None else self._guard.call(function, call)
         except SystemExit as error:
             raise UserError(
                 f"{function.name} ended the process with sys.exit({error.code!r}): "
@@ -76,9 +97,14 @@ class RegionPlan:
             current_attempt.reset(token)
         if function.kind is not FunctionKind.SINK:
             self.frames[function.name] = _checked(function, result)
+            if self._guard is not None:
+                self._guard.returned(function, result)
 
     def _arguments(self, vertex: JobVertex, function: Function) -> dict[str, Any]:
-        arguments: dict[str, Any] = {name: self.frames[name] for name in function.inputs}
+        arguments: dict[str, Any] = {
+            name: self._inputs[vertex.id, name] if (vertex.id, name) in self._inputs else self.frames[name]
+            for name in function.inputs
+        }
         arguments.update((name, self._parameters[name]) for name in function.parameters if name in self._parameters)
         if function.wants_session:
             arguments["spark"] = self._session.get()
@@ -95,10 +121,10 @@ class RegionPlan:
 
     def _store(self, vertex: JobVertex, directory: Path) -> None:
         for dataset in self._graph.datasets:
-            if dataset.producer == vertex.id and _has_blocking_reader(self._graph, dataset.id):
-                frame = self.frames[vertex.functions[-1].name]
-                where = directory / dataset.id
-                self._stored_here.append(partitions.store(frame, where, dataset.id, self._deployment.subtask))
+            layout = layout_of(self._graph, dataset.id)
+            if dataset.producer == vertex.id and layout is not None:
+                frame, where = self.frames[vertex.functions[-1].name], directory / dataset.id
+                self._stored_here.append(partitions.store(frame, where, dataset.id, self._deployment.subtask, layout))
 
 
 def convert_parameters(graph: JobGraph) -> dict[str, Any]:
@@ -121,10 +147,6 @@ def line_range(function: Callable[..., Any]) -> tuple[str, range] | None:
         return None
     last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
     return os.path.realpath(code.co_filename), range(code.co_firstlineno, last + 1)
-
-
-def _has_blocking_reader(graph: JobGraph, dataset: DataSetID) -> bool:
-    return any(edge.source == dataset and edge.exchange is ExchangeMode.BLOCKING for edge in graph.edges)
 
 
 def _checked(function: Function, result: Any) -> Any:

@@ -15,7 +15,8 @@ from pyspark.errors import PySparkRuntimeError
 
 from firesteel.adapters.spark import child, errors, wire
 from firesteel.adapters.spark.context import AttemptContext
-from firesteel.adapters.spark.plan import RegionPlan, UserError
+from firesteel.adapters.spark.plan import RegionPlan
+from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import Function, RuntimeEnvironment

@@ -1,0 +1,107 @@
+"""How a stored result is laid out for its consumers: which row goes into which subpartition.
+
+Keys are hashed as one canonical type per family, so that equal keys of different producers meet: an int and a
+bigint of equal value have different hashes in Spark. The hash is not the one Spark's own shuffles use: a share whose
+keys have equal remainders would else fill only some of the consumer's shuffle partitions.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.model.ids import DataSetID
+from firesteel.model.jobgraph import ExchangeMode, JobGraph, Partitioner
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Of a data set: one for all its consumers."""
+
+    subpartitions: int = 1
+    keys: tuple[str, ...] = ()
+    """Columns to hash by; none: rows are spread evenly."""
+
+
+WHOLE = Layout()
+
+
+def layout_of(graph: JobGraph, dataset: DataSetID) -> Layout | None:
+    """The layout its blocking readers expect, or None when it has none."""
+    parallelism = {vertex.id: vertex.parallelism for vertex in graph.vertices}
+    for edge in graph.edges:
+        if edge.source == dataset and edge.exchange is ExchangeMode.BLOCKING:
+            consumers = parallelism[edge.target]
+            if consumers == 1 or edge.partitioner in (Partitioner.FORWARD, Partitioner.BROADCAST):
+                return WHOLE
+            return Layout(consumers, edge.keys if edge.partitioner is Partitioner.HASH else ())
+    return None
+
+
+def spread(frame: Any, names: tuple[str, ...], layout: Layout) -> tuple[Any, tuple[str, ...]]:
+    """`frame`, whose columns are `c0`, `c1`, ..., with one Spark partition a subpartition; and the keys' types.
+
+    `names` are the user's. Raises PipelineRefused for a key that can't be hashed.
+    """
+    if layout.subpartitions == 1:
+        return frame, ()
+    if not layout.keys:
+        return frame.repartition(layout.subpartitions), ()
+    from pyspark.sql import functions as F
+
+    fields = [frame.schema.fields[_position(key, names)] for key in layout.keys]
+    families = tuple(_family(key, field.dataType) for key, field in zip(layout.keys, fields, strict=True))
+    hashed: list[Any] = []
+    for field, family in zip(fields, families, strict=True):
+        hashed += _canonical(F.col(field.name), family)
+    place = F.pmod(F.xxhash64(*hashed), F.lit(layout.subpartitions)).cast("int")
+    return frame.repartitionById(layout.subpartitions, place), families
+
+
+def _position(key: str, names: tuple[str, ...]) -> int:
+    found = [index for index, name in enumerate(names) if name == key]
+    found = found or [index for index, name in enumerate(names) if name.lower() == key.lower()]
+    if len(found) == 1:
+        return found[0]
+    problem = "there is no such column" if not found else "several columns have that name"
+    raise PipelineRefused(f"its result is to be distributed by hash_by({key!r}), but {problem}: {', '.join(names)}")
+
+
+def _family(key: str, data_type: Any) -> str:
+    """The canonical type of a key column: types of one family compare equal by value."""
+    from pyspark.sql import types as T
+
+    match data_type:
+        case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
+            return "bigint"
+        case T.FloatType() | T.DoubleType():
+            return "double"
+        case T.DecimalType():
+            return "decimal"
+        case T.StringType() if data_type.collation in (None, "UTF8_BINARY"):
+            return "string"
+        case T.StringType():
+            raise PipelineRefused(
+                f"hash_by({key!r}): the column has the collation {data_type.collation}; distribute by a column with"
+                " plain text instead, like F.lower(...) of it cast to string"
+            )
+        case T.BooleanType() | T.DateType() | T.TimestampType() | T.TimestampNTZType() | T.BinaryType():
+            return str(data_type.typeName())
+        case T.NullType():
+            return "void"
+        case _:
+            pass
+    raise PipelineRefused(
+        f"hash_by({key!r}): a column of type {data_type.simpleString()} can't be a key;"
+        " use numbers, text, booleans, dates, timestamps or binary"
+    )
+
+
+def _canonical(column: Any, family: str) -> list[Any]:
+    """What is hashed of a key: a function of its value alone, not of its width or scale."""
+    match family:
+        case "bigint" | "double":  # xxhash64 itself takes -0.0 for 0.0, and every NaN for one
+            return [column.cast(family)]
+        case "decimal":  # rounding to a fixed scale depends on the value only; what is too large for it is null
+            return [column.try_cast("decimal(38,6)"), column.try_cast("decimal(38,18)")]
+        case _:
+            return [column]

@@ -1,0 +1,9 @@
+"""Errors of the pipeline's author that a task process finds."""
+
+
+class UserError(Exception):
+    """The pipeline's author's fault; the text is the message to show."""
+
+
+class PipelineRefused(UserError):
+    """Running it again can't help: the pipeline itself has to change."""

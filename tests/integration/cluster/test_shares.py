@@ -1,0 +1,44 @@
+"""Whole jobs whose vertices have several subtasks, on a mini cluster with a real Spark."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from firesteel.model.states import JobStatus
+from tests.integration.cluster.files import Files
+from tests.integration.cluster.test_jobs import rows_of
+
+pytestmark = pytest.mark.spark
+
+BODY = """
+@pipeline.source
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.range(100).select((F.col("id") % 7).cast("int").alias("k"), "id")
+
+@pipeline.transform(parallelism=3, inputs={"numbers": fs.hash_by("k")})
+def counts(numbers: DataFrame) -> DataFrame:
+    return numbers.groupBy("GROUP").count()
+
+@pipeline.sink(parallelism=3, inputs={"counts": fs.forward()})
+def result(counts: DataFrame, output: str) -> None:
+    fs.write_parquet(counts, output, mode="overwrite")
+"""
+
+
+def test_subtasks_of_a_sink_share_one_output(files: Files, tmp_path: Path) -> None:
+    for _ in range(2):  # the second time it replaces what the first has written
+        done = files.do(files.run(files.write(BODY.replace("GROUP", "k")), {"output": str(tmp_path / "out")}))
+        assert done.status is JobStatus.FINISHED, done
+        found = {row["k"]: row["count"] for row in rows_of(tmp_path / "out")}
+        assert found == dict(Counter(number % 7 for number in range(100)))
+        assert [sink.rows for sink in done.sinks] == [7]
+    assert not list(tmp_path.glob(".firesteel*")), "staging is left"
+
+
+def test_a_plan_that_shares_would_change_fails_the_job_at_once(files: Files, tmp_path: Path) -> None:
+    done = files.do(files.run(files.write(BODY.replace("GROUP", "id")), {"output": str(tmp_path / "out")}))
+    assert (done.status, done.restarts) == (JobStatus.FAILED, 0)
+    assert done.failure is not None
+    assert "counts has parallelism 3" in done.failure.message
+    assert "groupBy(id)" in done.failure.message

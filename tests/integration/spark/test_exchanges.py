@@ -1,0 +1,128 @@
+"""Stored results with several subpartitions: every row in one place, equal keys in the same one."""
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.adapters.spark import partitions
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.exchange import Layout
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.model.ids import DataSetID
+from tests.integration.spark.inprocess import InProcess
+
+pytestmark = pytest.mark.spark
+DATASET = DataSetID("d")
+
+
+@pytest.fixture(scope="module")
+def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> InProcess:
+    return InProcess(backend, scratch / "inprocess", do)
+
+
+def as_text(frame: Any) -> Any:
+    """Also of types that can't be brought to Python."""
+    return frame.select([frame[f"`{name}`"].cast("string").alias(name) for name in frame.columns])
+
+
+def shares(
+    local: InProcess, directory: Path, frames: list[Any], layout: Layout, view: Callable[[Any], Any] = lambda f: f
+) -> list[list[Any]]:
+    """What each consumer reads of what the producers store."""
+    stored = [
+        partitions.store(frame, directory / str(index), DATASET, index, layout) for index, frame in enumerate(frames)
+    ]
+    assert all(len(list((directory / str(n)).glob("*.parquet"))) <= layout.subpartitions for n in range(len(frames)))
+    frames = [partitions.read(local.spark, stored, index) for index in range(layout.subpartitions)]
+    return [view(frame).collect() for frame in frames]
+
+
+@pytest.mark.parametrize(
+    ("types", "values"),
+    [
+        (("tinyint", "smallint", "int", "bigint"), [0, 1, -1, 100, None]),
+        (("float", "double"), [0.0, -0.0, 1.5, float("nan"), float("-inf"), None]),
+        (("decimal(10,2)", "decimal(38,10)", "decimal(20,4)"), [Decimal("0"), Decimal("1.50"), Decimal("-7.25"), None]),
+        (("varchar(20)", "string"), ["", "a", "größe", None]),
+        (("date",), [datetime.date(1, 1, 1), datetime.date(2024, 2, 29), None]),
+        (("timestamp",), [datetime.datetime(1970, 1, 1), datetime.datetime(2024, 2, 29, 1, 2, 3, 4), None]),  # noqa: DTZ001
+        (("boolean",), [True, False, None]),
+        (("binary",), [b"", b"x", None]),
+    ],
+)
+def test_equal_keys_of_any_width_meet(local: InProcess, tmp_path: Path, types: tuple[str, ...], values: Any) -> None:
+    from pyspark.sql import functions as F
+
+    where: dict[str, set[int]] = {}
+    for number, data_type in enumerate(types):
+        frame = local.spark.createDataFrame([(v,) for v in values], "k " + types[-1]).withColumn(
+            "k", F.col("k").cast(data_type)
+        )
+        found = shares(local, tmp_path / str(number), [frame], Layout(5, ("k",)))
+        assert sum(map(len, found)) == len(values)
+        for index, rows in enumerate(found):
+            for row in rows:
+                key = row.k + 0 if isinstance(row.k, float | int | Decimal) else row.k
+                where.setdefault(str(key.normalize() if isinstance(key, Decimal) else key), set()).add(index)
+    assert all(len(places) == 1 for places in where.values()), where
+
+
+def test_rows_are_spread_evenly_without_keys(local: InProcess, tmp_path: Path) -> None:
+    found = shares(local, tmp_path, [local.spark.range(100).repartition(1), local.spark.range(100)], Layout(4))
+    assert sorted(row.id for rows in found for row in rows) == sorted([*range(100), *range(100)])
+    assert all(len(rows) > 20 for rows in found)
+
+
+def test_a_result_without_columns_keeps_its_rows(local: InProcess, tmp_path: Path) -> None:
+    found = shares(local, tmp_path, [local.spark.range(10).select()], Layout(3))
+    assert sum(map(len, found)) == 10
+    assert all(not row.__fields__ for rows in found for row in rows)
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout(4), Layout(4, ("a.b",))])
+def test_types_names_and_nothing_at_all(local: InProcess, tmp_path: Path, layout: Layout) -> None:
+    frame = local.spark.sql(
+        "select 1 as `a.b`, null as `a.b ,;{}()=`, interval 1 day as d, interval 2 month as m,"
+        " parse_json('{\"x\":1}') as v, named_struct('f', array(map(1, 2))) as s, timestamp_ntz'2020-01-01' as n"
+    )
+    rows = [row for part in shares(local, tmp_path / "full", [frame], layout, as_text) for row in part]
+    assert rows == as_text(frame).collect()
+    empty = shares(local, tmp_path / "empty", [frame.where("1 = 0")], layout, as_text)
+    assert [row for part in empty for row in part] == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "named"),
+    [
+        ("select array(null) as x", "", "'x' of type array<void>"),
+        ("select make_interval(1, 2) as x", "", "'x' of type interval"),
+        ("select named_struct('a', struct()) as x", "", "'x' of type"),
+        ("select 1 as x", "y", "there is no such column: x"),
+        ("select 1 as x, 2 as x", "x", "several columns have that name"),
+        ("select array(1) as x", "x", "array<int> can't be a key"),
+        ("select 'a' collate UTF8_LCASE as x", "x", "collation UTF8_LCASE"),
+    ],
+)
+def test_what_cannot_be_stored_or_hashed_is_refused_by_name(
+    local: InProcess, tmp_path: Path, sql: str, key: str, named: str
+) -> None:
+    with pytest.raises(PipelineRefused) as refused:
+        partitions.store(local.spark.sql(sql), tmp_path / "x", DATASET, 0, Layout(2, (key,) if key else ()))
+    assert named in str(refused.value)
+
+
+def test_producers_with_different_columns_are_refused(local: InProcess, tmp_path: Path) -> None:
+    frames = [local.spark.sql("select 1 as x"), local.spark.sql("select 'a' as x")]
+    with pytest.raises(PipelineRefused, match="subtasks 0 and 1 of its input have different columns"):
+        shares(local, tmp_path, frames, Layout(2))
+
+
+def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_path: Path) -> None:
+    stored = partitions.store(local.spark.range(3), tmp_path / "x", DATASET, 0, Layout(2))
+    (tmp_path / "x" / partitions.MANIFEST_FILE).unlink()
+    with pytest.raises(partitions.PartitionLost):
+        partitions.read(local.spark, [stored], 0)

@@ -1,0 +1,41 @@
+"""Parallelism changes no result: random pipelines against themselves and against plain PySpark."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.storage.sinks import commit_sink
+from tests.integration.spark.inprocess import InProcess
+from tests.integration.spark.pipelines import CASES, RICH, counted, pipeline_of, plain
+
+pytestmark = pytest.mark.spark
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+
+
+@pytest.fixture(scope="module")
+def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> InProcess:
+    return InProcess(backend, scratch / "inprocess", do)
+
+
+@pytest.mark.parametrize(("parallelism", "examples"), [(1, 3), (4, 4), (16, 1)])
+def test_parallelism_changes_no_result(local: InProcess, parallelism: int, examples: int) -> None:
+    @settings(max_examples=200 if THOROUGH else examples, suppress_health_check=list(HealthCheck))
+    @example(RICH)
+    @given(CASES)
+    def equal(case: Any) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            target = Path(directory, "out")
+            pipeline = pipeline_of(case, parallelism, str(target))
+            expected = plain(pipeline, local.spark)
+            for commit in local.run(pipeline):
+                commit_sink(commit)
+            found = local.spark.read.schema(expected.schema).parquet(str(target)).collect()
+            assert counted(found) == counted(expected.collect())
+
+    equal()
