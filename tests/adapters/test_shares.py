@@ -1,8 +1,6 @@
 """The walk over unresolved plans: what may run on shares of the rows, what may not. No Spark answers here."""
 
-import os
-
-os.environ.setdefault("SPARK_CONNECT_MODE_ENABLED", "1")
+from tests.connectmode import connect_mode  # isort: skip
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +22,13 @@ COLUMNS = ("k", "l", "v")
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     """A session that never reaches a server: plans are built without one."""
+    with connect_mode(), pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pyspark.errors.utils.is_debugging_enabled", lambda: False)  # else it asks the server
+        patched.setattr("pyspark.sql.connect.conf.RuntimeConf.get", lambda conf, key, default=None: "false")
+        yield from _session()
+
+
+def _session() -> Iterator[Any]:
     from pyspark.sql.connect.session import SparkSession
 
     channel: Any = LoopbackChannel(
@@ -31,10 +36,7 @@ def spark() -> Iterator[Any]:
     )
     session = SparkSession.builder.channelBuilder(channel).create()
     session.client._plan_compression_threshold, session.client._plan_compression_algorithm = -1, "NONE"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("pyspark.errors.utils.is_debugging_enabled", lambda: False)  # else it asks the server
-        patched.setattr("pyspark.sql.connect.conf.RuntimeConf.get", lambda conf, key, default=None: "false")
-        yield session
+    yield session
     session.client._channel.close()
 
 

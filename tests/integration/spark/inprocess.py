@@ -1,8 +1,6 @@
 """Runs a pipeline's regions one after another in the test's own process: real plans, real Spark, no task processes."""
 
-import os
-
-os.environ.setdefault("SPARK_CONNECT_MODE_ENABLED", "1")
+import tests.connectmode  # noqa: F401, I001
 
 import uuid
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Stored results with several subpartitions: every row in one place, equal keys in the same one."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.spark.exchange import Layout
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
+from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
@@ -20,8 +21,9 @@ DATASET = DataSetID("d")
 
 
 @pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> InProcess:
-    return InProcess(backend, scratch / "inprocess", do)
+def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
+    with connect_mode():
+        yield InProcess(backend, scratch / "inprocess", do)
 
 
 def as_text(frame: Any) -> Any:

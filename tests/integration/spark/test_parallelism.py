@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 
 from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
+from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.pipelines import CASES, RICH, counted, pipeline_of, plain
 
@@ -19,8 +20,9 @@ THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 
 
 @pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> InProcess:
-    return InProcess(backend, scratch / "inprocess", do)
+def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
+    with connect_mode():
+        yield InProcess(backend, scratch / "inprocess", do)
 
 
 @pytest.mark.parametrize(("parallelism", "examples"), [(1, 1), (4, 2), (16, 0)])
