@@ -5,20 +5,11 @@ from pathlib import Path
 
 from tests.tidy.source import relative, tracked_files
 
-MACHINE_PATHS = ("/work/", "/root/", "/home/", "/Users/", "/tmp/lab", "/opt/pypi", "/opt/wheels", "C:\\\\Users")
-REGISTRIES = (
-    "pypi.org",
-    "pythonhosted.org",
-    "registry.npmjs.org",
-    "deb.debian.org",
-    "archive.ubuntu.com",
-    "repo1.maven.org",
-    "repo.maven.apache.org",
-    "crates.io",
-    "--index-url",
-    "--extra-index-url",
-    "--find-links",
-)
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE_PATHS = (f"{ROOT}/", f"{Path.home()}/", "/home/", "/Users/", "C:\\\\Users")
+"""Where this checkout and this user's files lie, and where those of others do."""
+REGISTRIES = ("--index-url", "--extra-index-url", "--find-links", ".whl#", "/simple/", "/-/")
+"""Marks of an address that packages are downloaded from."""
 ITSELF = Path(__file__).resolve()
 SIZE_BYTES_MAX = 1_000_000
 
