@@ -19,6 +19,9 @@ from firesteel.adapters.spark import archivist
 
 logger = logging.getLogger(__name__)
 
+_detached: list[asyncio.subprocess.Process] = []
+"""Archivists that were started: meant to outlive this process, so never to be collected while they run."""
+
 _QUIET = ("-Xlog:cds=off", "-Xlog:class+path=off")
 MAX_HEAP_MIB = 31 * 1024
 """Larger heaps have another object layout, which an archive does not fit."""
@@ -60,7 +63,7 @@ class ClassDataArchive:
             self._classes.unlink(missing_ok=True)
             return
         try:
-            await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", archivist.__file__, str(self._file), str(self._classes)),
                 *self._dump_command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -69,6 +72,7 @@ class ClassDataArchive:
                 cwd=self._file.parent,
                 start_new_session=True,
             )
+            _detached.append(process)
         except OSError as error:
             logger.info("no class-data archive was made: %s", error)
 
