@@ -155,7 +155,8 @@ def result(words, output):
         await asyncio.gather(*backend._cleanups._tasks)
 
     do(settled())
-    assert not [child for child in psutil.Process().children(recursive=True) if is_python_daemon(child)]
+    daemons = [child for child in psutil.Process().children(recursive=True) if is_python_daemon(child)]
+    assert not psutil.wait_procs(daemons, timeout=10)[1], "what was killed takes a moment to end; nothing else ends"
 
 
 def is_python_daemon(process: psutil.Process) -> bool:
