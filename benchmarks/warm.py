@@ -140,7 +140,8 @@ async def bare_client(cluster: MiniCluster) -> AsyncIterator[Process]:
 
 def spark_endpoint(cluster: MiniCluster) -> Endpoint:
     """Where the cluster's only Spark listens. No interface tells: nobody but a benchmark goes there past firesteel."""
-    (backend,) = cluster._backends.values()
+    (worker,) = cluster.workers.values()
+    backend = worker.backend
     assert isinstance(backend, SparkTaskBackend)
     assert backend._server is not None
     endpoint = backend._server.current

@@ -12,11 +12,12 @@ from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.core.workeffects import TasksChanged
-from firesteel.minicluster import ClusterLost, MiniCluster
+from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.messages import UpdateTaskExecutionStates
 from firesteel.model.options import Configuration
 from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.runtime.client import ClusterLost
 from firesteel.runtime.ports import TaskFailedError
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import FIXED_DELAY, finish, graph, mini_cluster, virtual_loop

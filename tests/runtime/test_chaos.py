@@ -97,7 +97,7 @@ def test_every_job_ends_right(do: Do, script: TaskScript, seed: int) -> None:
             overview = await cluster.client.request_cluster_overview()
             assert overview.slots_free == overview.slots_total == 2 * len(cluster.workers)
             for worker in cluster.workers.values():
-                worker.core.validate()
-                assert worker.core.jobs == {}
+                worker.endpoint.core.validate()
+                assert worker.endpoint.core.jobs == {}
 
     do(story())

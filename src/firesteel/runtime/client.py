@@ -9,7 +9,15 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import ClusterOverview, JobResult, JobView
 
-__all__ = ["ClusterClient", "DuplicateJob", "StorageUnavailable", "UnknownJob"]
+__all__ = ["ClusterClient", "ClusterLost", "DuplicateJob", "NoLeader", "StorageUnavailable", "UnknownJob"]
+
+
+class NoLeader(ConnectionError):
+    """Nobody leads the component that was asked; it may in a moment."""
+
+
+class ClusterLost(ConnectionError):
+    """Our bug, or a lost store: a component has failed too often and will not be started again."""
 
 
 class ClusterClient(Protocol):

@@ -10,7 +10,7 @@ from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry
 from firesteel.core.effects import Effect
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import Address, FencingToken, JobID
+from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
@@ -172,7 +172,7 @@ class DispatcherEndpoint(Endpoint):
         """A JobMaster's session, from the job's journal."""
         graph = effect.graph
         records = await self._store.claim_journal(graph.job_id, token)
-        me = Leader(Address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
+        me = Leader(self._rpc.address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
         state = replay(graph.job_id, records, self._config)
         core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
         core.doom = effect.failure

@@ -25,6 +25,9 @@ class Mailbox(Protocol):
 class Rpc(Protocol):
     """The transport. Messages may be lost with a connection; both ends are then told PeerLost."""
 
+    def address(self, name: str) -> Address:
+        """The address under which others reach an endpoint of that name here."""
+
     def register(self, address: Address, mailbox: Mailbox) -> None: ...
 
     def unregister(self, address: Address) -> None: ...

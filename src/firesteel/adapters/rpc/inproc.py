@@ -13,6 +13,9 @@ class InProcessRpc:
         self._mailboxes: dict[Address, Mailbox] = {}
         self._peers: dict[Address, dict[Address, None]] = {}
 
+    def address(self, name: str) -> Address:
+        return Address(name)
+
     def register(self, address: Address, mailbox: Mailbox) -> None:
         assert address not in self._mailboxes, f"{address} is taken"
         self._mailboxes[address] = mailbox

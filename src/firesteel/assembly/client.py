@@ -1,0 +1,96 @@
+"""A client of the master in this process: what REST, the mini cluster and tests ask it through."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from firesteel.assembly.master import Master
+from firesteel.core.dispatcher import requests as r
+from firesteel.core.execution.topology import Topology
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.model.views import ClusterOverview, JobResult, JobView
+from firesteel.runtime.client import NoLeader
+from firesteel.runtime.dispatcher import DispatcherEndpoint
+from firesteel.runtime.endpoint import Endpoint, EndpointStopped
+
+LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
+"""How long a client waits for a leader in this process, and how often it looks."""
+
+E = TypeVar("E", bound=Endpoint)
+
+
+class MasterClient:
+    """A runtime.client.ClusterClient for a master in this process."""
+
+    def __init__(self, master: Master) -> None:
+        self._master = master
+
+    async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
+        missing = [artifact.name for artifact in graph.artifacts if artifact.sha256 not in artifacts]
+        if missing:
+            raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
+        Topology(graph)
+        files = {artifact.sha256: artifacts[artifact.sha256] for artifact in graph.artifacts}
+        async with self._master.uploads.put(files):
+            return await self._submit(graph)
+
+    async def _submit(self, graph: JobGraph) -> JobID:
+        """A Dispatcher that stopped before its answer may have stored the job: then its successor has it."""
+        dispatcher = await self._dispatcher()
+        with contextlib.suppress(EndpointStopped):
+            answer: JobID = await dispatcher.ask(r.SubmitJob(graph))
+            return answer
+        try:
+            answer = await self._ask(r.SubmitJob(graph))
+        except r.DuplicateJob:
+            return graph.job_id
+        return answer
+
+    async def request_job(self, job_id: JobID) -> JobView:
+        return (await self._dispatcher()).view(job_id)
+
+    async def list_jobs(self) -> list[JobView]:
+        return (await self._dispatcher()).views()
+
+    async def request_job_result(self, job_id: JobID) -> JobResult:
+        answer: JobResult = await self._ask(r.AwaitJobResult(job_id))
+        return answer
+
+    async def cancel_job(self, job_id: JobID) -> None:
+        await self._ask(r.CancelJobRequest(job_id))
+
+    async def request_cluster_overview(self) -> ClusterOverview:
+        workers = (await self._leading(self._master.resource_manager)).task_managers()
+        jobs: dict[str, int] = {}
+        for view in (await self._dispatcher()).views():
+            jobs[view.status.value] = jobs.get(view.status.value, 0) + 1
+        return ClusterOverview(
+            task_managers=len(workers),
+            slots_total=sum(worker.slots for worker in workers),
+            slots_free=sum(worker.free_slots for worker in workers),
+            jobs=jobs,
+        )
+
+    async def _dispatcher(self) -> DispatcherEndpoint:
+        return await self._leading(self._master.dispatcher)
+
+    async def _leading(self, find: Callable[[], E]) -> E:
+        """The leader that `find` finds, waiting a while for one. Raises NoLeader, or ClusterLost."""
+        until_s = asyncio.get_running_loop().time() + LEADER_WAIT_S
+        while asyncio.get_running_loop().time() < until_s:
+            with contextlib.suppress(NoLeader):
+                return find()
+            await asyncio.sleep(LEADER_RETRY_S)
+        return find()
+
+    async def _ask(self, request: r.Request) -> Any:
+        """Ask the leading Dispatcher; a request it could not answer before it went is asked of the next."""
+        while True:
+            dispatcher = await self._dispatcher()
+            try:
+                return await dispatcher.ask(request)
+            except EndpointStopped:
+                await asyncio.sleep(LEADER_RETRY_S)

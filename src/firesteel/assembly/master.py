@@ -1,0 +1,116 @@
+"""A master: Dispatcher, ResourceManager and JobMasters on whatever transport, election and store they are given."""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER
+from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.model.ids import FencingToken
+from firesteel.model.messages import Leader
+from firesteel.model.options import Configuration
+from firesteel.runtime.client import ClusterLost, NoLeader
+from firesteel.runtime.dispatcher import DispatcherEndpoint
+from firesteel.runtime.leadership import LeaderRunner, Service
+from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
+from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc
+
+RESULTS_MAX = 1_000
+"""Ended jobs a Dispatcher remembers."""
+
+
+class Master:
+    """Contends for Dispatcher and ResourceManager, and serves what it leads.
+
+    `on_lost` is told which component has failed too often to be started again, and of what.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        *,
+        rpc: Rpc,
+        clock: Clock,
+        election: LeaderElection,
+        store: JobStore,
+        uploads: BlobUploads,
+        on_lost: Callable[[str, Exception], None] = lambda component, error: None,
+    ) -> None:
+        self.config, self.uploads = config, uploads
+        self._rpc, self._clock, self._election, self._store = rpc, clock, election, store
+        self._on_lost = on_lost
+        self._runners: dict[str, LeaderRunner] = {}
+        self._lost: dict[str, Exception] = {}
+
+    def start(self) -> None:
+        """Take part in the elections."""
+        for component, serve in (
+            (RESOURCE_MANAGER, self._serve_resource_manager),
+            (DISPATCHER, self._serve_dispatcher),
+        ):
+            self._contend(component, serve)
+
+    async def stop(self) -> None:
+        """End what it serves, the Dispatcher first. Idempotent."""
+        async with contextlib.AsyncExitStack() as last_first:
+            for component in (RESOURCE_MANAGER, DISPATCHER):
+                if component in self._runners:
+                    last_first.push_async_callback(self._runners[component].stop)
+        self._runners.clear()
+
+    def resource_manager(self) -> ResourceManagerEndpoint:
+        """The ResourceManager that leads here. Raises NoLeader, or ClusterLost."""
+        service = self._service(RESOURCE_MANAGER)
+        assert isinstance(service, ResourceManagerEndpoint), "its runner runs nothing else"
+        return service
+
+    def dispatcher(self) -> DispatcherEndpoint:
+        """The Dispatcher that leads here. Raises NoLeader, or ClusterLost."""
+        service = self._service(DISPATCHER)
+        assert isinstance(service, DispatcherEndpoint), "its runner runs nothing else"
+        return service
+
+    def _service(self, component: str) -> Service:
+        if component in self._lost:
+            error = self._lost[component]
+            raise ClusterLost(f"the {component} has failed for good: {type(error).__name__}: {error}") from error
+        service = self._runners[component].service if component in self._runners else None
+        if service is None:
+            raise NoLeader(f"no {component} leads at the moment")
+        return service
+
+    def _contend(self, component: str, serve: Callable[[FencingToken], Awaitable[Service]]) -> None:
+        def lost(error: Exception) -> None:
+            self._lost[component] = error
+            self._on_lost(component, error)
+
+        runner = self._runners[component] = LeaderRunner(component, self._election, serve, on_lost=lost)
+        runner.start()
+
+    async def _serve_resource_manager(self, token: FencingToken) -> ResourceManagerEndpoint:
+        me = Leader(self._rpc.address(f"resourcemanager@{token.epoch}"), token)
+        core = ResourceManagerCore(resource_manager_settings(self.config), me)
+        endpoint = ResourceManagerEndpoint(core, self._rpc, self._clock, self._runners[RESOURCE_MANAGER].fail)
+        endpoint.start()
+        return endpoint
+
+    async def _serve_dispatcher(self, token: FencingToken) -> DispatcherEndpoint:
+        me = Leader(self._rpc.address(f"dispatcher@{token.epoch}"), token)
+        endpoint = DispatcherEndpoint(
+            DispatcherCore(me, RESULTS_MAX),
+            self._rpc,
+            self._clock,
+            config=self.config,
+            election=self._election,
+            store=self._store,
+            delete_blobs=self.uploads.delete_unused,
+            on_broken=self._runners[DISPATCHER].fail,
+        )
+        endpoint.start()
+        try:
+            await endpoint.recovered.wait()
+        except BaseException:
+            await endpoint.stop()
+            raise
+        return endpoint
