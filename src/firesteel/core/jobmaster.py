@@ -18,8 +18,8 @@ from firesteel.core.effects import (
     Timer,
     TimerFired,
 )
-from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.journal import JobState, JobStatusRecord
+from firesteel.core.knownworkers import KnownWorkers
 from firesteel.core.machine import JournaledCore
 from firesteel.core.scheduler import recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter
@@ -57,16 +57,6 @@ class JobMasterSettings:
     reconciliation_timeout_ms: int
 
 
-@dataclass(slots=True)
-class Worker:
-    """A TaskExecutor that has reported itself to this JobMaster."""
-
-    address: Address
-    sequence: int = -1
-    offer_sequence: int = -1
-    told: int = 0
-
-
 class JobMasterCore(JournaledCore):
     """Decides for one job during one leadership. `state` is the fold of the journal so far."""
 
@@ -79,14 +69,9 @@ class JobMasterCore(JournaledCore):
         """Set before the start: the job is to fail with this, in order."""
         self.job = JobInformation(graph=graph, user="firesteel")
         self.scheduler = DefaultScheduler(graph, state, settings.scheduler, self._journal)
-        self.workers: dict[ResourceID, Worker] = {}
-        self._lost: dict[ResourceID, int] = {}
-        """Newest report seen of workers that were lost: a late one of that time does not bring them back."""
+        self.workers = KnownWorkers(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
         self.committer = SinkCommitter()
         self.progress: dict[RegionIndex, TaskProgress] = {}
-        self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
-            settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
-        )
         self._resources = JobRequirements(graph.job_id)
         self._reported: JobStatus | None = None
         self._unreleased: dict[ResourceID, None] | None = None
@@ -110,7 +95,7 @@ class JobMasterCore(JournaledCore):
                 self._on_persist_failed(event)
                 return
             case PeerLost():
-                for worker in [key for key, known in self.workers.items() if known.address == event.address]:
+                for worker in self.workers.at(Address(event.address)):
                     self._lose_worker(worker, event.reason)
             case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
                 self._resources.follow(event.leader)
@@ -187,21 +172,16 @@ class JobMasterCore(JournaledCore):
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     def _on_report(self, sender: Address, report: m.TaskManagerReport) -> None:
-        known = self.workers.get(report.resource_id)
-        if known is None:
-            seen = self._lost.pop(report.resource_id, -1)
-            if report.sequence <= seen:
-                self._lost[report.resource_id] = seen
-                return
-            known = self.workers[report.resource_id] = Worker(sender, seen)
-            self._heartbeats.watch(report.resource_id, self.now_ms)
-            if self._unreleased is not None:
-                self._unreleased[report.resource_id] = None
-                self._release_workers()
-        self._heartbeats.heard(report.resource_id, self.now_ms)
-        if report.sequence <= known.sequence:
+        is_new = report.resource_id not in self.workers
+        if not self.workers.meet(report.resource_id, sender, report.sequence, self.now_ms):
             return
-        known.sequence = known.offer_sequence = report.sequence
+        if is_new and self._unreleased is not None:
+            self._unreleased[report.resource_id] = None
+            self._release_workers()
+        if not self._is_newer(report.resource_id, report.sequence):
+            self.workers.heard(report.resource_id, self.now_ms)
+            return
+        self.workers[report.resource_id].offer_sequence = report.sequence
         self._drop_missing_slots(report)
         reports.apply_report(self.scheduler, report, self.now_ms)
         self._on_progress(report.progress)
@@ -223,13 +203,7 @@ class JobMasterCore(JournaledCore):
                     reports.slot_lost(self.scheduler, report.resource_id, region, self.now_ms)
 
     def _is_newer(self, resource_id: ResourceID, sequence: int) -> bool:
-        """Whether a numbered message of a known worker is newer than all seen of it; notes it."""
-        known = self.workers.get(resource_id)
-        if known is None or sequence <= known.sequence:
-            return False
-        known.sequence = sequence
-        self._heartbeats.heard(resource_id, self.now_ms)
-        return True
+        return self.workers.is_newer(resource_id, sequence, self.now_ms)
 
     def _on_progress(self, progress: tuple[TaskProgress, ...]) -> None:
         for item in progress:
@@ -251,12 +225,9 @@ class JobMasterCore(JournaledCore):
             self.scheduler.fail_job(verdict, self.now_ms)
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
-        known = self.workers.pop(resource_id, None)
-        if known is None:
+        if not self.workers.lose(resource_id):
             return
-        self._lost[resource_id] = known.sequence
         self._tell(f"lost worker {resource_id}: {reason}")
-        self._heartbeats.unwatch(resource_id)
         if self._unreleased is not None:
             self._unreleased.pop(resource_id, None)
         reports.worker_lost(self.scheduler, resource_id, reason, self.now_ms)
@@ -271,7 +242,7 @@ class JobMasterCore(JournaledCore):
                 )
 
     def _beat(self) -> None:
-        tick = self._heartbeats.tick(self.now_ms)
+        tick = self.workers.tick(self.now_ms)
         self.progress = progress_of_running(self.scheduler.graph, self.progress)
         for worker in tick.lost:
             self._lose_worker(worker, f"no sign of life for {self.settings.heartbeat_timeout_ms} ms")
