@@ -93,12 +93,15 @@ def test_uploads_that_are_refused(do: Do, script: TaskScript, code: Path) -> Non
             with pytest.raises(BlobCorrupt):
                 await cluster.client.submit_job(with_code("b", "0" * 64), {"0" * 64: code})
             with pytest.raises(DuplicateJob):
-                await cluster.client.submit_job(with_code("a"), {SHA: code})
+                await cluster.client.submit_job(msgspec.structs.replace(with_code("a"), name="other"), {SHA: code})
             assert is_there(cluster)
             await script.until_running("lines")
             script.release("lines")
             await finish(cluster, job_id)
             await asyncio.sleep(1)
+            assert not is_there(cluster)
+            with pytest.raises(DuplicateJob):
+                await cluster.client.submit_job(with_code("a"), {SHA: code})
             assert not is_there(cluster)
 
     do(story())

@@ -51,17 +51,19 @@ def test_a_failing_job_fails_with_its_cause(do: Do, script: TaskScript) -> None:
 
 
 def test_what_is_refused(do: Do, script: TaskScript) -> None:
-    """A second job of one id, also after its end; and jobs nobody has submitted."""
+    """Another job of an id that is known, any after its end; and jobs nobody has submitted. The same again is one."""
 
     async def story() -> None:
         script.hold("lines")
         async with mini_cluster(script) as cluster:
             client = cluster.client
             job_id = await client.submit_job(graph("lines"), {})
-            with pytest.raises(DuplicateJob):
-                await client.submit_job(graph("lines"), {})
+            with pytest.raises(DuplicateJob, match="another job"):
+                await client.submit_job(graph("lines; more"), {})
+            assert await client.submit_job(graph("lines"), {}) == job_id
             script.release("lines")
             await finish(cluster, job_id)
+            assert len(script.of("lines")) == 1
             with pytest.raises(DuplicateJob):
                 await client.submit_job(graph("lines"), {})
             for ask in (client.request_job, client.request_job_result, client.cancel_job):

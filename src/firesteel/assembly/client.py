@@ -6,12 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from firesteel.adapters.blob.local import BlobCorrupt
 from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.execution.topology import Topology
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
-from firesteel.model.views import ClusterOverview, JobResult, JobView
+from firesteel.model.views import (
+    ClusterOverview,
+    JobResult,
+    JobSummary,
+    JobView,
+    SubtaskView,
+    TaskManagerView,
+    VertexView,
+)
 from firesteel.runtime.client import NoLeader
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
@@ -23,10 +32,10 @@ E = TypeVar("E", bound=Endpoint)
 
 
 class MasterClient:
-    """A runtime.client.ClusterClient for a master in this process."""
+    """A runtime.client.ClusterGateway for a master in this process; waits `leader_wait_s` while nobody leads."""
 
-    def __init__(self, master: Master) -> None:
-        self._master = master
+    def __init__(self, master: Master, *, leader_wait_s: float = LEADER_WAIT_S) -> None:
+        self._master, self._leader_wait_s = master, leader_wait_s
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
         missing = [artifact.name for artifact in graph.artifacts if artifact.sha256 not in artifacts]
@@ -34,8 +43,12 @@ class MasterClient:
             raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
         Topology(graph)
         files = {artifact.sha256: artifacts[artifact.sha256] for artifact in graph.artifacts}
-        async with self._master.uploads.put(files):
-            return await self._submit(graph)
+        try:
+            async with self._master.uploads.put(files):
+                return await self._submit(graph)
+        except (r.DuplicateJob, r.StorageUnavailable, BlobCorrupt):
+            await (await self._dispatcher()).delete_unused_blobs(files)
+            raise
 
     async def _submit(self, graph: JobGraph) -> JobID:
         """A Dispatcher that stopped before its answer may have stored the job: then its successor has it."""
@@ -55,6 +68,18 @@ class MasterClient:
     async def list_jobs(self) -> list[JobView]:
         return (await self._dispatcher()).views()
 
+    async def list_job_summaries(self) -> list[JobSummary]:
+        return (await self._dispatcher()).summaries()
+
+    async def request_job_summary(self, job_id: JobID) -> JobSummary:
+        return (await self._dispatcher()).summary(job_id)
+
+    async def request_subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
+        return (await self._dispatcher()).subtasks(job_id, vertex)
+
+    async def list_task_managers(self) -> tuple[TaskManagerView, ...]:
+        return (await self._leading(self._master.resource_manager)).task_managers()
+
     async def request_job_result(self, job_id: JobID) -> JobResult:
         answer: JobResult = await self._ask(r.AwaitJobResult(job_id))
         return answer
@@ -63,10 +88,10 @@ class MasterClient:
         await self._ask(r.CancelJobRequest(job_id))
 
     async def request_cluster_overview(self) -> ClusterOverview:
-        workers = (await self._leading(self._master.resource_manager)).task_managers()
+        workers = await self.list_task_managers()
         jobs: dict[str, int] = {}
-        for view in (await self._dispatcher()).views():
-            jobs[view.status.value] = jobs.get(view.status.value, 0) + 1
+        for each in await self.list_job_summaries():
+            jobs[each.status.value] = jobs.get(each.status.value, 0) + 1
         return ClusterOverview(
             task_managers=len(workers),
             slots_total=sum(worker.slots for worker in workers),
@@ -79,7 +104,7 @@ class MasterClient:
 
     async def _leading(self, find: Callable[[], E]) -> E:
         """The leader that `find` finds, waiting a while for one. Raises NoLeader, or ClusterLost."""
-        until_s = asyncio.get_running_loop().time() + LEADER_WAIT_S
+        until_s = asyncio.get_running_loop().time() + self._leader_wait_s
         while asyncio.get_running_loop().time() < until_s:
             with contextlib.suppress(NoLeader):
                 return find()

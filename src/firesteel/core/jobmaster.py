@@ -25,7 +25,7 @@ from firesteel.core.scheduler import recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
-from firesteel.core.scheduler.view import job_result, job_view, progress_of_running
+from firesteel.core.scheduler.view import job_result, job_summary, job_view, progress_of_running
 from firesteel.core.slots.connection import JobRequirements, Requirements
 from firesteel.core.timers import (
     REGISTRATION_RETRY_MS,
@@ -42,7 +42,7 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.resources import UNSPECIFIED
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, TaskProgress
-from firesteel.model.views import JobView
+from firesteel.model.views import JobSummary, JobView
 
 RELEASE_RETRY_MS = 2_000
 """Time between two requests to a worker to release an ended job."""
@@ -106,9 +106,10 @@ class JobMasterCore(JournaledCore):
 
     def view(self) -> JobView:
         """The job as it is now."""
-        waits = len(self.scheduler.pool.waiting)
-        reason = f"{waits} regions wait for a slot" if waits else ""
-        return job_view(self.scheduler, self.progress, self._version, reason)
+        return job_view(self.scheduler, self.progress, self._version)
+
+    def summary(self) -> JobSummary:
+        return job_summary(self.scheduler, self._version)
 
     def validate(self) -> None:
         self.scheduler.validate()

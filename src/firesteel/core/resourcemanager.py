@@ -197,4 +197,5 @@ class ResourceManagerCore(Core):
             profile=slots[0].profile if slots else ResourceProfile(),
             since_ms=worker.since_ms,
             last_heartbeat_ms=self._heartbeats.last_heard_ms(("worker", worker.resource_id)),
+            allocations=tuple((slot.job_id, slot.profile) for slot in slots if slot.job_id is not None),
         )

@@ -147,6 +147,8 @@ class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
     """The job's own options, among them `spark.*`."""
     artifacts: tuple[Artifact, ...] = ()
     environment: RuntimeEnvironment
+    owner: str = ""
+    """Who submitted it, as the cluster knows him; what a client writes here is overwritten."""
 
 
 class InvalidJobGraph(ValueError):

@@ -4,6 +4,7 @@ import msgspec
 
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, ResourceID
+from firesteel.model.jobgraph import JobType
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskProgress
@@ -37,6 +38,20 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     end_time_ms: int = -1
     progress: tuple[TaskProgress, ...] = ()
     """Latest progress of the running regions that hold this vertex, at most 16."""
+    first_region: int = 0
+    """The region of its subtask 0; those of the others follow."""
+
+
+class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
+    """The current or last attempt of a subtask."""
+
+    subtask: int
+    state: ExecutionState
+    attempt: int
+    task_manager: ResourceID | None = None
+    """Where it was deployed last."""
+    entered_ms: dict[str, int] = {}
+    """When it entered each state that it has been in, by the state's name."""
 
 
 class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +81,53 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     edges: tuple[EdgeView, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()
     """Newest first."""
+    job_type: JobType = JobType.BATCH
+    owner: str = ""
+    """Who submitted it; empty where nobody has to say who he is."""
+    parameters: dict[str, str | int | float | bool] = {}
+    configuration: dict[str, str] = {}
+    """The job's own options."""
+    archived_subtasks: tuple[SubtaskView, ...] = ()
+    """Of a job that has ended: its regions' last attempts, in the regions' order, the first thousand."""
+
+
+class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of an overview. Costs the same for every job, however large."""
+
+    job_id: JobID
+    name: str
+    status: JobStatus
+    version: int = 0
+    job_type: JobType = JobType.BATCH
+    owner: str = ""
+    start_time_ms: int = -1
+    end_time_ms: int = -1
+    modified_ms: int = -1
+    """When its status changed last."""
+    reason: str = ""
+    tasks: dict[str, int] = {}
+    """Number of subtasks, of all vertices together, in each state that any is in."""
+
+
+def summary_of(view: JobView) -> JobSummary:
+    """The line of a job whose view is at hand."""
+    tasks: dict[str, int] = {}
+    for vertex in view.vertices:
+        for state, count in vertex.tasks.items():
+            tasks[state] = tasks.get(state, 0) + count
+    return JobSummary(
+        job_id=view.job_id,
+        name=view.name,
+        status=view.status,
+        version=view.version,
+        job_type=view.job_type,
+        owner=view.owner,
+        start_time_ms=view.start_time_ms,
+        end_time_ms=view.end_time_ms,
+        modified_ms=max(view.timestamps_ms.values(), default=view.start_time_ms),
+        reason=view.reason,
+        tasks=tasks,
+    )
 
 
 class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +167,8 @@ class TaskManagerView(msgspec.Struct, frozen=True, kw_only=True):
     profile: ResourceProfile
     since_ms: int
     last_heartbeat_ms: int
+    allocations: tuple[tuple[JobID, ResourceProfile], ...] = ()
+    """The job and the size of each slot that is taken."""
 
 
 class ClusterOverview(msgspec.Struct, frozen=True, kw_only=True):

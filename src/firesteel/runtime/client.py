@@ -7,9 +7,25 @@ from typing import Protocol
 from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.views import ClusterOverview, JobResult, JobView
+from firesteel.model.views import (
+    ClusterOverview,
+    JobResult,
+    JobSummary,
+    JobView,
+    SubtaskView,
+    TaskManagerView,
+    VertexView,
+)
 
-__all__ = ["ClusterClient", "ClusterLost", "DuplicateJob", "NoLeader", "StorageUnavailable", "UnknownJob"]
+__all__ = [
+    "ClusterClient",
+    "ClusterGateway",
+    "ClusterLost",
+    "DuplicateJob",
+    "NoLeader",
+    "StorageUnavailable",
+    "UnknownJob",
+]
 
 
 class NoLeader(ConnectionError):
@@ -26,8 +42,8 @@ class ClusterClient(Protocol):
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
         """Hand in a job with its artifacts (files by SHA-256).
 
-        Returns when the job is safe with the Dispatcher, before it runs. Raises
-        InvalidJobGraph or DuplicateJob.
+        Returns when the job is safe with the Dispatcher, before it runs; the same job handed in again
+        while it has not ended is one job. Raises InvalidJobGraph or DuplicateJob.
         """
 
     async def request_job(self, job_id: JobID) -> JobView: ...
@@ -45,3 +61,17 @@ class ClusterClient(Protocol):
         """
 
     async def request_cluster_overview(self) -> ClusterOverview: ...
+
+
+class ClusterGateway(ClusterClient, Protocol):
+    """What the REST endpoint asks of the master it belongs to. Every coroutine may raise NoLeader."""
+
+    async def list_job_summaries(self) -> list[JobSummary]:
+        """A line for every known job, newest first."""
+
+    async def request_job_summary(self, job_id: JobID) -> JobSummary: ...
+
+    async def request_subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
+        """The current or last attempts of a vertex's subtasks; those of large ended jobs are not all kept."""
+
+    async def list_task_managers(self) -> tuple[TaskManagerView, ...]: ...

@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
+import msgspec
+
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry
+from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
 from firesteel.core.effects import Effect
 from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.scheduler.view import subtask_views
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import FencingToken, JobID
-from firesteel.model.jobgraph import JobGraph
+from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
-from firesteel.model.views import JobView
+from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView, summary_of
 from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, replay
 from firesteel.runtime.leadership import LeaderRunner
@@ -71,19 +74,61 @@ class DispatcherEndpoint(Endpoint):
 
     def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
-        if job_id not in self.core.jobs:
-            raise r.UnknownJob(f"no job {job_id} is known here")
-        return self._view_of(self.core.jobs[job_id])
+        return self._view_of(self._known(job_id))
 
     def views(self) -> list[JobView]:
         """Every known job, newest first."""
         return [self._view_of(job) for job in reversed(self.core.jobs.values())]
 
-    def _view_of(self, job: JobEntry) -> JobView:
+    def summary(self, job_id: JobID) -> JobSummary:
+        """A known job's line in an overview. Raises UnknownJob."""
+        return self._summary_of(self._known(job_id))
+
+    def summaries(self) -> list[JobSummary]:
+        """A line for every known job, newest first."""
+        return [self._summary_of(job) for job in reversed(self.core.jobs.values())]
+
+    def subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
+        """The current or last attempts of a vertex's subtasks, as far as they are known. Raises UnknownJob."""
+        job = self._known(job_id)
+        regions = range(vertex.first_region, vertex.first_region + vertex.parallelism)
+        core = self._job_master_core(job)
+        if core is not None:
+            return subtask_views(core.scheduler.graph, regions)
+        archived = job.view.archived_subtasks[regions.start : regions.stop] if job.view is not None else ()
+        return tuple(msgspec.structs.replace(each, subtask=index) for index, each in enumerate(archived))
+
+    async def delete_unused_blobs(self, names: Iterable[str]) -> None:
+        """Delete what was uploaded for a job that was refused, but for what known jobs have."""
+        graphs = [
+            job.graph for job in self.core.jobs.values() if job.graph is not None and job.stage is not JobStage.DONE
+        ]
+        used = {artifact.sha256 for graph in graphs for artifact in graph.artifacts}
+        await self._delete_blobs(tuple(name for name in names if name not in used))
+
+    def _known(self, job_id: JobID) -> JobEntry:
+        if job_id not in self.core.jobs:
+            raise r.UnknownJob(f"no job {job_id} is known here")
+        return self.core.jobs[job_id]
+
+    def _job_master_core(self, job: JobEntry) -> JobMasterCore | None:
+        """Of a job that has not ended, while its JobMaster is up."""
         runner = self._runners.get(job.job_id)
         if job.view is None and runner is not None and isinstance(runner.service, JobMasterEndpoint):
-            return runner.service.core.view()
-        return job.view or JobView(job_id=job.job_id, name=job.name, status=job.status, start_time_ms=job.since_ms)
+            return runner.service.core
+        return None
+
+    def _view_of(self, job: JobEntry) -> JobView:
+        core = self._job_master_core(job)
+        if core is not None:
+            return core.view()
+        return job.view or last_known_view(job)
+
+    def _summary_of(self, job: JobEntry) -> JobSummary:
+        core = self._job_master_core(job)
+        if core is not None:
+            return core.summary()
+        return job.summary or summary_of(last_known_view(job))
 
     # ── effects ──────────────────────────────────────────────────────────────────────────────
     def perform(self, effect: Effect) -> None:
@@ -208,3 +253,19 @@ class DispatcherEndpoint(Endpoint):
             text = f"firesteel's own JobMaster failed ({name}: {error}); please report it with the log"
         failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=text, exception=name)
         self.tell(r.JobMasterBroke(job_id, failure))
+
+
+def last_known_view(job: JobEntry) -> JobView:
+    """A job of which no JobMaster tells: one that starts, changes hands, or ended under a former leader."""
+    result = job.result
+    return JobView(
+        job_id=job.job_id,
+        name=job.name,
+        status=job.status,
+        start_time_ms=job.since_ms,
+        end_time_ms=result.end_time_ms if result is not None else -1,
+        timestamps_ms={job.status.value: result.end_time_ms} if result is not None else {},
+        restarts=result.restarts if result is not None else 0,
+        job_type=job.graph.job_type if job.graph is not None else JobType.BATCH,
+        owner=job.graph.owner if job.graph is not None else "",
+    )

@@ -31,8 +31,8 @@ class DispatcherPlayer(Player):
         return new_core()
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
-    def do_submit(self, number: str, name: str) -> None:
-        self.give(r.Asked(int(number), r.SubmitJob(job("v", job_id=name))))
+    def do_submit(self, number: str, name: str, graph: str = "v") -> None:
+        self.give(r.Asked(int(number), r.SubmitJob(job(graph, job_id=name))))
 
     def do_cancel(self, number: str, name: str) -> None:
         self.give(r.Asked(int(number), r.CancelJobRequest(JobID(name))))

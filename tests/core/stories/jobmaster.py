@@ -12,7 +12,7 @@ from firesteel.model.messages import ExecutionReport, Leader, SlotOffer, TaskSta
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskProgress
-from firesteel.model.views import JobView
+from firesteel.model.views import JobView, summary_of
 from tests.core.graphs import JOB, job, outcome
 from tests.core.stories.player import Player, attempt, listed, show
 
@@ -119,7 +119,9 @@ class JobMasterPlayer(Player):
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
     def do_view(self) -> None:
-        self.out += summary(self.core.view())
+        view = self.core.view()
+        assert self.core.summary() == summary_of(view), "a line of an overview says what the view says"
+        self.out += summary(view)
 
     def _execution(self, text: str) -> ExecutionReport:
         name, _, rest = text.partition("@")

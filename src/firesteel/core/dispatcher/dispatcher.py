@@ -15,7 +15,7 @@ from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.states import JobStatus
-from firesteel.model.views import JobResult, JobView
+from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
 
 JOB_MASTER_RESTARTS_MAX = 1
 """Times a JobMaster that broke is started again, to fail its job in order."""
@@ -64,8 +64,12 @@ class JobEntry:
     """Requests to cancel it that no JobMaster has safe yet."""
     closed: bool = False
     breaks: int = 0
+    submitting: list[int] = field(default_factory=list)
+    """Submissions of it that are not answered yet."""
     waiting: list[int] = field(default_factory=list)
     """Requests for the result."""
+    summary: JobSummary | None = None
+    """Its line in an overview, once it has ended."""
 
 
 class DispatcherCore(Core):
@@ -111,6 +115,7 @@ class DispatcherCore(Core):
             assert not (job.waiting and job.stage in (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)), (
                 "unanswered"
             )
+            assert not (job.submitting and job.stage is not JobStage.STORING), f"job {job.job_id}: stored, and not told"
             assert not (job.cancelling and ended), f"job {job.job_id} has ended, and who cancelled it is not told"
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────
@@ -146,25 +151,39 @@ class DispatcherCore(Core):
 
     def _submit(self, request_id: int, graph: JobGraph) -> None:
         if graph.job_id in self.jobs:
-            self._reply(request_id, r.DuplicateJob(f"a job {graph.job_id} is known already: choose another id"))
+            self._submit_again(self.jobs[graph.job_id], request_id, graph)
             return
         job = JobEntry(graph.job_id, graph.name, graph, JobStage.STORING, since_ms=self.now_ms)
-        job.waiting.append(request_id)
+        job.submitting.append(request_id)
         self.jobs[graph.job_id] = job
         self._effects.append(r.StoreJobGraph(graph))
 
+    def _submit_again(self, job: JobEntry, request_id: int, graph: JobGraph) -> None:
+        """A client that had no answer asks again with the same words; whoever says something else is refused."""
+        if job.result is not None:
+            text = f"a job {job.job_id} has ended already ({job.status.value}): an id is used once"
+            self._reply(request_id, r.DuplicateJob(text))
+        elif job.graph != graph:
+            text = f"another job {job.job_id} is known already: choose another id"
+            self._reply(request_id, r.DuplicateJob(text))
+        elif job.stage is JobStage.STORING:
+            job.submitting.append(request_id)
+        else:
+            self._reply(request_id, job.job_id)
+
     def _on_stored(self, event: r.JobGraphStored) -> None:
         job = self.jobs[event.job_id]
-        submission = job.waiting.pop(0)
         if event.error:
             del self.jobs[event.job_id]
-            for request_id in (submission, *job.waiting, *job.cancelling):
+            for request_id in (*job.submitting, *job.waiting, *job.cancelling):
                 self._reply(request_id, r.StorageUnavailable(event.error))
             return
         self._move(job, JobStage.RUNNING)
         assert job.graph is not None, "a job that runs has a graph"
         self._effects.append(r.StartJobMaster(job.graph))
-        self._reply(submission, job.job_id)
+        for request_id in job.submitting:
+            self._reply(request_id, job.job_id)
+        job.submitting.clear()
 
     def _recover(self, event: r.JobsLoaded) -> None:
         """Take over what former leaders have stored: results first, so that nothing ended runs again."""
@@ -216,7 +235,8 @@ class DispatcherCore(Core):
 
     def _on_terminated(self, job: JobEntry, result: JobResult, view: JobView | None) -> None:
         """A repeat, and the word of a JobMaster that only cleans up, change nothing."""
-        job.view = view or job.view
+        if view is not None:
+            job.view, job.summary = view, summary_of(view)
         if job.stage is JobStage.RUNNING:
             job.result, job.status = result, result.status
             self._move(job, JobStage.STORING_RESULT)

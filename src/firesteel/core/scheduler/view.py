@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.scheduler.scheduler import DefaultScheduler
@@ -9,7 +11,10 @@ from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import JobVertex
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskProgress
-from firesteel.model.views import CommittedSink, EdgeView, JobResult, JobView, VertexView
+from firesteel.model.views import CommittedSink, EdgeView, JobResult, JobSummary, JobView, SubtaskView, VertexView
+
+SUBTASKS_ARCHIVED_MAX = 1_000
+"""Regions of an ended job whose last attempts are kept with its view."""
 
 PROGRESS_PER_VERTEX_MAX = 16
 """Running regions whose progress a vertex's view shows."""
@@ -29,9 +34,7 @@ _STATUS_ORDER = (
 """A vertex's status is the first of these that any of its subtasks is in."""
 
 
-def job_view(
-    scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskProgress], version: int, reason: str
-) -> JobView:
+def job_view(scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskProgress], version: int) -> JobView:
     """The job as it is now. Costs a pass over the vertices and the columns' timestamps."""
     state, graph = scheduler.state, scheduler.topology.graph
     ended = state.timestamps_ms.get(state.status.value, -1) if state.status.is_globally_terminal else -1
@@ -45,7 +48,7 @@ def job_view(
         timestamps_ms=dict(state.timestamps_ms),
         start_time_ms=min(state.timestamps_ms.values(), default=-1),
         end_time_ms=ended,
-        reason=reason,
+        reason=_reason(scheduler),
         regions=scheduler.topology.region_count,
         restarts=state.restarts,
         vertices=tuple(_vertex_view(scheduler, vertex, running) for vertex in graph.vertices),
@@ -60,6 +63,57 @@ def job_view(
             for edge in graph.edges
         ),
         exceptions=state.exceptions,
+        job_type=graph.job_type,
+        owner=graph.owner,
+        parameters=graph.parameters,
+        configuration=graph.configuration,
+        archived_subtasks=_archived(scheduler) if ended >= 0 else (),
+    )
+
+
+def job_summary(scheduler: DefaultScheduler, version: int) -> JobSummary:
+    """The job's line in an overview. Costs a pass over the logical regions' counts."""
+    state, graph = scheduler.state, scheduler.topology.graph
+    weights = np.array([len(logical.vertices) for logical in scheduler.topology.logical])
+    counts = weights @ scheduler.graph.counts
+    return JobSummary(
+        job_id=graph.job_id,
+        name=graph.name,
+        status=scheduler.phase.status,
+        version=version,
+        job_type=graph.job_type,
+        owner=graph.owner,
+        start_time_ms=min(state.timestamps_ms.values(), default=-1),
+        end_time_ms=state.timestamps_ms[state.status.value] if state.status.is_globally_terminal else -1,
+        modified_ms=max(state.timestamps_ms.values(), default=-1),
+        reason=_reason(scheduler),
+        tasks={each.name: int(counts[each]) for each in ExecutionState if counts[each]},
+    )
+
+
+def subtask_views(graph: ExecutionGraph, regions: range) -> tuple[SubtaskView, ...]:
+    """The current attempts of some regions of one vertex, by subtask."""
+    return tuple(_subtask_view(graph, region, region - regions.start) for region in regions)
+
+
+def _reason(scheduler: DefaultScheduler) -> str:
+    """Why it waits, when it does."""
+    waits = len(scheduler.pool.waiting)
+    return f"{waits} regions wait for a slot" if waits else ""
+
+
+def _archived(scheduler: DefaultScheduler) -> tuple[SubtaskView, ...]:
+    return subtask_views(scheduler.graph, range(min(scheduler.topology.region_count, SUBTASKS_ARCHIVED_MAX)))
+
+
+def _subtask_view(graph: ExecutionGraph, region: int, subtask: int) -> SubtaskView:
+    entered = graph.entered_ms[:, region]
+    return SubtaskView(
+        subtask=subtask,
+        state=graph.state_of(region),
+        attempt=int(graph.attempt[region]),
+        task_manager=graph.worker_of(region),
+        entered_ms={state.name: int(entered[state]) for state in ExecutionState if entered[state]},
     )
 
 
@@ -120,6 +174,7 @@ def _vertex_view(
         start_time_ms=_first_deployed(graph, logical),
         end_time_ms=int(graph.entered_ms[status, rows].max()) if status.is_terminal else -1,
         progress=tuple(shown[:PROGRESS_PER_VERTEX_MAX]),
+        first_region=logical.offset,
     )
 
 
