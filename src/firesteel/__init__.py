@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from firesteel.adapters.spark.sinks import write_parquet
+    from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
     from firesteel.pipeline.authoring import Pipeline
@@ -23,7 +23,10 @@ __all__ = [
     "hash_by",
     "noop",
     "rebalance",
+    "write_csv",
+    "write_json",
     "write_parquet",
+    "write_text",
 ]
 
 _HOMES = {
@@ -37,7 +40,10 @@ _HOMES = {
     "hash_by": "firesteel.pipeline.distributions",
     "noop": "firesteel.pipeline.definition",
     "rebalance": "firesteel.pipeline.distributions",
+    "write_csv": "firesteel.adapters.spark.sinks",
+    "write_json": "firesteel.adapters.spark.sinks",
     "write_parquet": "firesteel.adapters.spark.sinks",
+    "write_text": "firesteel.adapters.spark.sinks",
 }
 
 

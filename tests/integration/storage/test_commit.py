@@ -1,9 +1,11 @@
 """Sink commits on the local file system: all modes, interrupted at every step, repeated."""
 
+import contextlib
 import ctypes
 import errno
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from firesteel.adapters.storage import local, sinks
+from firesteel.adapters.storage import sinks, swap
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit, StagedPart
@@ -30,7 +32,7 @@ def staged(root: Path, mode: str, number: int = 1, names: tuple[str, ...] = ("p=
         path.write_text(f"new {number}")
         path.with_name(f".{path.name}.crc").write_text("sum")
     return SinkCommit(
-        commit_id=f"{number:032x}",
+        commit_id=f"{number:016x}" * 2,
         vertex_id=JobVertexID("v"),
         function="result",
         format="parquet",
@@ -54,7 +56,10 @@ def assert_committed(root: Path, commit: SinkCommit) -> None:
     assert not (root / ".firesteel-staging").exists()
 
 
-@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+MODES = ("overwrite", "append", "error", "ignore", "overwrite-partitions")
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_commit_is_idempotent(tmp_path: Path, mode: str) -> None:
     commit = staged(tmp_path, mode)
     for _ in range(3):
@@ -85,6 +90,97 @@ def test_error_refuses_data_that_is_not_its_own(tmp_path: Path) -> None:
     assert data(tmp_path) == ["old"]
 
 
+def test_ignore_leaves_data_alone_and_its_own_staging_nowhere(tmp_path: Path) -> None:
+    old_output(tmp_path)
+    for _ in range(2):
+        sinks.commit_sink(staged(tmp_path, "ignore"))
+        assert data(tmp_path) == ["old"]
+        assert not (tmp_path / ".firesteel-staging").exists()
+
+
+def test_only_the_partitions_that_were_written_are_replaced(tmp_path: Path) -> None:
+    names = (
+        "k=a%2Fb/l=1/part-0-x.parquet",
+        "k=__HIVE_DEFAULT_PARTITION__/l=1/part-0-x.parquet",
+        "_k=2/part-0-x.parquet",
+    )
+    sinks.commit_sink(staged(tmp_path, "overwrite", 1, (*names, "k=a%2Fb/l=2/part-0-x.parquet")))
+    second = staged(
+        tmp_path, "overwrite-partitions", 2, (*names, "k=a%2Fb/l=1/part-1-x.parquet", "k=c/l=1/part-0-x.parquet")
+    )
+    for _ in range(2):
+        sinks.commit_sink(second)
+        assert data(tmp_path) == ["new 1", *["new 2"] * 5]
+        assert_committed(tmp_path, second)
+    sinks.commit_sink(staged(tmp_path, "append", 3, names))
+    sinks.commit_sink(staged(tmp_path, "overwrite-partitions", 4, names))
+    assert data(tmp_path) == ["new 1", "new 2", *["new 4"] * 3]
+    empty = staged(tmp_path, "overwrite-partitions", 5, ())
+    Path(empty.staging).mkdir(parents=True)
+    sinks.commit_sink(empty)
+    assert data(tmp_path) == ["new 1", "new 2", *["new 4"] * 3]
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "overwrite-partitions"])
+def test_a_reader_in_between_sees_what_the_mode_promises(tmp_path: Path, mode: str) -> None:
+    """It lists and reads in a loop while one commit after another is carried out."""
+    partitioned = mode == "overwrite-partitions"
+
+    def names(commit: int) -> tuple[str, ...]:
+        """Spark never gives a name twice."""
+        where = "p={}/part-0-{}.parquet" if partitioned else "part-{}-{}.parquet"
+        return tuple(where.format(number, commit) for number in range(20))
+
+    sinks.commit_sink(staged(tmp_path, "overwrite", 1, names(1)))
+    seen: list[list[str]] = []
+    reading, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            with contextlib.suppress(FileNotFoundError):  # listed before, opened after the swap: as with Spark's own
+                files = list((tmp_path / "out").glob("*/part-*" if partitioned else "part-*"))
+                seen.append([path.read_text() for path in files])
+            reading.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    reading.wait()
+    for number in range(2, 12):
+        sinks.commit_sink(staged(tmp_path, mode, number, names(number)))
+    done.set()
+    reader.join()
+    assert seen
+    for texts in seen:
+        if mode == "overwrite":
+            assert len(texts) == 20
+            assert len(set(texts)) == 1, "rows of two commits at once"
+        elif mode == "append":
+            assert len(texts) >= 20
+            assert texts.count("new 1") == 20, "rows that were there are gone"
+        else:
+            assert len(texts) == 20, "a partition is missing, or there twice"
+
+
+def test_what_becomes_visible_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    names = tuple(f"p={number}/part-0-x.parquet" for number in range(10))
+    for number, mode in enumerate(("overwrite", "append", "overwrite-partitions"), start=1):
+        synced.clear()
+        commit = staged(tmp_path, mode, number, names)
+        sinks.commit_sink(commit)
+        assert {f"{commit.staging}/{name}" for name in names} <= set(synced) or mode == "overwrite-partitions"
+        assert sum("/p=" in name and name.endswith(".parquet") for name in synced) == 10
+        assert sum(name.endswith(f"/p={partition}") for partition in range(10) for name in synced) >= 10
+        assert str(tmp_path) in synced
+
+
 def test_an_empty_result_overwrites_too(tmp_path: Path) -> None:
     old_output(tmp_path)
     commit = staged(tmp_path, "overwrite", names=())
@@ -113,19 +209,19 @@ def cut_power(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]
 
     for name in STEPS:
         monkeypatch.setattr(os, name, wrap(getattr(os, name)))
-    monkeypatch.setattr(local, "_exchange", wrap(local._exchange))
+    monkeypatch.setattr(swap, "exchange", wrap(swap.exchange))
     yield lambda steps: state.update(left=steps)
     state["left"] = -1
 
 
 @pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "two-steps"])
-@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+@pytest.mark.parametrize("mode", ["overwrite", "append", "error", "overwrite-partitions"])
 def test_a_commit_cut_anywhere_is_finished_by_the_next(
     tmp_path: Path, mode: str, exchange: bool, cut_power: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchange:
-        monkeypatch.setattr(local, "_exchange", lambda first, second: False)
-    expected = {"overwrite": ["new 1"] * 2, "append": ["new 1", "new 1", "old"], "error": ["new 1"] * 2}[mode]
+        monkeypatch.setattr(swap, "exchange", lambda first, second: False)
+    expected = ["new 1", "new 1", "old"] if mode == "append" else ["new 1"] * 2
     names = ("p=0/part-0-x.parquet", "p=1/part-1-x.parquet")
     steps, cut = 0, True
     while cut:
@@ -145,6 +241,8 @@ def test_a_commit_cut_anywhere_is_finished_by_the_next(
                 assert "old" in seen
             elif mode == "overwrite" and exchange:
                 assert seen in (["old"], expected)
+            elif mode == "overwrite-partitions" and exchange:
+                assert seen in (["old"], ["new 1"], ["new 1", "old"], expected)
             sinks.commit_sink(commit)
         cut_power(-1)
         assert data(root) == expected
@@ -187,7 +285,7 @@ def test_exchange_works_here(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
-    assert local._exchange(tmp_path / "a", tmp_path / "b")
+    assert swap.exchange(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "a" / "b").exists()
 
 
@@ -201,13 +299,15 @@ def test_removing_keeps_what_others_staged(tmp_path: Path) -> None:
     assert not (tmp_path / ".firesteel-staging").exists()
 
 
-@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+@pytest.mark.parametrize("mode", MODES)
 def test_what_several_subtasks_staged_becomes_visible_in_one_commit(tmp_path: Path, mode: str) -> None:
-    parts = [staged(tmp_path, mode, number, ("p=1/part-0-x.parquet", f"part-{number}.parquet")) for number in (1, 2, 3)]
+    parts = [
+        staged(tmp_path, mode, number, ("p=1/part-0-x.parquet", f"p=0/part-{number}.parquet")) for number in (1, 2, 3)
+    ]
     others = tuple(StagedPart(staging=part.staging, files=part.files) for part in parts[1:])
     commit = msgspec.structs.replace(parts[0], parts=others)
-    half = Path(parts[1].staging) / "part-2.parquet"
-    half.rename(Path(commit.staging) / "part-2.parquet")  # an earlier try came so far
+    half = Path(parts[1].staging) / "p=0/part-2.parquet"
+    half.rename(Path(commit.staging) / "p=0/part-2.parquet")  # an earlier try came so far
     for _ in range(2):
         sinks.commit_sink(commit)
         assert data(tmp_path) == ["new 1", "new 1", "new 2", "new 2", "new 3", "new 3"]

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.forkclient import Child
@@ -28,7 +27,7 @@ class AttemptRun:
         self.task, self.child, self._server = task, child, server
         self.endpoint: wire.Endpoint | None = None
         """Where its session is, or may be."""
-        self.staging: list[Path] = []
+        self.staging: list[str] = []
         self._verdict: FailureInfo | None = None
 
     async def converse(
@@ -47,7 +46,7 @@ class AttemptRun:
                 case wire.Progressed(progress=progress):
                     on_progress(progress)
                 case wire.Staging(location=location):
-                    self.staging.append(Path(location))
+                    self.staging.append(location)
                 case wire.WantEndpoint():
                     endpoint = await self._server.endpoint()
                     self._bind(endpoint)

@@ -54,7 +54,7 @@ class SparkTaskBackend:
         self._memory = MemoryGuard(_memory_limit_mib(config))
         self._server: SparkServer | None = None
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
-        self._staged: dict[JobID, list[Path]] = {}
+        self._staged: dict[JobID, list[str]] = {}
         self._closed = False
 
     async def start(self) -> None:
@@ -127,7 +127,7 @@ class SparkTaskBackend:
         await asyncio.to_thread(_remove_all, tuple(locations))
 
     async def release_job(self, job_id: JobID) -> None:
-        locations = [str(path) for path in self._staged.pop(job_id, ())]
+        locations = self._staged.pop(job_id, [])
         locations += [str(self._work_dir / name / job_id) for name in ("attempts", "partitions")]
         await asyncio.to_thread(_remove_all, tuple(locations))
         await self._artifacts.release(job_id)
@@ -174,7 +174,7 @@ class SparkTaskBackend:
             await self._prepare_next(run)
         rubbish = [run.task.directory]
         if not keep_output:
-            rubbish += [run.task.partitions, *map(str, run.staging)]
+            rubbish += [run.task.partitions, *run.staging]
         await asyncio.to_thread(_remove_all, tuple(rubbish))
 
     async def _prepare_next(self, run: AttemptRun) -> None:

@@ -32,7 +32,7 @@ class AttemptContext:
         deployment: TaskDeployment,
         client_directory: Path,
         settings: Mapping[str, str],
-        report_staging: Callable[[Path], None],
+        report_staging: Callable[[str], None],
     ) -> None:
         self.deployment, self.client_directory, self.settings = deployment, client_directory, settings
         self.report_staging = report_staging

@@ -65,7 +65,7 @@ class RegionPlan:
         guard = self._guard = ShareGuard(self._session.get(), parallelism)
         report = self._attempt.report_staging
 
-        def staging(location: Path) -> None:
+        def staging(location: str) -> None:
             guard.staging(location)
             report(location)
 

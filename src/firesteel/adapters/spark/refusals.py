@@ -7,3 +7,11 @@ class UserError(Exception):
 
 class PipelineRefused(UserError):
     """Running it again can't help: the pipeline itself has to change."""
+
+
+class SinkRefused(PipelineRefused, ValueError):
+    """What an `fs.write_*` was asked for can't be done."""
+
+
+class TargetExists(PipelineRefused, FileExistsError):
+    """There is data where a sink of mode `error` is to write."""

@@ -1,7 +1,6 @@
 """ShareGuard: refuses, before Spark runs it, a plan that would give other rows on shares than on the whole."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from firesteel.adapters.spark.operators import AGGREGATE_UDFS
@@ -46,9 +45,9 @@ class ShareGuard:
         finally:
             self._active = None
 
-    def staging(self, location: Path) -> None:
+    def staging(self, location: str) -> None:
         """A sink is about to write there."""
-        self._staged.add(str(location))
+        self._staged.add(location)
 
     def returned(self, function: Function, frame: Any) -> None:
         """Check a function's result. Raises PipelineRefused."""

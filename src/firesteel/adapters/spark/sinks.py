@@ -1,58 +1,164 @@
-"""Sinks a pipeline function can write to."""
+"""Sinks a pipeline function can write to: files in directories.
+
+In a pipeline the files are staged beside the target, and become visible once, when the job's master commits them:
+docs/sinks.md says what a reader sees meanwhile. Elsewhere (in a unit test of the function) Spark writes them at once.
+"""
 
 import os
+import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from firesteel.adapters.spark import writeroptions
 from firesteel.adapters.spark.context import AttemptContext, current_attempt
+from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
+from firesteel.adapters.storage.local import STAGING_NAME, holds_data
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
-STAGING_NAME = ".firesteel-staging"
-_MODES = ("overwrite", "append", "error")
+OVERWRITE_PARTITIONS = "overwrite-partitions"
+"""The mode of a commit that replaces the partitions it has rows for."""
+_PARTITION_OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
 
 
-def write_parquet(df: Any, path: str, mode: str = "overwrite", partition_by: Sequence[str] = ()) -> None:
-    """Write `df` as Parquet files into the directory `path`.
+def write_parquet(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` as Parquet files into the directory `path`; relative paths start where `firesteel` was started.
 
-    In a pipeline the files are staged beside the target, and become visible once, when the job's master commits
-    them: with `overwrite` and `error` all at once, with `append` file by file. Elsewhere (in a unit test of the
-    function) they are written at once. Relative paths start where `firesteel` was started.
-    Raises ValueError for a mode or a path that can't be used, FileExistsError for mode "error" on existing data.
+    `mode`: `overwrite`, `append`, `error` (also `errorifexists`), or `ignore`, which writes nothing where there is
+    data. `overwrite_partitions="dynamic"` replaces only those partitions of `partition_by` that `df` has rows for; by
+    default Spark's own setting decides (spark.sql.sources.partitionOverwriteMode, "static": all is replaced). `options`
+    are those of Spark's writer.
+    Raises ValueError for what can't be done, FileExistsError for mode "error" on existing data.
     """
-    if mode not in _MODES:
-        raise ValueError(f"write_parquet: mode {mode!r} is none of {', '.join(_MODES)}")
-    keys = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    write_files("parquet", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+def write_csv(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` as CSV files: `fs.write_csv(df, path, header=True, sep=";")`. See write_parquet."""
+    write_files("csv", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+def write_json(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` as files of one JSON object a line. See write_parquet."""
+    write_files("json", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+def write_text(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write the one string column of `df`, beside those of `partition_by`, as lines of text. See write_parquet."""
+    write_files("text", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+@dataclass(slots=True)
+class FileTarget:
+    """Where and how, as the user said it; `checked` makes it what the rest relies on."""
+
+    path: str
+    mode: str
+    keys: str | Sequence[str]
+    overwrite_partitions: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def checked(self, file_format: str) -> "FileTarget":
+        """Raises SinkRefused."""
+        call = f"write_{file_format}"
+        mode = writeroptions.checked_mode(call, self.mode)
+        keys = writeroptions.checked_columns(call, "partition_by", self.keys)
+        options = writeroptions.checked_options(call, file_format, self.options)
+        given = [name for name in options if name.lower() == writeroptions.PARTITION_OVERWRITE_MODE.lower()]
+        dynamic = self.overwrite_partitions or "".join(options.pop(name) for name in given)
+        if dynamic.lower() not in ("", "static", "dynamic"):
+            raise SinkRefused(f"{call}: overwrite_partitions={dynamic!r} is neither 'static' nor 'dynamic'")
+        if self.overwrite_partitions and (mode != "overwrite" or not keys):
+            raise SinkRefused(f"{call}: overwrite_partitions goes with mode='overwrite' and partition_by=[...]")
+        return FileTarget(self.path, mode, keys, dynamic.lower(), options)
+
+
+def write_files(file_format: str, df: Any, target: FileTarget) -> None:
+    """Write at once, or stage for the attempt that runs here. Raises SinkRefused or TargetExists."""
+    target = target.checked(file_format)
+    if file_format == "text":
+        _check_lines(df, target.keys)
+    if target.mode == "overwrite" and target.keys and not target.overwrite_partitions:
+        target.overwrite_partitions = df.sparkSession.conf.get(_PARTITION_OVERWRITE_SETTING, "static").lower()
     attempt = current_attempt.get()
     if attempt is None:
-        _write(df, path, mode, keys)
+        if target.overwrite_partitions:
+            target.options[writeroptions.PARTITION_OVERWRITE_MODE] = target.overwrite_partitions
+        _write(df, file_format, target, target.path, target.mode)
     else:
-        _stage(attempt, df, path, mode, keys)
+        _stage(attempt, df, file_format, target)
 
 
-def _stage(attempt: AttemptContext, df: Any, path: str, mode: str, keys: list[str]) -> None:
+def local_path(path: str, base: Path) -> Path:
+    """`path` or `file:` URI as an absolute path with links resolved, so that a swap replaces data and not a link."""
+    parts = urlsplit(path)
+    if parts.scheme not in ("", "file"):
+        raise SinkRefused(f"{parts.scheme}:// targets are not supported yet, only local paths: {path}")
+    plain = unquote(parts.path) if parts.scheme == "file" else path
+    return Path(os.path.realpath(base / os.path.expanduser(plain)))
+
+
+def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarget) -> None:
     from firesteel.adapters.spark import footers
 
-    target = local_path(path, attempt.client_directory)
-    _check_target(attempt, target, mode, keys)
+    path = local_path(target.path, attempt.client_directory)
+    if os.path.ismount(path):
+        raise SinkRefused(f"write_{file_format}: {path} is a mount point; write to a directory below it")
+    if target.mode in ("error", "ignore") and holds_data(path):
+        if target.mode == "ignore":
+            return
+        raise TargetExists(f"{path} exists and holds data; use mode='overwrite' or 'append', or another path")
     assert attempt.function is not None, "a sink runs inside a function"
     place = len(attempt.sinks)
     identity = attempt.deployment.attempt
-    staging = target.parent / STAGING_NAME / identity.job_id / attempt.name / str(place)
-    attempt.report_staging(staging)
-    _write(df, str(staging), "overwrite", keys)
-    files = tuple(sorted(_data_files(staging)))
-    rows, size = footers.count(staging, files)
+    staging = path.parent / STAGING_NAME / identity.job_id / attempt.name / str(place)
+    attempt.report_staging(str(staging))
+    _remove_former(attempt, staging.parent.parent)
+    files = _write_staged(df, file_format, target, staging)
+    rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
     attempt.sinks.append(
         SinkCommit(
             commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
             vertex_id=attempt.vertex_id,
             function=attempt.function.name,
-            format="parquet",
-            mode=mode,
-            target=str(target),
+            format=file_format,
+            mode=OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode,
+            target=str(path),
             staging=str(staging),
             files=files,
             rows=rows,
@@ -61,30 +167,41 @@ def _stage(attempt: AttemptContext, df: Any, path: str, mode: str, keys: list[st
     )
 
 
-def local_path(path: str, base: Path) -> Path:
-    """`path` or `file:` URI as an absolute path with links resolved, so that a swap replaces data and not a link."""
-    parts = urlsplit(path)
-    if parts.scheme not in ("", "file"):
-        raise ValueError(f"write_parquet: {parts.scheme}:// targets are not supported yet, only local paths: {path}")
-    plain = unquote(parts.path) if parts.scheme == "file" else path
-    return Path(os.path.realpath(base / os.path.expanduser(plain)))
+def _remove_former(attempt: AttemptContext, job: Path) -> None:
+    """What earlier attempts of this region have left there: of no use to anybody, and their worker may be dead."""
+    identity = attempt.deployment.attempt
+    for number in range(identity.attempt):
+        shutil.rmtree(job / f"{identity.region}-{number}", ignore_errors=True)
 
 
-def _check_target(attempt: AttemptContext, target: Path, mode: str, keys: list[str]) -> None:
-    overwrite_mode = attempt.settings.get("spark.sql.sources.partitionOverwriteMode", "static")
-    if mode == "overwrite" and keys and overwrite_mode.lower() == "dynamic":
-        raise ValueError("write_parquet: dynamic partition overwrite is not supported yet; use mode='append'")
-    if mode == "error" and target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise FileExistsError(f"{target} exists and holds data; use mode='overwrite' or 'append', or another path")
-    if os.path.ismount(target):
-        raise ValueError(f"write_parquet: {target} is a mount point; write to a directory below it")
+def _write_staged(df: Any, file_format: str, target: FileTarget, staging: Path) -> tuple[str, ...]:
+    """Names of the files. No rows in no partition is no file; then one without partitions holds the columns' names."""
+    target.options[writeroptions.PARTITION_OVERWRITE_MODE] = "static"
+    _write(df, file_format, target, str(staging), "overwrite")
+    files = _data_files(staging)
+    if not files and target.overwrite_partitions != "dynamic" and file_format != "text":
+        whole = FileTarget(target.path, target.mode, (), "", target.options)
+        _write(df.limit(0), file_format, whole, str(staging), "overwrite")
+        files = _data_files(staging)
+    return tuple(sorted(files))
 
 
-def _write(df: Any, path: str, mode: str, keys: list[str]) -> None:
-    writer = df.write.mode(mode)
-    if keys:
-        writer = writer.partitionBy(*keys)
-    writer.parquet(path)
+def _check_lines(df: Any, keys: Sequence[str]) -> None:
+    named = {key.lower() for key in keys}
+    lines = [each for each in df.schema.fields if each.name.lower() not in named]
+    if len(lines) != 1 or lines[0].dataType.typeName() not in ("string", "varchar", "char"):
+        shown = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in lines) or "none"
+        raise SinkRefused(
+            f"write_text writes one column of type string, and here it is: {shown}; make one of them, with"
+            ' df.select(F.concat_ws("\\t", "a", "b")) or df.select(F.to_json(F.struct("*"))), or use write_csv'
+        )
+
+
+def _write(df: Any, file_format: str, target: FileTarget, path: str, mode: str) -> None:
+    writer = df.write.mode(mode).format(file_format).options(**target.options)
+    if target.keys:
+        writer = writer.partitionBy(*target.keys)
+    writer.save(path)
 
 
 def _data_files(staging: Path) -> list[str]:
@@ -93,6 +210,10 @@ def _data_files(staging: Path) -> list[str]:
         directories[:] = [name for name in directories if not _is_hidden(name)]
         found += [os.path.relpath(os.path.join(parent, name), staging) for name in names if not _is_hidden(name)]
     return found
+
+
+def _size(staging: Path, files: Sequence[str]) -> int:
+    return sum((staging / name).stat().st_size for name in files)
 
 
 def _is_hidden(name: str) -> bool:

@@ -1,30 +1,29 @@
 """Sink commits on a file system of this machine. Every step may be the last before a crash; repeating goes on.
 
-*overwrite* and *error*: the manifest goes into the staged directory, which then takes the target's place in one step:
-`renameat2(RENAME_EXCHANGE)` where the target exists. On file systems without it the old directory is moved aside first
-and readers may find no target for a moment. *append*: each file is renamed under a name that holds the commit's id,
-the manifest is last; readers may see some of the files before all. A manifest at the target means: done.
+*overwrite*, *error*, *ignore*: the manifest goes into the staged directory, which then takes the target's place in one
+step. *append*: each file is renamed under a name that holds the commit's id, the manifest is last; readers may see some
+of the files before all. *overwrite-partitions*: each partition that was written takes the place of its old self, the
+manifest is last; readers may see some of the partitions before all. A manifest at the target means: done.
 
-What several subtasks of a sink have staged is first moved into one staged directory.
+What is staged is put on the disk before any of it becomes visible; what several subtasks of a sink have staged is moved
+into one staged directory first.
 """
 
 import contextlib
-import ctypes
 import errno
-import json
 import os
 import shutil
 from pathlib import Path
 
 import msgspec
 
+from firesteel.adapters.storage import swap
+from firesteel.adapters.storage.durability import sync, sync_directories, sync_files
+from firesteel.adapters.storage.manifest import is_done, write_manifest
 from firesteel.model.tasks import SinkCommit
 
-MANIFESTS = Path("_firesteel", "commits")
 STAGING_NAME = ".firesteel-staging"
 _SUCCESS = "_SUCCESS"
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
 
 
 class CommitRefused(Exception):
@@ -34,13 +33,16 @@ class CommitRefused(Exception):
 def commit(commit: SinkCommit, target: Path, staging: Path) -> None:
     """Make the staged files readers' files. Raises CommitRefused or OSError."""
     others = [Path(part.staging) for part in commit.parts]
-    if not (target / _manifest(commit)).exists():
+    if not is_done(commit, target):
         commit = _gathered(commit, staging)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if commit.mode == "append":
-            _append(commit, target, staging)
-        else:
-            _replace(commit, target, staging)
+        match commit.mode:
+            case "append":
+                _append(commit, target, staging)
+            case "overwrite-partitions":
+                _replace_partitions(commit, target, staging)
+            case _:
+                _replace(commit, target, staging)
     remove(_aside(staging))
     for path in (staging, *others):
         remove(path)
@@ -58,6 +60,11 @@ def remove(path: Path) -> None:
                 parent.rmdir()
             if parent.name == STAGING_NAME:
                 return
+
+
+def holds_data(target: Path) -> bool:
+    """Whether there is something that the modes `error` and `ignore` leave alone."""
+    return os.path.lexists(target) and (not target.is_dir() or any(target.iterdir()))
 
 
 def advice(error: OSError, target: Path) -> str:
@@ -86,32 +93,71 @@ def _gathered(commit: SinkCommit, staging: Path) -> SinkCommit:
 
 
 def _replace(commit: SinkCommit, target: Path, staging: Path) -> None:
-    _require(commit, staging)
-    if commit.mode == "error" and _holds_data(target):
+    if commit.mode == "ignore" and holds_data(target):
+        return
+    missing = next((name for name in commit.files if not (staging / name).is_file()), None)
+    if missing is not None or not staging.is_dir():
+        raise CommitRefused(_lost(commit, missing or "everything"))
+    if commit.mode == "error" and holds_data(target):
         raise CommitRefused(f"{target} exists and holds data; use mode='overwrite' or 'append', or another path")
     (staging / _SUCCESS).touch()
-    _write_manifest(commit, staging)
-    if commit.mode == "error" or not os.path.lexists(target):
+    sync_files(staging, commit.files)
+    write_manifest(commit, staging, list(commit.files))
+    if commit.mode == "overwrite":
+        swap.put_in_place(staging, target, _aside(staging))
+    else:
         os.rename(staging, target)  # onto an empty directory too; refused when it has filled meanwhile
-    elif not _exchange(staging, target):
-        _swap_in_two_steps(staging, target)
-    _sync_directory(target.parent)
+    sync(target.parent)
 
 
 def _append(commit: SinkCommit, target: Path, staging: Path) -> None:
-    if os.path.lexists(target) and not target.is_dir():
-        raise CommitRefused(f"{target} is a file; append needs a directory")
-    target.mkdir(exist_ok=True)
-    for name in commit.files:
-        final = target / _unique(name, commit.commit_id)
-        if not final.exists():
-            final.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.rename(staging / name, final)
-            except FileNotFoundError:
-                raise CommitRefused(_lost(commit, name)) from None
+    _make_directory(commit, target)
+    finals = [_unique(name, commit.commit_id) for name in commit.files]
+    sync_files(staging, [name for name in commit.files if (staging / name).exists()])
+    for name, final in zip(commit.files, finals, strict=True):
+        _rename_once(commit, staging / name, target / final)
+    _end(commit, target, finals)
+
+
+def _replace_partitions(commit: SinkCommit, target: Path, staging: Path) -> None:
+    """File names hold the commit's id, so that a partition at the target says whether it is the new one."""
+    _make_directory(commit, target)
+    partitions: dict[str, list[str]] = {}
+    finals = [_unique(name, commit.commit_id) for name in commit.files]
+    for name, final in zip(commit.files, finals, strict=True):
+        if not (target / final).exists():
+            _rename_once(commit, staging / name, staging / final)
+            partitions.setdefault(os.path.dirname(final), []).append(final)
+    for partition, files in partitions.items():
+        sync_files(staging / partition, [os.path.basename(name) for name in files])
+        (target / partition).parent.mkdir(parents=True, exist_ok=True)
+        swap.put_in_place(staging / partition, target / partition, _aside(staging) / partition)
+    _end(commit, target, finals)
+
+
+def _end(commit: SinkCommit, target: Path, finals: list[str]) -> None:
+    sync_directories(target, finals)
     (target / _SUCCESS).touch()
-    _write_manifest(commit, target)
+    write_manifest(commit, target, finals)
+
+
+def _make_directory(commit: SinkCommit, target: Path) -> None:
+    if os.path.lexists(target) and not target.is_dir():
+        raise CommitRefused(f"{target} is a file; mode {commit.mode} needs a directory")
+    target.mkdir(exist_ok=True)
+    sync(target.parent)
+
+
+def _rename_once(commit: SinkCommit, staged: Path, final: Path) -> None:
+    """Unless an earlier try has."""
+    if final.exists():
+        return
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.rename(staged, final)
+    except FileNotFoundError:
+        raise CommitRefused(_lost(commit, staged.name)) from None
+    staged.with_name(f".{staged.name}.crc").unlink(missing_ok=True)  # it names a file that is no more
 
 
 def _unique(name: str, commit_id: str) -> str:
@@ -121,12 +167,6 @@ def _unique(name: str, commit_id: str) -> str:
     return os.path.join(parent, f"{head}-{commit_id[:16]}-{rest}" if dash else f"{commit_id[:16]}-{base}")
 
 
-def _require(commit: SinkCommit, staging: Path) -> None:
-    missing = next((name for name in commit.files if not (staging / name).is_file()), None)
-    if missing is not None or not staging.is_dir():
-        raise CommitRefused(_lost(commit, missing or "everything"))
-
-
 def _lost(commit: SinkCommit, name: str) -> str:
     return (
         f"the staged output of {commit.function} for {commit.target} is no longer complete ({name} is gone from "
@@ -134,65 +174,5 @@ def _lost(commit: SinkCommit, name: str) -> str:
     )
 
 
-def _holds_data(target: Path) -> bool:
-    return os.path.lexists(target) and (not target.is_dir() or any(target.iterdir()))
-
-
-def _manifest(commit: SinkCommit) -> Path:
-    return MANIFESTS / f"{commit.commit_id}.json"
-
-
-def _write_manifest(commit: SinkCommit, root: Path) -> None:
-    """Atomic and on disk. Names are those under which readers find the files."""
-    path = root / _manifest(commit)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    append = commit.mode == "append"
-    files = [_unique(name, commit.commit_id) if append else name for name in commit.files]
-    content = {
-        "version": 1,
-        "commit_id": commit.commit_id,
-        "function": commit.function,
-        "format": commit.format,
-        "mode": commit.mode,
-        "files": files,
-        "rows": commit.rows,
-        "size_bytes": commit.size_bytes,
-    }
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_directory(path.parent)
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Swap two names in one step. False when the system or the file system can't."""
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    if rename(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-        return False
-    raise OSError(number, os.strerror(number), str(second))
-
-
-def _swap_in_two_steps(staging: Path, target: Path) -> None:
-    remove(_aside(staging))
-    os.rename(target, _aside(staging))
-    os.rename(staging, target)
-
-
 def _aside(staging: Path) -> Path:
     return staging.with_name(staging.name + ".replaced")
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

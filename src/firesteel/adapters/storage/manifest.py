@@ -1,0 +1,44 @@
+"""The record of a commit at its target: says that it is done, and which files are its own."""
+
+import json
+import os
+from pathlib import Path
+
+from firesteel.adapters.storage.durability import sync
+from firesteel.model.tasks import SinkCommit
+
+MANIFESTS = Path("_firesteel", "commits")
+"""Below the target; readers ignore names that begin with an underscore."""
+
+
+def is_done(commit: SinkCommit, target: Path) -> bool:
+    """Whether the commit has been carried out to its end."""
+    return (target / _name(commit)).exists()
+
+
+def write_manifest(commit: SinkCommit, root: Path, files: list[str]) -> None:
+    """Atomic and on disk. `files` are the names under which readers find them."""
+    path = root / _name(commit)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "version": 1,
+        "commit_id": commit.commit_id,
+        "function": commit.function,
+        "format": commit.format,
+        "mode": commit.mode,
+        "files": files,
+        "rows": commit.rows,
+        "size_bytes": commit.size_bytes,
+    }
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    for directory in (path.parent, path.parent.parent, root):
+        sync(directory)
+
+
+def _name(commit: SinkCommit) -> Path:
+    return MANIFESTS / f"{commit.commit_id}.json"

@@ -1,0 +1,151 @@
+"""File sinks through a whole cluster, written and read back by a real Spark: formats, modes, partitions, refusals."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from firesteel.model.failures import FailureKind
+from firesteel.model.states import JobStatus
+from tests.integration.cluster.files import Files
+
+pytestmark = pytest.mark.spark
+
+SOURCE = """
+@pipeline.source
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(
+        [("a/b", 1, "x"), (None, 2, "ü;\\n'\\""), ("", 3, "y"), ("k=1 %", 4, None)], "k string, n int, s string"
+    )
+"""
+FORMATS = """
+@pipeline.sink
+def files(rows: DataFrame, output: str) -> None:
+    fs.write_parquet(rows, output + "/parquet", partition_by="k", compression="gzip", **{"parquet.block.size": 1 << 20})
+    fs.write_json(rows, output + "/json", "append", ["k"], ignoreNullFields=False)
+    fs.write_csv(rows, output + "/csv", "errorIfExists", header=True, sep=";")
+    fs.write_text(rows.select("s", "k"), output + "/text", "ignore", ["k"], lineSep="|")
+    fs.write_parquet(rows.where("n < 0"), output + "/empty", partition_by=["k"])
+    fs.write_csv(rows.where("n < 0"), output + "/empty_csv", header=True)
+"""
+READ_BACK = """
+@pipeline.source
+def files(spark: SparkSession, output: str) -> DataFrame:
+    def at(format, **options):
+        return spark.read.format(format).options(**options).load(output + "/" + format)
+
+    expected = {("a/b", 1, "x"), (None, 2, "ü;\\n'\\""), (None, 3, "y"), ("k=1 %", 4, None)}
+    for format in ("parquet", "json"):
+        found = {(row.k, row.n, row.s) for row in at(format).collect()}
+        assert found == expected, (format, found)
+    found = {(row.k, row.n, row.s) for row in at("csv", header=True, sep=";", multiLine=True, inferSchema=True).collect()}
+    assert {row[1:] for row in found} == {row[1:] for row in expected}, found
+    found = sorted((str(row.k), row.value) for row in at("text", lineSep="|").collect())
+    assert found == [("None", "y"), ("None", "ü;\\n'\\""), ("a/b", "x"), ("k=1 %", "")], found
+    empty = spark.read.parquet(output + "/empty")
+    assert (set(empty.columns), empty.count()) == ({"k", "n", "s"}, 0), empty
+    return empty
+
+@pipeline.sink
+def result(files: DataFrame) -> None:
+    files.count()
+"""
+
+
+def test_all_formats_are_written_as_spark_reads_them(files: Files, tmp_path: Path) -> None:
+    output = tmp_path / "out put"
+    result = files.do(files.run(files.write(SOURCE + FORMATS), {"output": str(output)}))
+    assert result.status is JobStatus.FINISHED, result.failure
+    assert [(Path(sink.target).name, sink.mode) for sink in result.sinks[:4]] == [
+        ("parquet", "overwrite"),
+        ("json", "append"),
+        ("csv", "error"),
+        ("text", "ignore"),
+    ]
+    assert all((Path(sink.target) / "_SUCCESS").exists() for sink in result.sinks)
+    assert {path.name for path in (output / "parquet").glob("k=*")} == {
+        *("k=a%2Fb", "k=__HIVE_DEFAULT_PARTITION__", "k=k%3D1 %25")
+    }
+    assert (next((output / "empty_csv").glob("part-*"))).read_text() == "k;n;s\n".replace(";", ",")
+    again = files.do(files.run(files.write(READ_BACK, "read_back.py"), {"output": str(output)}))
+    assert again.status is JobStatus.FINISHED, again.failure
+    second = files.do(files.run(files.write(SOURCE + FORMATS), {"output": str(output)}))
+    assert second.failure is not None
+    assert "csv exists and holds data" in second.failure.message
+    assert (second.failure.kind, second.failure.vertex) == (FailureKind.NON_RECOVERABLE, "files")
+    assert len(list((output / "json").glob("*/part-*"))) == len(list((output / "parquet").glob("*/part-*")))
+    files.do(until_gone(tmp_path))
+
+
+async def until_gone(root: Path) -> None:
+    """No staging is left below `root`: what a failed attempt has staged is removed after its failure is told."""
+    async with asyncio.timeout(30):
+        while list(root.rglob(".firesteel*")):
+            await asyncio.sleep(0.02)
+
+
+DAYS = """
+@pipeline.source
+def rows(spark: SparkSession, output: str, first: int, last: int) -> DataFrame:
+    new = spark.range(first, last).selectExpr("id % 10 as day", "id as n")
+    import os
+    return new.unionByName(spark.read.parquet(output).select("day", "n")) if os.path.exists(output) else new
+
+@pipeline.sink
+def days(rows: DataFrame, output: str, partitions: str) -> None:
+    fs.write_parquet(rows.where("day < 5"), output, partition_by=["day"], overwrite_partitions=partitions)
+"""
+
+
+def test_dynamic_overwrite_replaces_what_was_written_also_when_the_job_reads_it(files: Files, tmp_path: Path) -> None:
+    output = tmp_path / "days"
+
+    def run(first: int, last: int, partitions: str = "", setting: str = "static") -> dict[int, int]:
+        parameters = {"output": str(output), "first": str(first), "last": str(last), "partitions": partitions}
+        settings = {"spark.sql.sources.partitionOverwriteMode": setting}
+        result = files.do(files.run(files.write(DAYS), parameters, settings))
+        assert result.status is JobStatus.FINISHED, result.failure
+        return days(output)
+
+    assert run(0, 10) == {0: 1, 1: 1, 2: 1, 3: 1, 4: 1}
+    assert run(10, 20) == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2}
+    (output / "day=7").mkdir()
+    (output / "day=7" / "part-old.parquet").write_bytes(next((output / "day=1").glob("part-*")).read_bytes())
+    assert run(21, 22, "dynamic") == {0: 2, 1: 3, 2: 2, 3: 2, 4: 2, 7: 1}, "day 7 was read and not written"
+    assert run(31, 32, setting="DYNAMIC") == {0: 2, 1: 4, 2: 2, 3: 2, 4: 2, 7: 1}
+    assert run(41, 42, "static", setting="dynamic") == {0: 2, 1: 5, 2: 2, 3: 2, 4: 2}
+    manifests = [json.loads(path.read_text()) for path in (output / "_firesteel" / "commits").iterdir()]
+    assert [each["mode"] for each in manifests] == ["overwrite"]
+
+
+def days(output: Path) -> dict[int, int]:
+    """Rows by day, of every partition a reader finds."""
+    import pyarrow.parquet
+
+    counted: dict[int, int] = {}
+    for path in output.glob("day=*/part-*"):
+        day = int(path.parent.name.removeprefix("day="))
+        counted[day] = counted.get(day, 0) + pyarrow.parquet.read_metadata(path).num_rows
+    return dict(sorted(counted.items()))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ('write_csv(rows, output, delimeter=";")', "csv files have no option 'delimeter'; did you mean 'delimiter'?"),
+        ('write_parquet(rows, output, mode="overwite")', "did you mean 'overwrite'?"),
+        ("write_text(rows, output)", "here it is: k string, n int, s string; make one of them"),
+        ('write_parquet(rows, output, overwrite_partitions="dynamic")', "goes with mode='overwrite' and partition_by"),
+        ('write_json(rows, "s3a://bucket/x")', "s3a:// targets are not supported yet"),
+        ("write_json(rows, output, compression=None)", "option compression=None must be a text"),
+    ],
+)
+def test_what_cannot_be_done_is_said_once(files: Files, tmp_path: Path, call: str, says: str) -> None:
+    body = SOURCE + f"\n@pipeline.sink\ndef bad(rows: DataFrame, output: str) -> None:\n    fs.{call}\n"
+    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
+    result = files.do(files.run(files.write(body), {"output": str(tmp_path / "out")}, restarts))
+    assert result.failure is not None
+    assert says in result.failure.message
+    assert (result.restarts, result.failure.vertex, result.failure.location) == (0, "bad", "job.py:14")
+    assert not (tmp_path / "out").exists()
