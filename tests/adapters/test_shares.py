@@ -11,7 +11,7 @@ from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session import LoopbackChannel
 from firesteel.adapters.spark.shareguard import ShareGuard
 from firesteel.adapters.spark.shares import PlanWalk
-from firesteel.adapters.spark.sharing import PART, WHOLE, Share
+from firesteel.adapters.spark.sharing import PART, Share
 from firesteel.adapters.spark.wire import Endpoint, SessionName
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Function, FunctionKind, JobEdge, Partitioner
@@ -57,8 +57,10 @@ class Inputs:
         self.known: dict[int, Share] = {}
         self.hashed = self._frame(Share(whole=False, keys=(frozenset("k"),), columns=COLUMNS))
         self.twin = self._frame(Share(whole=False, keys=(frozenset("k"),), columns=("k", "w")))
+        self.other = self._frame(Share(whole=False, keys=(frozenset("o"),), columns=("o", "p")))
         self.pair = self._frame(Share(whole=False, keys=(frozenset("k"), frozenset("l")), columns=COLUMNS))
         self.spread = self._frame(Share(whole=False, columns=COLUMNS))
+        self.tiny = self._frame(Share(whole=True, columns=("y", "o")))
         self.small = self._frame(Share(whole=True, columns=("k", "w")))
 
     def _frame(self, share: Share) -> Any:
@@ -104,6 +106,34 @@ ALLOWED = {
     "full outer hash join": lambda i: i.hashed.join(i.twin, "k", "full").groupBy("k").count(),
     "hash join by condition": lambda i: i.hashed.join(i.twin, i.hashed.k == i.twin.k).groupBy(i.hashed.k).count(),
     "null-safe join": lambda i: i.hashed.join(i.twin, i.twin.k.eqNullSafe(i.hashed.k) & (F().col("v") > 1)),
+    "the other side's key": lambda i: i.hashed.join(i.other, i.hashed.k == i.other.o).groupBy("o").count(),
+    "the other side's key by its frame": lambda i: (
+        i.hashed.join(i.other, F().expr("k = o and v > 1")).groupBy(i.other.o).count()
+    ),
+    "bare names": lambda i: i.hashed.join(i.other, F().col("k") == F().col("o")).join(
+        i.twin.toDF("a", "b"), F().col("a") == F().col("o")
+    ),
+    "the broadcast's key": lambda i: (
+        i.hashed.join(i.small.toDF("x", "y"), F().col("x") == F().col("k")).groupBy("x").count()
+    ),
+    "after a broadcast": lambda i: i.hashed.join(i.small.select("w"), F().col("w") == F().col("v")).join(
+        i.other, F().col("k") == F().col("o")
+    ),
+    "self join by alias": lambda i: (
+        i.hashed.alias("a").join(i.hashed.alias("b"), F().expr("a.k = b.k and a.v < b.v")).groupBy("a.k").count()
+    ),
+    "semi joins by alias": lambda i: (
+        i.hashed.alias("a")
+        .join(i.hashed.alias("b"), F().col("a.k") == F().col("b.k"), "left_semi")
+        .join(i.hashed.alias("b"), (F().col("b.k") == F().col("a.k")) & (F().col("a.v") != F().col("b.v")), "left_anti")
+    ),
+    "joined with its own groups": lambda i: i.hashed.join(i.hashed.groupBy("k").agg(F().min("v").alias("m")), "k"),
+    "joined with its own groups by frame": lambda i: (
+        lambda lowest: i.hashed.join(lowest, (i.hashed.k == lowest.g) & (i.hashed.v == lowest.m))
+    )(i.hashed.groupBy(F().col("k").alias("g")).agg(F().min("v").alias("m"))),
+    "the other key dropped": lambda i: (
+        i.hashed.join(i.twin, i.hashed.k == i.twin.k).drop(i.twin.k).groupBy("k").count()
+    ),
     "broadcast join": lambda i: i.hashed.join(i.small, "k", "left").groupBy("k").count(),
     "broadcast on the left": lambda i: i.small.join(i.hashed, "k", "right"),
     "broadcast semi": lambda i: i.spread.join(i.small, "k", "left_semi"),
@@ -131,6 +161,24 @@ REFUSED = {
     "groupBy(k)   ": lambda i: i.hashed.fillna(0).groupBy("k").count(),
     "groupBy(k)    ": lambda i: i.hashed.join(i.twin, "k", "right").groupBy(i.hashed.k).count(),
     "groupBy(k)     ": lambda i: i.hashed.join(i.twin, "k", "left").groupBy(i.twin.k).count(),
+    "groupBy(o)": lambda i: i.hashed.join(i.other, i.hashed.k == i.other.o, "left").groupBy("o").count(),
+    "groupBy(w)": lambda i: (
+        i.hashed.join(i.twin, "k").join(i.small.toDF("x", "w"), F().col("k") == F().col("x")).groupBy(i.twin.w).count()
+    ),
+    "groupBy(o) ": lambda i: (
+        i.hashed.join(i.other, i.hashed.k == i.other.o)
+        .join(i.tiny, F().col("y") == F().col("v"))
+        .groupBy(i.tiny.o)
+        .count()
+    ),
+    "a window partitioned by k": lambda i: i.hashed.join(i.twin, i.hashed.k == i.twin.k, "left").select(
+        F().row_number().over(W().partitionBy(i.twin.k).orderBy("v"))
+    ),
+    "groupBy(k)      ": lambda i: (
+        i.hashed.alias("a").join(i.hashed.alias("b"), F().expr("a.k = b.k"), "left").groupBy("b.k").count()
+    ),
+    "a left outer join on k": lambda i: i.hashed.alias("a").join(i.spread.alias("b"), F().expr("a.k = b.k"), "left"),
+    "an inner join that does not say": lambda i: i.hashed.join(i.other, F().expr("k = o or v = p")),
     "rollup": lambda i: i.hashed.rollup("k").count(),
     "pivot without": lambda i: i.hashed.groupBy("k").pivot("l").agg(F().sum("v")),
     "distinct": lambda i: i.spread.distinct(),
@@ -145,9 +193,9 @@ REFUSED = {
     "max() in SQL text": lambda i: i.hashed.selectExpr("`max` (v)"),
     "OVER in SQL text": lambda i: i.hashed.selectExpr("row_count over w"),
     "SELECT in SQL text": lambda i: i.hashed.where("k in (select 1)"),
-    "a inner join on l": lambda i: i.hashed.join(i.hashed, "l"),
-    "a inner join on k": lambda i: i.hashed.join(i.pair, "k"),
-    "a cross join on other columns": lambda i: i.hashed.crossJoin(i.twin),
+    "an inner join on l": lambda i: i.hashed.join(i.hashed, "l"),
+    "an inner join on k": lambda i: i.hashed.join(i.pair, "k"),
+    "a cross join that does not say": lambda i: i.hashed.crossJoin(i.twin),
     "a full outer join whose right": lambda i: i.hashed.join(i.small, "k", "full"),
     "a left outer join whose left": lambda i: i.small.join(i.hashed, "k", "left"),
     "a left semi join whose left": lambda i: i.small.join(i.hashed, "k", "left_semi"),
@@ -181,7 +229,7 @@ def test_what_is_wrong_on_shares_is_named(inputs: Inputs, name: str) -> None:
 
 def test_what_only_reads_broadcast_inputs_is_whole(inputs: Inputs) -> None:
     frame = inputs.small.groupBy("w").count().join(inputs.spark.range(3), "w").orderBy("w").limit(2)
-    assert inputs.share(frame, pytest.fail) == WHOLE
+    assert inputs.share(frame, pytest.fail).whole
 
 
 def test_the_guard_names_function_operator_and_ways_out(spark: Any) -> None:

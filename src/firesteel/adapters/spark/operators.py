@@ -128,7 +128,9 @@ POSITIONAL = frozenset(
 AGGREGATE_UDFS = frozenset((202, 203, 217, 252, 253, 254))
 """pyspark.util.PythonEvalType of functions that take whole groups."""
 
-_IDENTIFIER = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_IDENTIFIER = re.compile(r"(?P<first>`(?:[^`]|``)+`|[^.`]+)(?:\.(?P<second>`(?:[^`]|``)+`|[^.`]+))?")
+SQL_NAME = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)(?:\.(?:`(?:[^`]|``)+`|[^\W\d]\w*))?"
+"""A column in SQL text: its name, maybe qualified."""
 _SQL_TOKEN = re.compile(
     r"""[rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | --[^\n]* | /\*.*?\*/
     | (?P<name>`(?:[^`]|``)+` | [^\W\d]\w*)(?P<call>\s*\()?""",
@@ -141,8 +143,8 @@ class BeyondRow:
     """Something in an expression that needs more rows than its own."""
 
     shown: str
-    partition: tuple[str, ...] | None = None
-    """Of a window: the columns it partitions by. None: nothing makes it right on a share."""
+    partition: tuple[Any, ...] | None = None
+    """Of a window: the expressions it partitions by. None: nothing makes it right on a share."""
 
 
 def beyond_row(expression: Any) -> Iterator[BeyondRow]:
@@ -150,8 +152,7 @@ def beyond_row(expression: Any) -> Iterator[BeyondRow]:
     match expression.WhichOneof("expr_type"):
         case "window":
             window = expression.window
-            names = tuple(name for part in window.partition_spec if (name := column_name(part)))
-            yield BeyondRow("a window", names)
+            yield BeyondRow("a window", tuple(window.partition_spec))
             for inner in (window.window_function, *window.partition_spec, *window.order_spec):
                 for part in children(inner):
                     yield from beyond_row(part)
@@ -189,23 +190,37 @@ def children(message: Any) -> Iterator[Any]:
 
 
 def column_name(expression: Any) -> str:
-    """The column that an expression is, or empty. Columns inside structs and behind aliases are not seen."""
+    """The column that an expression is, without what qualifies it, or empty. Behind aliases it is not seen."""
+    return qualified_name(expression)[1]
+
+
+def qualified_name(expression: Any) -> tuple[str, str]:
+    """The column that an expression is: the alias or struct it is said to be of, if any, and its name, or empty."""
     match expression.WhichOneof("expr_type"):
         case "unresolved_attribute":
-            return identifier(expression.unresolved_attribute.unparsed_identifier)
+            return _identifier(expression.unresolved_attribute.unparsed_identifier)
         case "expression_string":
-            text = expression.expression_string.expression.strip()
-            return text if re.fullmatch(r"[^\W\d]\w*", text) else ""
+            return sql_name(expression.expression_string.expression)
         case _:
-            return ""
+            return "", ""
 
 
-def identifier(text: str) -> str:
-    """The single name in an identifier, without its quotes; empty when it has several parts."""
-    parts = list(_IDENTIFIER.finditer(text))
-    if len(parts) != 1 or parts[0][0] != text:
-        return ""
-    return parts[0][1].replace("``", "`") if parts[0][1] else text
+def sql_name(text: str) -> tuple[str, str]:
+    """The same for SQL text that is nothing but a name."""
+    return _identifier(text.strip()) if re.fullmatch(SQL_NAME, text.strip()) else ("", "")
+
+
+def _identifier(text: str) -> tuple[str, str]:
+    """Qualifier, if any, and name in an identifier of at most two parts, without quotes; else nothing."""
+    match = _IDENTIFIER.fullmatch(text)
+    if match is None:
+        return "", ""
+    first, second = (_unquoted(match[group] or "") for group in ("first", "second"))
+    return (first, second) if second else ("", first)
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 
 def _in_sql(text: str) -> Iterator[BeyondRow]:

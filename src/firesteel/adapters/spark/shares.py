@@ -19,6 +19,10 @@ Refuse = Callable[[str], None]
 _ROW_WISE = frozenset(
     ["filter", "hint", "repartition", "repartition_by_expression", "sample", "sample_by", "drop_na", "with_watermark"]
 )
+_NAMING = frozenset(
+    ["project", "with_columns", "with_columns_renamed", "drop", "to_df", "subquery_alias", "sort", "aggregate", "join"]
+)
+"""Operators after which the columns' names are known, when they were before."""
 _WHOLE_INPUT = {
     "limit": "limit",
     "offset": "offset",
@@ -52,7 +56,7 @@ class PlanWalk:
         node = getattr(relation, kind) if kind else relation
         inputs = [self.share_of(child) for child in relations_in(node)]
         if all(share.whole for share in inputs):
-            return WHOLE
+            return self._whole(kind, node, inputs)
         handler = getattr(self, f"_{kind}", None)
         if handler is not None:
             return handler(node, *inputs)  # type: ignore[no-any-return]
@@ -62,6 +66,15 @@ class PlanWalk:
         self._refuse(_WHOLE_INPUT.get(kind, kind or "this operator"))
         return inputs[0] if len(inputs) == 1 and kind in ("limit", "offset", "tail", "collect_metrics") else PART
 
+    def _whole(self, kind: str | None, node: Any, inputs: list[Share]) -> Share:
+        """Of rows that every subtask has: nothing is refused, and their columns' names are worth knowing."""
+        names = WHOLE
+        if kind in _ROW_WISE or kind in ("limit", "offset", "tail"):
+            names = inputs[0]
+        elif kind in _NAMING:
+            names = getattr(PlanWalk(self._known, lambda operator: None), f"_{kind}")(node, *inputs)
+        return replace(names, whole=True, keys=(), far=frozenset())
+
     def _check(self, expressions: Iterable[Any], share: Share) -> None:
         for expression in expressions:
             for found in beyond_row(expression):
@@ -70,8 +83,8 @@ class PlanWalk:
     def _check_one(self, found: BeyondRow, share: Share) -> None:
         if found.partition is None:
             self._refuse(found.shown)
-        elif not share.complete_for(found.partition):
-            self._refuse(f"{found.shown} partitioned by {', '.join(found.partition) or 'nothing'}")
+        elif not share.complete_for(share.names_of(found.partition)):
+            self._refuse(f"{found.shown} partitioned by {', '.join(map(_shown, found.partition)) or 'nothing'}")
 
     # ── one method a kind of relation: its proto, then its inputs' shares, one of which is a part ─────────
     def _project(self, node: Any, share: Share) -> Share:
@@ -87,7 +100,9 @@ class PlanWalk:
         return share.renamed({**dict(node.rename_columns_map), **dict(pairs)})
 
     def _drop(self, node: Any, share: Share) -> Share:
-        return share.without([*node.column_names, *map(column_name, node.columns)])
+        foreign = [each for each in node.columns if share.is_foreign(each) and not share.name_of(each)]
+        left = share.without([*node.column_names, *(column_name(each) for each in node.columns if each not in foreign)])
+        return replace(left, columns=None) if foreign else left
 
     def _to_df(self, node: Any, share: Share) -> Share:
         return share.renamed_by_position(list(node.column_names))
@@ -109,7 +124,8 @@ class PlanWalk:
         return kept.changed([node.variable_column_name, node.value_column_name])
 
     def _subquery_alias(self, node: Any, share: Share) -> Share:
-        return share
+        plans = frozenset(each for each in share.foreign if isinstance(each, int))
+        return replace(share, aliases=frozenset((node.alias.lower(),)), foreign=plans)
 
     def _sort(self, node: Any, share: Share) -> Share:
         self._check(children(node), share)
@@ -133,19 +149,19 @@ class PlanWalk:
         if node.group_type == pivot and not node.pivot.values:
             self._refuse("pivot without given values")
         if not share.complete_for(names):
-            self._refuse(_by("groupBy", [column_name(each) or "an expression" for each in grouping]))
-        outputs = [each for each in node.aggregate_expressions if column_name(each)]
-        return replace(share.projected(grouping, outputs), columns=None)
+            self._refuse(_by("groupBy", map(_shown, grouping)))
+        found = share.projected(grouping, node.aggregate_expressions)
+        return found if node.group_type == plain else replace(found, columns=None)
 
     def _group_map(self, node: Any, share: Share, *others: Share) -> Share:
-        names = [column_name(each) for each in node.grouping_expressions]
-        if others or not share.complete_for(share.names_of(node.grouping_expressions)):
-            self._refuse(_by("groupBy", names) + " with a function over groups")
+        grouping = node.grouping_expressions
+        if others or not share.complete_for(share.names_of(grouping)):
+            self._refuse(_by("groupBy", map(_shown, grouping)) + " with a function over groups")
         return PART
 
     def _co_group_map(self, node: Any, left: Share, right: Share) -> Share:
-        mine = [column_name(each) for each in node.input_grouping_expressions]
-        other = [column_name(each) for each in node.other_grouping_expressions]
+        mine = [left.name_of(each) for each in node.input_grouping_expressions]
+        other = [right.name_of(each) for each in node.other_grouping_expressions]
         if left.whole or right.whole or not left.meets(right, list(zip(mine, other, strict=False))):
             self._refuse(_by("cogroup", mine))
         return PART
@@ -178,6 +194,11 @@ def relations_in(message: Any) -> list[Any]:
             elif item.DESCRIPTOR.full_name != "spark.connect.Expression":
                 found += relations_in(item)
     return found
+
+
+def _shown(expression: Any) -> str:
+    alias = expression.alias.name
+    return column_name(expression) or (f"... as {alias[0]}" if len(alias) == 1 else "an expression")
 
 
 def _by(operator: str, names: Iterable[str]) -> str:

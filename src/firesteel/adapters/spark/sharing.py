@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from firesteel.adapters.spark.operators import children, column_name
+from firesteel.adapters.spark.operators import children, column_name, qualified_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,12 @@ class Share:
     """Of each hash key, in order, the columns that hold it unchanged. Empty: equal keys may be anywhere."""
     columns: tuple[str, ...] | None = None
     """The columns' names, where they are known."""
-    foreign: frozenset[int] = frozenset()
-    """Plan ids of the other sides of joins: a column named through one of them is not the key of that name."""
+    aliases: frozenset[str] = frozenset()
+    """What `alias` calls it, in lower case."""
+    foreign: frozenset[int | str] = frozenset()
+    """Plan ids and aliases of the other sides of joins: a column named through one is not the key of that name ..."""
+    far: frozenset[str] = frozenset()
+    """... but for these keys, which came from one of those sides and are not on this one."""
 
     def complete_for(self, names: Iterable[str]) -> bool:
         """Whether rows that are equal in the columns `names` are all in one subtask."""
@@ -37,10 +41,17 @@ class Share:
 
     def name_of(self, expression: Any) -> str:
         """The column that an expression is, or empty when it may be that of the other side of a join."""
+        qualifier, name = qualified_name(expression)
+        alias = qualifier.lower()
+        if alias and alias not in self.aliases and alias not in self.foreign:
+            return ""  # a field of a struct, as far as one can see
+        return "" if self.is_foreign(expression) and name not in self.far else name
+
+    def is_foreign(self, expression: Any) -> bool:
+        """Whether a column is named through the other side of a join."""
         attribute = expression.unresolved_attribute
-        if attribute.HasField("plan_id") and attribute.plan_id in self.foreign:
-            return ""
-        return column_name(expression)
+        by_plan = attribute.HasField("plan_id") and attribute.plan_id in self.foreign
+        return by_plan or qualified_name(expression)[0].lower() in self.foreign
 
     def names_of(self, expressions: Iterable[Any]) -> list[str]:
         """The columns among `expressions`, also under another name."""
@@ -62,8 +73,8 @@ class Share:
                 out.append((self.name_of(expression.alias.expr), expression.alias.name[0]))
                 known = known and not _may_be_many(expression.alias.expr)
             else:
-                name = self.name_of(expression)
-                out.append((name, name))
+                name = column_name(expression)
+                out.append((self.name_of(expression), name))
                 known = known and bool(name)
         return self._moved(out, known)
 
@@ -94,7 +105,12 @@ class Share:
         if columns is not None:
             held = {name.lower() for name in columns}
             columns = (*columns, *(name for lowered, name in new.items() if lowered not in held))
-        return replace(self, keys=keys if all(keys) else (), columns=columns)
+        far = frozenset(name for name in self.far if name.lower() not in new)
+        return replace(self, keys=keys if all(keys) else (), columns=columns, far=far)
+
+    def lacks(self, name: str) -> bool:
+        """Whether no column has this name, for certain."""
+        return self.columns is not None and name.lower() not in map(str.lower, self.columns)
 
     def _moved(self, pairs: Sequence[tuple[str, str]], known: bool) -> "Share":
         """`pairs`: the column that was, or empty, and the name it has now."""
@@ -102,8 +118,9 @@ class Share:
         keys = tuple(
             frozenset(new for old, new in pairs if old in key and names.count(new.lower()) == 1) for key in self.keys
         )
-        columns = tuple(new for _, new in pairs) if known else None
-        return replace(self, keys=keys if all(keys) else (), columns=columns)
+        columns = tuple(new for _, new in pairs) if known and len(set(names)) == len(names) else None
+        far = frozenset(name for name in self.far if (name, name) in pairs)
+        return replace(self, keys=keys if all(keys) else (), columns=columns, far=far)
 
 
 WHOLE = Share(whole=True)
