@@ -40,14 +40,23 @@ class Files:
         return decode_build_reply(await self.cluster.call(BUILD, msgspec.json.encode(asked)))
 
     async def submit(
-        self, path: Path, parameters: Mapping[str, str] | None = None, configuration: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        parameters: Mapping[str, str] | None = None,
+        configuration: Mapping[str, str] | None = None,
+        **request: Any,
     ) -> JobID:
-        built = await self.build(path, parameters=dict(parameters or {}), configuration=dict(configuration or {}))
+        settings = dict(configuration or {})
+        built = await self.build(path, parameters=dict(parameters or {}), configuration=settings, **request)
         assert isinstance(built, BuiltJob), built
         return await self.cluster.client.submit_job(built.graph, built.artifact_paths())
 
     async def run(
-        self, path: Path, parameters: Mapping[str, str] | None = None, configuration: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        parameters: Mapping[str, str] | None = None,
+        configuration: Mapping[str, str] | None = None,
+        **request: Any,
     ) -> JobResult:
-        job_id = await self.submit(path, parameters, configuration)
+        job_id = await self.submit(path, parameters, configuration, **request)
         return await self.cluster.client.request_job_result(job_id)

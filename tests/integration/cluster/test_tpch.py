@@ -1,0 +1,119 @@
+"""All 22 TPC-H queries as pipelines of several vertices: fused, and spread over shares with stored results between.
+
+The reference are the same functions called by plain PySpark, on the same Spark.
+"""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from benchmarks.report import ROOT
+from benchmarks.tpch import QUERIES
+from benchmarks.tpch.tables import make_tables, parameters_of
+from benchmarks.warm import spark_endpoint
+from firesteel.minicluster import MiniCluster
+from firesteel.model.states import JobStatus
+from tests.integration.cluster.conftest import Do
+from tests.integration.cluster.files import Files
+
+pytestmark = pytest.mark.spark
+
+SCALE = 0.1
+SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+
+ORDERED_BY = {
+    "q02": ["s_acctbal", "n_name", "s_name", "p_partkey"],
+    "q03": ["revenue", "o_orderdate"],
+    "q05": ["revenue"],
+    "q10": ["revenue"],
+    "q11": ["value"],
+    "q18": ["o_totalprice", "o_orderdate"],
+    "q20": ["s_name"],
+}
+"""What the query orders by, where rows may be equal in it; all columns for the others."""
+
+FUSED, SPREAD = {"parallelism": 1}, {"parallelism": 4}
+
+
+class Reference:
+    """What plain PySpark gives, from a process of its own with its session open; each query once."""
+
+    def __init__(self, cluster: MiniCluster, do: Do, tables: Path, scratch: Path) -> None:
+        self._do, self._tables, self._scratch = do, tables, scratch
+        self._answers: dict[str, pa.Table] = {}
+        endpoint = spark_endpoint(cluster)
+        settings = [f"{key}={value}" for key, value in SETTINGS.items()]
+        command = [sys.executable, "-m", "benchmarks.tpch.bare", str(endpoint.port), endpoint.token, *settings]
+        self._process: Process = do(asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE))
+
+    def answer(self, name: str) -> pa.Table:
+        if name not in self._answers:
+            self._answers[name] = self._do(self._ask(name))
+        return self._answers[name]
+
+    async def _ask(self, name: str) -> pa.Table:
+        output = self._scratch / name
+        parameters = {**parameters_of(name, self._tables, SCALE), "output": str(output)}
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps({"file": str(QUERIES[name]), "parameters": parameters}).encode() + b"\n")
+        assert float(await stdout.readline()) > 0, "the process has ended"
+        return written(output)
+
+    async def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tpch"), SCALE)
+
+
+@pytest.fixture(scope="module")
+def reference(
+    cluster: MiniCluster, do: Do, tables: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Reference]:
+    do(endpoint_of(cluster))
+    reference = Reference(cluster, do, tables, tmp_path_factory.mktemp("reference"))
+    yield reference
+    do(reference.close())
+
+
+async def endpoint_of(cluster: MiniCluster) -> None:
+    (worker,) = cluster.workers.values()
+    await worker.backend._server.endpoint()  # type: ignore[attr-defined]
+
+
+def written(directory: Path) -> pa.Table:
+    """The rows of a Parquet directory, in the order of its files."""
+    return pa.concat_tables(pyarrow.parquet.read_table(path) for path in sorted(directory.glob("*.parquet")))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("how", [FUSED, SPREAD], ids=["fused", "spread"])
+def test_tpch(name: str, how: dict[str, int], files: Files, tables: Path, reference: Reference, tmp_path: Path) -> None:
+    output = tmp_path / "answer"
+    parameters = {**parameters_of(name, tables, SCALE), "output": str(output)}
+    done = files.do(files.run(QUERIES[name], parameters, SETTINGS, **how))
+    assert done.status is JobStatus.FINISHED, done.failure and done.failure.message
+    regions = files.do(files.cluster.client.request_job(done.job_id)).regions
+    assert regions == 1 if how is FUSED else regions > 4
+    found, expected = written(output), reference.answer(name)
+    assert found.schema.types == expected.schema.types
+    assert found.schema.names == expected.schema.names
+    found = found.cast(expected.schema)  # what was stored in between may be null by its schema
+    keys = ORDERED_BY.get(name, found.column_names)
+    assert found.select(keys).equals(expected.select(keys))
+    everything = [(column, "ascending") for column in found.column_names]
+    assert found.sort_by(everything).equals(expected.sort_by(everything))
+    assert found.num_rows > 0, "an empty answer shows nothing"
