@@ -36,7 +36,7 @@ class Leader(msgspec.Struct, frozen=True):
     token: FencingToken
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A message on its way.
 
     A fenced endpoint takes only envelopes whose `recipient_token` is its own; whoever is told
@@ -282,6 +282,22 @@ class ReleaseJobResources(Message, frozen=True):
     locations: tuple[str, ...]
 
 
+# ── who leads: between processes, from where elections are known ─────────────────────────────
+class FollowLeader(Message, frozen=True):
+    """Answered by a LeaderIs now, and by one at each change while the connection holds."""
+
+    component: str
+
+
+class UnfollowLeader(Message, frozen=True):
+    component: str
+
+
+class LeaderIs(Message, frozen=True):
+    component: str
+    leader: Leader | None = None
+
+
 # ── Dispatcher ↔ JobMaster, in one process ───────────────────────────────────────────────────
 class CancelJob(Message, frozen=True):
     job_id: JobID
@@ -333,6 +349,9 @@ AnyMessage = Union[
     DiscardResults,
     CommitSinks,
     ReleaseJobResources,
+    FollowLeader,
+    UnfollowLeader,
+    LeaderIs,
     CancelJob,
     JobStatusChanged,
     JobTerminated,

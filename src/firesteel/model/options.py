@@ -139,6 +139,62 @@ WORK_DIR = ConfigOption(
     "Directory for logs, blobs, stored results and caches; empty means a temporary one that goes at the end.",
 )
 
+CLUSTER_ID = ConfigOption(
+    "high-availability.cluster-id", "str", "default", "Name of the cluster: processes of another one are refused."
+)
+
+# ── processes and what they say to one another ───────────────────────────────────────────────
+JOBMANAGER_ADDRESS = ConfigOption(
+    "jobmanager.rpc.address", "str", "localhost", "Host under which workers reach the master."
+)
+JOBMANAGER_PORT = ConfigOption(
+    "jobmanager.rpc.port", "int", 6123, "Port of the master for workers; 0 takes a free one, which its log names."
+)
+JOBMANAGER_BIND_HOST = ConfigOption(
+    "jobmanager.bind-host",
+    "str",
+    "",
+    "Interface that the master listens on, like 0.0.0.0; empty means jobmanager.rpc.address.",
+)
+RPC_FRAME_SIZE = ConfigOption("rpc.frame-size.max", "memory", 64, "Largest message between two processes.")
+RPC_CONNECT_TIMEOUT = ConfigOption(
+    "rpc.connect-timeout", "duration", 10_000, "Limit on making a connection, with TLS and handshake."
+)
+RPC_KEEP_ALIVE_INTERVAL = ConfigOption(
+    "rpc.keep-alive.interval", "duration", 5_000, "Time between two signs of life on a connection."
+)
+RPC_KEEP_ALIVE_TIMEOUT = ConfigOption(
+    "rpc.keep-alive.timeout", "duration", 30_000, "A connection on which nothing came for this long is cut."
+)
+BLOB_SIZE_MAX = ConfigOption("blob.size.max", "memory", 1024, "Largest artifact of a job that a worker takes.")
+SSL_INTERNAL_ENABLED = ConfigOption(
+    "security.ssl.internal.enabled", "bool", False, "TLS between the processes of the cluster."
+)
+SSL_INTERNAL_AUTHENTICATION = ConfigOption(
+    "security.ssl.internal.authentication-enabled",
+    "bool",
+    True,
+    "Mutual TLS: the master takes only workers that show a certificate of the authority.",
+)
+SSL_INTERNAL_CERTIFICATE = ConfigOption(
+    "security.ssl.internal.certificate", "str", "", "PEM file with this process's certificate and what leads to it."
+)
+SSL_INTERNAL_KEY = ConfigOption(
+    "security.ssl.internal.private-key", "str", "", "PEM file with the certificate's private key."
+)
+SSL_INTERNAL_KEY_PASSWORD = ConfigOption(
+    "security.ssl.internal.key-password", "str", "", "Password of the private key; empty means it has none."
+)
+SSL_INTERNAL_AUTHORITIES = ConfigOption(
+    "security.ssl.internal.certificate-authorities",
+    "str",
+    "",
+    "PEM file with the authorities whose certificates are trusted.",
+)
+SSL_VERIFY_HOSTNAME = ConfigOption(
+    "security.ssl.verify-hostname", "bool", True, "Whether the master's certificate must name jobmanager.rpc.address."
+)
+
 # ── JobMaster ────────────────────────────────────────────────────────────────────────────────
 SLOT_IDLE_TIMEOUT = ConfigOption(
     "slot.idle.timeout", "duration", 50_000, "A slot a job holds without need for this long is given back."
@@ -170,6 +226,9 @@ RESTART_FIXED_DELAY = ConfigOption(
 EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
 
 # ── TaskExecutor ─────────────────────────────────────────────────────────────────────────────
+TASKMANAGER_RESOURCE_ID = ConfigOption(
+    "taskmanager.resource-id", "str", "", "Name of a worker process; empty means its host's with a random part."
+)
 NUMBER_OF_TASK_SLOTS = ConfigOption(
     "taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once."
 )

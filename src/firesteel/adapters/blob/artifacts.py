@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from firesteel.adapters.blob.local import BlobMissing, BlobStore
+from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobSource
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
@@ -31,7 +31,7 @@ class JobCode(msgspec.Struct, frozen=True, kw_only=True):
 class ArtifactCache:
     """Unpacks into `directory`, by SHA-256; counts which jobs use what."""
 
-    def __init__(self, directory: Path, blobs: BlobStore) -> None:
+    def __init__(self, directory: Path, blobs: BlobSource) -> None:
         self._directory, self._blobs = directory, blobs
         self._users: dict[str, set[JobID]] = {}
         """By SHA-256, least recently used first."""
@@ -45,16 +45,17 @@ class ArtifactCache:
             for artifact in code:
                 await self._ensure(artifact.sha256)
                 self._touch(artifact.sha256, job_id)
+            files = [await self._fetch(artifact.sha256, job_id) for artifact in pickles]
             return JobCode(
                 directories=tuple(str(self._unpacked(artifact.sha256)) for artifact in code),
                 archives=tuple(str(self._archive(artifact.sha256)) for artifact in code),
-                pickles=tuple(str(self._blobs.path(artifact.sha256)) for artifact in pickles),
+                pickles=tuple(map(str, files)),
             )
         except BlobMissing as error:
-            message = f"the job's artifact {error} is not on this worker"
+            message = f"the job's artifact {error} is not there any more"
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
-        except (OSError, zipfile.BadZipFile) as error:
-            message = f"the job's code can't be unpacked: {error}"
+        except (OSError, BlobCorrupt, zipfile.BadZipFile) as error:
+            message = f"the job's code can't be fetched or unpacked: {error}"
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
 
     async def release(self, job_id: JobID) -> None:
@@ -65,21 +66,28 @@ class ArtifactCache:
         for sha256 in unused[: max(0, len(unused) - MAX_UNUSED)]:
             del self._users[sha256]
             await asyncio.to_thread(self._remove, sha256)
+            await self._blobs.let_go(sha256)
 
     async def _ensure(self, sha256: str) -> None:
         if sha256 in self._users:
             return
         async with self._unpacking:
             if not self._unpacked(sha256).is_dir():
-                await asyncio.to_thread(self._unpack, sha256)
+                blob = await self._blobs.fetch(sha256)
+                await asyncio.to_thread(self._unpack, blob, sha256)
+
+    async def _fetch(self, sha256: str, job_id: JobID) -> Path:
+        """A blob that is used as it is."""
+        blob = await self._blobs.fetch(sha256)
+        self._touch(sha256, job_id)
+        return blob
 
     def _touch(self, sha256: str, job_id: JobID) -> None:
         users = self._users.pop(sha256, set())
         users.add(job_id)
         self._users[sha256] = users
 
-    def _unpack(self, sha256: str) -> None:
-        blob = self._blobs.path(sha256)
+    def _unpack(self, blob: Path, sha256: str) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         _link(blob, self._archive(sha256))
         temporary = Path(tempfile.mkdtemp(dir=self._directory, prefix=".unpack-"))

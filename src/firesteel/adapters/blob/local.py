@@ -32,8 +32,18 @@ class BlobStore(Protocol):
         """Remove a blob; one that is not there is fine."""
 
 
+class BlobSource(Protocol):
+    """Where a worker's artifact cache has its blobs from."""
+
+    async def fetch(self, sha256: str) -> Path:
+        """The blob's file on this machine, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
+
+    async def let_go(self, sha256: str) -> None:
+        """Nobody here needs the blob any more."""
+
+
 class LocalBlobStore:
-    """A `BlobStore` in `directory`. Any number of processes may share it."""
+    """A `BlobStore` in `directory`, and a `BlobSource`. Any number of processes may share it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -57,6 +67,28 @@ class LocalBlobStore:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+    def adopt(self, path: Path, sha256: str) -> Path:
+        """Take a file of this directory in by moving it. Raises BlobCorrupt when its SHA-256 is another."""
+        with open(path, "rb") as reader:
+            found = hashlib.file_digest(reader, "sha256").hexdigest()
+            os.fsync(reader.fileno())
+        if found != sha256:
+            raise BlobCorrupt(f"{path} has SHA-256 {found}, not {sha256}")
+        os.replace(path, self._directory / found)
+        return self._directory / found
+
+    def new_file(self) -> Path:
+        """A file to write what `adopt` then takes in."""
+        descriptor, name = tempfile.mkstemp(dir=self._directory, prefix=".put-")
+        os.close(descriptor)
+        return Path(name)
+
+    async def fetch(self, sha256: str) -> Path:
+        return self.path(sha256)
+
+    async def let_go(self, sha256: str) -> None:
+        """It belongs to the jobs that name it, not to the cache."""
 
     def path(self, sha256: str) -> Path:
         path = self._directory / _checked(sha256)

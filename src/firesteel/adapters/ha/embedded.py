@@ -16,11 +16,13 @@ from firesteel.runtime.services import Contender, StaleLeader
 
 
 class EmbeddedLeaderElection:
-    """Grants leadership to the contender that came first; `revoke` and `grant` let tests change it."""
+    """Grants leadership to the contender that came first; `revoke` and `grant` let tests change it.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._epoch = 0
+    Tokens begin above `epoch`: a process that others know, and that may be started anew, gives the time.
+    """
+
+    def __init__(self, name: str, epoch: int = 0) -> None:
+        self._name, self._epoch = name, epoch
         self._contenders: dict[str, list[Contender]] = {}
         self._holder: dict[str, Contender] = {}
         self._token: dict[str, FencingToken] = {}

@@ -1,0 +1,79 @@
+"""The worker's side of the blob server: blobs are fetched once, checked, and kept while they are used."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobStore
+from firesteel.adapters.blob.server import BLOBS
+from firesteel.adapters.rpc.frames import BlobChunk, BlobEnd, BlobRefused, GetBlob, ProtocolError
+from firesteel.adapters.rpc.settings import NetworkSettings
+from firesteel.adapters.rpc.stream import PeerStream
+
+TRIES_MAX, RETRY_S = 3, 0.5
+"""How often a blob is asked for while the connection fails, and the time between two tries."""
+
+logger = logging.getLogger(__name__)
+
+
+class RemoteBlobs:
+    """A `BlobSource` that has its blobs from the blob server at `server`, by way of `cache`."""
+
+    def __init__(
+        self, cache: LocalBlobStore, server: tuple[str, int], settings: NetworkSettings, size_limit_bytes: int
+    ) -> None:
+        self._cache, self._server, self._settings, self._limit = cache, server, settings, size_limit_bytes
+        self._fetching = asyncio.Lock()
+
+    async def fetch(self, sha256: str) -> Path:
+        async with self._fetching:
+            try:
+                return self._cache.path(sha256)
+            except BlobMissing:
+                return await self._fetch(sha256)
+
+    async def let_go(self, sha256: str) -> None:
+        await asyncio.to_thread(self._cache.delete, sha256)
+
+    async def _fetch(self, sha256: str) -> Path:
+        """Raises BlobMissing, BlobCorrupt or OSError."""
+        last: Exception | None = None
+        for attempt in range(1, TRIES_MAX + 1):
+            try:
+                return await self._fetch_once(sha256)
+            except (OSError, ProtocolError, BlobCorrupt) as error:
+                logger.warning("blob %s was not fetched (try %d of %d): %s", sha256, attempt, TRIES_MAX, error)
+                last = error
+            await asyncio.sleep(RETRY_S)
+        raise OSError(f"{self._server[0]}:{self._server[1]} did not send artifact {sha256}: {last}") from last
+
+    async def _fetch_once(self, sha256: str) -> Path:
+        stream = await PeerStream.connect(*self._server, BLOBS, self._settings)
+        new = await asyncio.to_thread(self._cache.new_file)
+        try:
+            with await asyncio.to_thread(new.open, "wb") as file:
+                async for data in self._chunks(stream, sha256):
+                    await asyncio.to_thread(file.write, data)
+            return await asyncio.to_thread(self._cache.adopt, new, sha256)
+        finally:
+            stream.abort()
+            new.unlink(missing_ok=True)
+
+    async def _chunks(self, stream: PeerStream, sha256: str) -> AsyncIterator[bytes]:
+        await stream.send(GetBlob(sha256))
+        size = 0
+        async for frame in stream.frames():
+            match frame:
+                case BlobChunk():
+                    size += len(frame.data)
+                    if size > self._limit:
+                        raise ProtocolError(f"it is larger than blob.size.max, {self._limit} bytes")
+                    yield frame.data
+                case BlobEnd():
+                    return
+                case BlobRefused(is_missing=True):
+                    raise BlobMissing(sha256)
+                case _:
+                    raise ProtocolError(f"it answered with {frame}")
+        raise ConnectionResetError("the connection ended within the blob")

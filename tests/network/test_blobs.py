@@ -1,0 +1,122 @@
+"""Blobs over the network: whole and right, or not at all."""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from firesteel.adapters.blob.local import BlobMissing, LocalBlobStore
+from firesteel.adapters.blob.remote import RemoteBlobs
+from firesteel.adapters.blob.server import BLOBS, BlobServer
+from firesteel.adapters.rpc.server import PeerServer
+from firesteel.adapters.rpc.settings import network_settings
+from firesteel.model.options import Configuration
+from tests.network.peers import HOST, LIMIT_S
+
+LARGE = bytes(range(256)) * 40_000
+LIMIT = len(LARGE)
+
+
+class Blobs:
+    """A server's store, and a worker's cache that is filled from it."""
+
+    def __init__(self, directory: Path, options: Mapping[str, str] | None) -> None:
+        self.directory = directory
+        self.settings = network_settings(Configuration(options), "node")
+        self.store, self.cache = LocalBlobStore(directory / "store"), LocalBlobStore(directory / "cache")
+        self.server = PeerServer(self.settings, {BLOBS: BlobServer(self.store).serve})
+
+    async def start(self) -> None:
+        port = await self.server.listen(HOST, 0)
+        self.remote = RemoteBlobs(self.cache, (HOST, port), self.settings, LIMIT)
+
+    def put(self, data: bytes) -> str:
+        source = self.directory / "source"
+        source.write_bytes(data)
+        return self.store.put(source)
+
+    def cached(self) -> list[str]:
+        return [path.name for path in (self.directory / "cache").iterdir()]
+
+
+@contextlib.asynccontextmanager
+async def blobs(directory: Path, options: Mapping[str, str] | None = None) -> AsyncIterator[Blobs]:
+    made = Blobs(directory, options)
+    await made.start()
+    yield made
+    await made.server.close()
+
+
+def test_blobs_are_fetched_once_and_let_go(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with blobs(tmp_path) as it:
+            names = {it.put(data): data for data in (LARGE, b"", b"small")}
+            fetched = await asyncio.gather(*(it.remote.fetch(name) for name in (*names, *names)))
+            for name, path in zip((*names, *names), fetched, strict=True):
+                assert path.read_bytes() == names[name]
+            assert sorted(it.cached()) == sorted(names)
+            for name in names:
+                it.store.delete(name)
+                await it.remote.fetch(name)  # it is here
+                await it.remote.let_go(name)
+            assert it.cached() == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("name", ["0" * 64, "../../etc/passwd", "", "x" * 1_000])
+def test_what_is_not_there_is_missing(tmp_path: Path, name: str) -> None:
+    async def story() -> None:
+        async with blobs(tmp_path) as it:
+            with pytest.raises(BlobMissing):
+                await it.remote.fetch(name)
+            assert it.cached() == []
+
+    asyncio.run(story())
+
+
+def test_a_blob_with_other_bytes_than_its_name_says_or_too_many_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firesteel.adapters.blob.remote.RETRY_S", 0.01)
+
+    async def story() -> None:
+        async with blobs(tmp_path) as it:
+            name = it.put(b"right")
+            (tmp_path / "store" / name).write_bytes(b"wrong")
+            with pytest.raises(OSError, match=hashlib.sha256(b"wrong").hexdigest()):
+                await it.remote.fetch(name)
+            large = it.put(LARGE + b"x")
+            with pytest.raises(OSError, match=r"blob.size.max"):
+                await it.remote.fetch(large)
+            assert it.cached() == []
+
+    asyncio.run(story())
+
+
+def test_a_server_that_goes_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fetch that is interrupted begins again; one that nobody answers says whom it asked."""
+    monkeypatch.setattr("firesteel.adapters.blob.remote.RETRY_S", 0.01)
+
+    async def story() -> None:
+        async with blobs(tmp_path) as it:
+            name, sent = it.put(LARGE), BlobServer._send
+            failures = [1, 1]
+
+            async def fail(self: BlobServer, stream: object, sha256: str) -> None:
+                if failures:
+                    failures.pop()
+                    raise ConnectionResetError("cut")
+                await sent(self, stream, sha256)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(BlobServer, "_send", fail)
+            async with asyncio.timeout(LIMIT_S):
+                assert (await it.remote.fetch(name)).read_bytes() == LARGE
+            await it.server.close()
+            with pytest.raises(OSError, match=HOST):
+                await it.remote.fetch("0" * 64)
+
+    asyncio.run(story())
