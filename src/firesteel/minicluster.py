@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from firesteel.adapters.blob.local import BlobStore, LocalBlobStore
+from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.inproc import InProcessRpc
@@ -194,7 +194,7 @@ class MiniCluster:
         return self.master.dispatcher()
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
-    def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobStore) -> TaskBackend:
+    def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> TaskBackend:
         return spark_backend(config, work_dir, blobs, ephemeral=None if self._configured_dir else self._work_dir)
 
     def _worker_broke(self, resource_id: ResourceID) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from firesteel.adapters.blob.local import BlobStore
+from firesteel.adapters.blob.local import BlobSource
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
@@ -15,7 +15,7 @@ from firesteel.runtime.ports import TaskBackend
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_settings
 
-BackendFactory = Callable[[Configuration, Path, BlobStore], TaskBackend]
+BackendFactory = Callable[[Configuration, Path, BlobSource], TaskBackend]
 """Makes a worker's backend, which writes below the given directory."""
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ async def limited(config: Configuration, what: str) -> AsyncIterator[None]:
 
 
 def spark_backend(
-    config: Configuration, work_dir: Path, blobs: BlobStore, *, ephemeral: Path | None = None
+    config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
 ) -> TaskBackend:
     """A real Spark. `ephemeral` is deleted also when this process is killed."""
     from firesteel.adapters.spark.backend import SparkTaskBackend

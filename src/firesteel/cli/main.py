@@ -13,6 +13,8 @@ from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, CommandError
 COMMANDS = {
     "run": ("firesteel.cli.run", "Run a pipeline and follow it to its end."),
     "plan": ("firesteel.cli.plan", "Show graph, regions and exchanges of a pipeline, without Spark."),
+    "jobmanager": ("firesteel.cli.jobmanager", "Run a master in the foreground."),
+    "taskmanager": ("firesteel.cli.taskmanager", "Run a worker in the foreground."),
     "doctor": (
         "firesteel.cli.doctor",
         "Say what is wrong with this machine's Java, Spark or storage, and how to mend it.",

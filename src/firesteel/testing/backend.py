@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firesteel.adapters.blob.local import BlobStore
+from firesteel.adapters.blob.local import BlobSource
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
@@ -64,7 +64,7 @@ class TaskScript:
     _commit_failures: dict[str, int] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    def backend(self, config: Configuration, work_dir: Path, blobs: BlobStore) -> "FakeTaskBackend":
+    def backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> "FakeTaskBackend":
         """Makes a worker's backend: what MiniCluster takes as `backend`."""
         made = FakeTaskBackend(self, work_dir.name)
         self.backends.append(made)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from firesteel.adapters.blob.artifacts import ArtifactCache
-from firesteel.adapters.blob.local import BlobStore
+from firesteel.adapters.blob.local import BlobSource
 from firesteel.adapters.spark import launch, wire
 from firesteel.adapters.spark.archive import MAX_HEAP_MIB, ClassDataArchive, archive_key, default_directory
 from firesteel.adapters.spark.attempt import AttemptRun
@@ -45,7 +45,7 @@ class SparkTaskBackend:
     """
 
     def __init__(
-        self, config: Configuration, work_dir: Path, blobs: BlobStore, *, ephemeral: Path | None = None
+        self, config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
     ) -> None:
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
         self._artifacts = ArtifactCache(self._work_dir / "artifacts", blobs)

@@ -1,0 +1,101 @@
+"""The master as a process of its own: `firesteel jobmanager`."""
+
+import asyncio
+import contextlib
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+
+from firesteel.adapters.blob.local import LocalBlobStore
+from firesteel.adapters.blob.server import BLOBS, BlobServer
+from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
+from firesteel.adapters.rpc.channel import MESSAGES
+from firesteel.adapters.rpc.network import NetworkRpc
+from firesteel.adapters.rpc.server import PeerServer
+from firesteel.adapters.rpc.settings import network_settings
+from firesteel.assembly.client import MasterClient
+from firesteel.assembly.master import Master
+from firesteel.assembly.worker import limited
+from firesteel.model import options
+from firesteel.model.options import Configuration
+from firesteel.runtime.clock import SystemClock
+from firesteel.runtime.retrieval import LeaderAnnouncer
+
+
+class JobManager:
+    """One master process, on the network. `failed` is set to what it can't go on from."""
+
+    def __init__(self, config: Configuration) -> None:
+        """Raises ConfigurationError."""
+        self.config = config
+        self.host, self.port = config.get_option(options.JOBMANAGER_ADDRESS), config.get_option(options.JOBMANAGER_PORT)
+        self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self._settings = network_settings(config, f"jobmanager {os.getpid()} on {platform.node()}")
+        self._rpc = NetworkRpc(self._settings)
+        self._clock = SystemClock()
+        self._ends = contextlib.AsyncExitStack()
+
+    def __str__(self) -> str:
+        return f"jobmanager at {self.host}:{self.port}"
+
+    async def start(self) -> None:
+        """Serve. Raises OSError when the port is taken or the disk is full; then nothing is left."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._ends.aclose()
+            raise
+
+    async def stop(self) -> None:
+        """End everything, within a limit; workers and jobs hear of it by their connections."""
+        await self._ends.aclose()
+
+    async def _start(self) -> None:
+        work_dir = await asyncio.to_thread(self._open_work_dir)
+        bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
+        self._ends.push_async_callback(self._rpc.close)
+        blobs = LocalBlobStore(work_dir / "blobs")
+        server = PeerServer(self._settings, {MESSAGES: self._rpc.serve, BLOBS: BlobServer(blobs).serve})
+        self._ends.push_async_callback(server.close)
+        self.port = await server.listen(bind_host, self.port)
+        self._rpc.listens_at(self.host, self.port)
+        # The time as an epoch: workers tell a master that was started anew from the one before.
+        election = EmbeddedLeaderElection(f"{self.host}:{self.port}", epoch=self._clock.now_ms())
+        self.master = Master(
+            self.config,
+            rpc=self._rpc,
+            clock=self._clock,
+            election=election,
+            store=InMemoryJobStore(),
+            uploads=BlobUploads(blobs),
+            on_lost=self._lost,
+        )
+        self.client = MasterClient(self.master)
+        self._ends.push_async_callback(self._stop_master)
+        self.master.start()
+        announcer = LeaderAnnouncer(self._rpc, election)
+        self._ends.callback(announcer.stop)
+        announcer.start()
+        await self._start_rest()
+
+    async def _start_rest(self) -> None:
+        """The REST endpoint is started here, on `self.client`; its end goes onto `self._ends`."""
+
+    async def _stop_master(self) -> None:
+        async with limited(self.config, "the master"):
+            await self.master.stop()
+
+    def _open_work_dir(self) -> Path:
+        configured = self.config.get_option(options.WORK_DIR)
+        if configured:
+            return Path(configured)
+        made = tempfile.mkdtemp(prefix="firesteel-jobmanager-")
+        self._ends.callback(shutil.rmtree, made, ignore_errors=True)
+        return Path(made)
+
+    def _lost(self, component: str, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)

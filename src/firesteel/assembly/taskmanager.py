@@ -1,0 +1,98 @@
+"""A worker as a process of its own: `firesteel taskmanager`."""
+
+import asyncio
+import contextlib
+import platform
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
+from firesteel.adapters.blob.remote import RemoteBlobs
+from firesteel.adapters.rpc.network import NetworkRpc, address_at
+from firesteel.adapters.rpc.settings import network_settings
+from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
+from firesteel.model import options
+from firesteel.model.ids import ResourceID
+from firesteel.model.options import Configuration
+from firesteel.runtime.clock import SystemClock
+from firesteel.runtime.ports import TaskBackend
+from firesteel.runtime.retrieval import ANNOUNCER, RemoteLeaders
+
+
+class TaskManager:
+    """One worker process, which finds its master by the configuration. `failed` is set to what it can't go on from."""
+
+    def __init__(self, config: Configuration, backend: BackendFactory | None = None) -> None:
+        """Raises ConfigurationError."""
+        self.config = _with_grace(config)
+        name = config.get_option(options.TASKMANAGER_RESOURCE_ID) or f"{platform.node()}-{uuid.uuid4().hex[:8]}"
+        self.resource_id = ResourceID(name)
+        self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self._make_backend = backend or self._spark_backend
+        self._settings = network_settings(config, f"taskmanager {name}")
+        self._rpc = NetworkRpc(self._settings, on_refused=self._fail)
+        self._is_temporary = not config.get_option(options.WORK_DIR)
+
+    def __str__(self) -> str:
+        return f"taskmanager {self.resource_id}"
+
+    async def start(self) -> None:
+        """Look for the master, and offer slots once it is found.
+
+        Raises what the backend's start raises (no Java, no disk space); nothing is left behind then.
+        """
+        self._work_dir = await asyncio.to_thread(self._open_work_dir)
+        host, port = self.config.get_option(options.JOBMANAGER_ADDRESS), self.config.get_option(options.JOBMANAGER_PORT)
+        self._leaders = RemoteLeaders(self._rpc, self.resource_id, address_at(host, port, ANNOUNCER))
+        cache = LocalBlobStore(self._work_dir / "blobs")
+        blobs = RemoteBlobs(cache, (host, port), self._settings, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
+        self.worker = Worker(
+            self.resource_id,
+            self.config,
+            rpc=self._rpc,
+            clock=SystemClock(),
+            leaders=self._leaders,
+            backend=self._make_backend(self.config, self._work_dir, blobs),
+            on_broken=self._fail,
+        )
+        self._leaders.start()
+        try:
+            await self.worker.start()
+        except BaseException:
+            await self._close()
+            raise
+
+    async def stop(self) -> None:
+        """Say goodbye, and end everything that runs here."""
+        async with contextlib.AsyncExitStack() as last_first:
+            last_first.push_async_callback(self._close)
+            last_first.push_async_callback(self.worker.end, "it is being stopped")
+
+    async def _close(self) -> None:
+        self._leaders.stop()
+        await self._rpc.close()
+        if self._is_temporary:
+            await asyncio.to_thread(shutil.rmtree, self._work_dir, ignore_errors=True)
+
+    def _open_work_dir(self) -> Path:
+        if self._is_temporary:
+            return Path(tempfile.mkdtemp(prefix="firesteel-taskmanager-"))
+        made = Path(self.config.get_option(options.WORK_DIR)) / self.resource_id
+        made.mkdir(parents=True, exist_ok=True)
+        return made
+
+    def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> TaskBackend:
+        return spark_backend(config, work_dir, blobs, ephemeral=work_dir if self._is_temporary else None)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+
+def _with_grace(config: Configuration) -> Configuration:
+    """No other master takes over the jobs of one that keeps them in its memory: once it must have given this worker up,
+    nobody asks for its attempts any more."""
+    given_up_ms = config.get_option(options.HEARTBEAT_TIMEOUT)
+    return Configuration({options.MASTER_GRACE.key: f"{given_up_ms} ms", **config})

@@ -1,0 +1,97 @@
+"""Runs a process of a cluster in the foreground, until it is told to stop or can't go on."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import click
+
+from firesteel.adapters.rpc.frames import Refused
+from firesteel.cli.exits import BAD_USAGE, BROKEN, FINISHED, UNREACHABLE, CommandError
+from firesteel.cli.settings import load_configuration
+from firesteel.model import options
+from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.runtime.ports import TaskFailedError
+
+STOP_LIMITS = 3
+"""A process that is stopping is ended hard after so many times `cluster.services.shutdown-timeout`: each part has one."""
+
+logger = logging.getLogger("firesteel.cli")
+
+
+class ClusterProcess(Protocol):
+    """A master or a worker."""
+
+    failed: asyncio.Future[Exception]
+    """Set to what it can't go on from."""
+
+    def __str__(self) -> str:
+        """What it is, and where, once it is started."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def run_in_foreground(definitions: Sequence[str], make: Callable[[Configuration], ClusterProcess]) -> int:
+    """Run what `make` makes, and say on standard output when it serves. Returns the exit code."""
+    config = load_configuration(definitions)
+    log_to_stderr()
+    try:
+        return asyncio.run(_serve(config, make))
+    except ConfigurationError as error:
+        raise CommandError(str(error), BAD_USAGE) from None
+    except TaskFailedError as error:
+        raise CommandError(error.failure.headline(), UNREACHABLE, trace=error.failure.trace) from None
+    except OSError as error:
+        raise CommandError(str(error), UNREACHABLE) from None
+
+
+def log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    logging.getLogger("firesteel").setLevel(logging.INFO)
+
+
+async def _serve(config: Configuration, make: Callable[[Configuration], ClusterProcess]) -> int:
+    told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    _on_signals(told)
+    process = make(config)
+    await process.start()
+    click.echo(f"started {process}")
+    try:
+        await asyncio.wait((told, process.failed), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        limit_s = STOP_LIMITS * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000
+        asyncio.get_running_loop().call_later(limit_s, _end_hard, limit_s)
+        await process.stop()
+    if not process.failed.done():
+        return FINISHED
+    failed = process.failed.result()
+    if isinstance(failed, Refused):
+        raise CommandError(f"the master can't be worked with: {failed}", UNREACHABLE)
+    raise CommandError(f"it can't go on: {type(failed).__name__}: {failed}", BROKEN)
+
+
+def _on_signals(told: asyncio.Future[None]) -> None:
+    """The first signal asks for a clean stop, the second ends the process at once."""
+
+    def stop_or_end(number: int) -> None:
+        if told.done():
+            os._exit(128 + number)
+        logger.info("stopping, as told by %s", signal.Signals(number).name)
+        told.set_result(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop_or_end, number)
+
+
+def _end_hard(limit_s: float) -> None:
+    logger.error("it has not stopped within %g s: ended hard", limit_s)
+    os._exit(BROKEN)

@@ -1,0 +1,125 @@
+"""Workers as processes of their own: they come, go and are killed, and jobs end all the same."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+from firesteel.model.states import JobStatus
+from tests.network.processes import cluster, until
+from tests.runtime.cluster import FIXED_DELAY, graph
+
+AT_ONCE_S = 10.0
+"""A second on a machine that has time; what counts is that no heartbeat (50 s) was waited for."""
+
+
+def test_slots_come_and_go_with_their_workers(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path) as it:
+            first = await it.start_worker("first")
+            await it.until_slots(2)
+            second = await it.start_worker("late")
+            await it.until_slots(4)
+            first.send_signal(signal.SIGTERM)
+            assert await it.until_slots(2) < AT_ONCE_S
+            assert await first.wait() == 0
+            second.send_signal(signal.SIGKILL)
+            assert await it.until_slots(0) < AT_ONCE_S
+        assert "Traceback" not in it.log("first")
+        assert "ERROR" not in it.log("first")
+
+    asyncio.run(story())
+
+
+def test_a_job_goes_on_at_another_worker_when_its_own_is_killed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path, FIXED_DELAY) as it:
+            workers = {name: await it.start_worker(name) for name in ("one", "two")}
+            await it.until_slots(4)
+            it.hold("lines")
+            job_id = await it.client.submit_job(graph("lines => result"), {})
+
+            async def runs() -> bool:
+                return bool(it.attempts())
+
+            await until(runs)
+            (name,) = [line.split()[1] for line in it.attempts()]
+            workers[name].send_signal(signal.SIGKILL)
+            it.release("lines")
+            result = await it.client.request_job_result(job_id)
+            assert (result.status, result.restarts) == (JobStatus.FINISHED, 1)
+            other = {"one": "two", "two": "one"}[name]
+            assert it.attempts() == [f"lines {name}", f"lines {other}", f"result {other}"]
+
+    asyncio.run(story())
+
+
+def test_a_master_that_is_started_anew_is_found(tmp_path: Path) -> None:
+    """Its jobs are lost, since nothing keeps them; its workers are not, and free their slots before long."""
+
+    async def story() -> None:
+        options = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "2 s"}
+        async with cluster(tmp_path, options) as it:
+            await it.start_worker("worker")
+            await it.until_slots(2)
+            it.hold("lines")
+            await it.client.submit_job(graph("lines"), {})
+
+            async def runs() -> bool:
+                return bool(it.attempts())
+
+            await until(runs)
+            await it.master.stop()
+            await it.start_master()
+            assert await it.until_slots(2) < AT_ONCE_S
+
+            async def is_free() -> bool:
+                return (await it.overview()).slots_free == 2
+
+            await until(is_free)
+            it.release("lines")
+            result = await it.client.request_job_result(await it.client.submit_job(graph("lines", "next"), {}))
+            assert result.status is JobStatus.FINISHED
+
+    asyncio.run(story())
+
+
+def test_many_jobs_on_workers_that_are_killed_and_replaced(tmp_path: Path) -> None:
+    """Every job ends, and nothing is held in the end."""
+
+    async def story() -> None:
+        async with cluster(tmp_path, {**FIXED_DELAY, "restart-strategy.fixed-delay.attempts": "100"}) as it:
+            workers = [await it.start_worker(f"w{number}") for number in range(2)]
+            await it.until_slots(4)
+
+            async def run(number: int) -> JobStatus:
+                text = ("lines*2 => counts*2 -> result*2", "lines", "noop*4")[number % 3]
+                job_id = await it.client.submit_job(graph(text, f"job {number}"), {})
+                return (await it.client.request_job_result(job_id)).status
+
+            async with asyncio.TaskGroup() as jobs:
+                running = [jobs.create_task(run(number)) for number in range(60)]
+                for number in range(2, 5):
+                    workers.pop(0).send_signal(signal.SIGKILL)
+                    workers.append(await it.start_worker(f"w{number}"))
+                    await asyncio.sleep(0.2)
+            assert {job.result() for job in running} == {JobStatus.FINISHED}
+
+            async def is_free() -> bool:
+                overview = await it.overview()
+                return overview.slots_free == overview.slots_total == 4
+
+            await until(is_free)
+
+    asyncio.run(story())
+
+
+def test_a_worker_of_another_cluster_ends_and_says_why(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path) as it:
+            worker = await it.start_worker("stray", **{"high-availability.cluster-id": "another"})
+            async with asyncio.timeout(60):
+                assert await worker.wait() == 3
+            assert "belongs to cluster" in it.log("stray").splitlines()[-1]
+            assert (await it.overview()).task_managers == 0
+
+    asyncio.run(story())
