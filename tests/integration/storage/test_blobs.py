@@ -58,7 +58,7 @@ def test_code_is_unpacked_once_and_kept_for_the_next_jobs(tmp_path: Path, monkey
         assert Path(directory).exists()
         await cache.release(JobID("2"))
         assert not Path(directory).exists()
-        with pytest.raises(TaskFailedError, match="is not on this worker"):
+        with pytest.raises(TaskFailedError, match="is not there any more"):
             await cache.use(JobID("3"), [Artifact(name="x", kind="code", sha256="0" * 64, size_bytes=1)])
 
     asyncio.run(story())
