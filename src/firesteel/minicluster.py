@@ -63,7 +63,7 @@ class MiniCluster:
     ) -> None:
         if not __debug__:
             raise AssertionsDisabled
-        self.config = config or Configuration()
+        self.config = Configuration({options.RESOURCE_START_UP_TIME.key: "0", **(config or {})})
         self.election = EmbeddedLeaderElection("minicluster")
         self.store: JobStore = store or InMemoryJobStore()
         self.rpc = InProcessRpc()

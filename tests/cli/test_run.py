@@ -107,13 +107,12 @@ def test_client_that_fails_while_the_job_runs(command, cluster, etl: str) -> Non
     assert command("run", etl, "-p", "input=a")[0] == 3
 
 
-def test_timeout_cancels_the_job(command, cluster, etl: str) -> None:
-    fake = cluster(JobStatus.RUNNING)
-    code, out, err = command("run", etl, "-p", "input=a", "--timeout", "1 ms")
-    assert code == 1
-    assert "CANCELED" in out
-    assert "cancelled because --timeout has passed" in err
-    assert fake.client.cancelled == 1
+def test_queue_priority_and_timeout_travel_with_the_job(command, cluster, etl: str) -> None:
+    fake = cluster()
+    wishes = ("--priority", "-3", "--queue", "etl", "--timeout", "1.5 min")
+    assert command("run", etl, "-p", "input=a", *wishes)[0] == 0
+    asked = {"job.priority": "-3", "job.queue": "etl", "job.timeout": "90000"}
+    assert asked.items() <= fake.client.graph.configuration.items()
     assert command("run", etl, "--timeout", "soon")[0] == 2
 
 

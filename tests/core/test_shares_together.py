@@ -5,6 +5,7 @@ from firesteel.core.execution.topology import Topology
 from firesteel.core.journal import JobState
 from firesteel.core.scheduler.backoff import NoRestart
 from firesteel.core.scheduler.commit import gather_commits
+from firesteel.core.scheduler.jobstates import Created
 from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import DataSetID, JobID, JobVertexID
@@ -99,7 +100,7 @@ def test_a_job_whose_keys_cannot_meet_fails_at_once() -> None:
     graph = topology(("k",), ("m",)).graph
     settings = SchedulerSettings(NoRestart(), 16)
     scheduler = DefaultScheduler(graph, JobState(job_id=graph.job_id), settings, lambda record: None)
-    scheduler.start(0)
+    scheduler.enter(Created().start(), 0)
     scheduler.partitions.key_types.conflict = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="never meet")
     for now_ms in (1, 2):
         scheduler.advance(now_ms)

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.core.slots.allocation import AllocationPlan, plan_allocations
+from firesteel.core.slots.allocation import Caps, plan_allocations
 from firesteel.core.slots.manager import SLOT_REQUEST_TIMEOUT_MS, SlotManager
+from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import SlotState, SlotTracker, TrackedWorker
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.messages import Leader, SlotReport, SlotStatus
@@ -41,8 +42,11 @@ def tracker(needs: Needs, **workers: list[ResourceProfile]) -> SlotTracker:
     return made
 
 
-def planned(facts: SlotTracker, *, spread: bool = False) -> list[str]:
-    return [f"{a.job_id}:{a.resource_id}/{a.index}" for a in plan_allocations(facts, spread=spread).allocations]
+NO_CAPS: Caps = {}
+
+
+def planned(facts: SlotTracker, caps: Caps = NO_CAPS, *, spread: bool = False) -> list[str]:
+    return [f"{a.job_id}:{a.resource_id}/{a.index}" for a in plan_allocations(facts, caps, spread=spread)]
 
 
 def test_jobs_that_came_first_are_served_first() -> None:
@@ -70,12 +74,64 @@ def test_slots_a_job_has_count_towards_its_need() -> None:
     assert planned(facts) == ["j:w1/1"]
 
 
-def test_needs_that_no_worker_could_ever_meet_are_named() -> None:
-    facts = tracker({"j": [(LARGE, 1), (SMALL, 1)]}, w1=[SMALL])
-    plan = plan_allocations(facts, spread=False)
-    assert plan.unfulfillable == ((JobID("j"), LARGE),)
-    assert len(plan.allocations) == 1
-    assert plan_allocations(tracker({"j": [(LARGE, 1)]}), spread=False) == AllocationPlan(), "no worker yet: wait"
+def test_higher_priority_then_age_then_registration_decide_who_is_served() -> None:
+    facts = tracker({name: [(SMALL, 1)] for name in ("young", "old", "urgent", "first", "second")}, w1=[SMALL] * 5)
+    for name, priority, since_ms in (
+        ("young", 0, 9),
+        ("old", 0, 1),
+        ("urgent", 5, 99),
+        ("first", 0, 5),
+        ("second", 0, 5),
+    ):
+        facts.jobs[JobID(name)].priority, facts.jobs[JobID(name)].since_ms = priority, since_ms
+    order = ["urgent", "old", "first", "second", "young"]
+    assert planned(facts) == [f"{name}:w1/{index}" for index, name in enumerate(order)]
+    assert list(queue_places(facts, {})) == order
+
+
+def test_jobs_of_a_capped_queue_hold_no_more_slots_than_it_has() -> None:
+    facts = tracker({"a": [(SMALL, 3)], "b": [(SMALL, 2)], "c": [(SMALL, 1)]})
+    facts.jobs[JobID("a")].queue = facts.jobs[JobID("b")].queue = "etl"
+    worker(facts, "w1", SMALL, SMALL, SMALL, SMALL, taken="a...")
+    assert planned(facts, {"etl": 3, "other": 1}) == ["a:w1/1", "a:w1/2", "c:w1/3"]
+    assert planned(facts, {"etl": 1}) == ["c:w1/1"]
+
+
+def test_who_waits_is_told_the_place_and_the_reason() -> None:
+    facts = tracker(
+        {"a": [(SMALL, 2), (LARGE, 1)], "b": [(SMALL, 1)], "c": [(SMALL, 1)], "d": [(MIDDLE, 1)], "none": []}
+    )
+    facts.jobs[JobID("b")].queue = "etl"
+
+    def places() -> list[str]:
+        return [
+            f"{p.place} {job} lacks {p.slots_missing}: {p.reason}" for job, p in queue_places(facts, {"etl": 1}).items()
+        ]
+
+    waiting = "no worker is registered"
+    assert places() == [
+        f"1 a lacks 3: {waiting}",
+        f"2 b lacks 1: {waiting}",
+        f"3 c lacks 1: {waiting}",
+        f"4 d lacks 1: {waiting}",
+    ]
+    facts.add_job(JobID("e"), Leader(Address("e"), TOKEN)).queue = "etl"
+    worker(facts, "w1", SMALL, LARGE, taken="ea")
+    assert places() == [
+        "1 a lacks 2: all 2 slots are taken",
+        "2 b lacks 1: the jobs of queue etl hold all of its 1 slots",
+        "3 c lacks 1: all 2 slots are taken",
+        "4 d lacks 1: all 2 slots are taken",
+    ]
+    worker(facts, "w2", SMALL)
+    assert places()[-2:] == [
+        "3 c lacks 1: a slot is free: it is being requested",
+        "4 d lacks 1: every slot of 2 cores and 2048 MiB is taken",
+    ]
+    del facts.workers[ResourceID("w1")]
+    assert places()[-1] == "4 d lacks 1: no registered worker has a slot of 2 cores and 2048 MiB"
+    assert can_ever_hold(facts, MIDDLE), "a worker that had one may come back"
+    assert not can_ever_hold(facts, ResourceProfile(64.0, 1))
 
 
 @st.composite
@@ -96,25 +152,25 @@ def facts(draw: st.DrawFn, sizes: tuple[ResourceProfile, ...] = (SMALL, MIDDLE, 
 
 @given(facts(), st.booleans())
 def test_a_slot_is_given_once_and_only_when_free(known: SlotTracker, spread: bool) -> None:
-    given_ = [(a.resource_id, a.index) for a in plan_allocations(known, spread=spread).allocations]
+    given_ = [(a.resource_id, a.index) for a in plan_allocations(known, {}, spread=spread)]
     assert len(set(given_)) == len(given_)
     assert all(known.workers[name].slots[index].state is SlotState.FREE for name, index in given_)
 
 
 @given(facts((SMALL,)), st.booleans())
 def test_no_job_gets_more_than_it_needs(known: SlotTracker, spread: bool) -> None:
-    plan = plan_allocations(known, spread=spread)
+    plan = plan_allocations(known, {}, spread=spread)
     held = [slot.job_id for w in known.workers.values() for slot in w.slots.values() if slot.job_id]
     for job_id, job in known.jobs.items():
         need = sum(count for _, count in job.requirements)
-        got = sum(planned.job_id == job_id for planned in plan.allocations)
+        got = sum(planned.job_id == job_id for planned in plan)
         assert got + held.count(job_id) <= max(need, held.count(job_id))
 
 
 @given(facts(), st.booleans())
 def test_no_slot_stays_free_that_an_open_need_fits(known: SlotTracker, spread: bool) -> None:
     """Nothing is held back: planning again with the plan carried out finds nothing to do."""
-    manager = SlotManager(TOKEN, spread=spread)
+    manager = SlotManager(TOKEN, {}, spread=spread)
     manager.tracker = known
     first = manager.requests(0)
     assert len({request.allocation_id for request in first}) == len(first)
@@ -124,11 +180,11 @@ def test_no_slot_stays_free_that_an_open_need_fits(known: SlotTracker, spread: b
 
 @given(facts(), st.booleans())
 def test_a_plan_is_a_function_of_the_facts(known: SlotTracker, spread: bool) -> None:
-    assert plan_allocations(known, spread=spread) == plan_allocations(known, spread=spread)
+    assert plan_allocations(known, {}, spread=spread) == plan_allocations(known, {}, spread=spread)
 
 
 def manager(needs: Needs, **workers: list[ResourceProfile]) -> SlotManager:
-    made = SlotManager(TOKEN, spread=False)
+    made = SlotManager(TOKEN, {}, spread=False)
     made.tracker = tracker(needs, **workers)
     return made
 

@@ -6,17 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from firesteel.adapters.blob.local import BlobCorrupt
 from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.execution.topology import Topology
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.model.states import JobStatus
 from firesteel.model.views import (
     ClusterOverview,
     JobResult,
     JobSummary,
     JobView,
+    QueuePlace,
     SubtaskView,
     TaskManagerView,
     VertexView,
@@ -63,10 +67,11 @@ class MasterClient:
         return answer
 
     async def request_job(self, job_id: JobID) -> JobView:
-        return (await self._dispatcher()).view(job_id)
+        return with_place((await self._dispatcher()).view(job_id), self._queue())
 
     async def list_jobs(self) -> list[JobView]:
-        return (await self._dispatcher()).views()
+        queue = self._queue()
+        return [with_place(view, queue) for view in (await self._dispatcher()).views()]
 
     async def list_job_summaries(self) -> list[JobSummary]:
         return (await self._dispatcher()).summaries()
@@ -99,6 +104,12 @@ class MasterClient:
             jobs=jobs,
         )
 
+    def _queue(self) -> dict[JobID, QueuePlace]:
+        """The line for slots; empty while no ResourceManager leads."""
+        with contextlib.suppress(NoLeader):
+            return self._master.resource_manager().queue()
+        return {}
+
     async def _dispatcher(self) -> DispatcherEndpoint:
         return await self._leading(self._master.dispatcher)
 
@@ -119,3 +130,15 @@ class MasterClient:
                 return await dispatcher.ask(request)
             except EndpointStopped:
                 await asyncio.sleep(LEADER_RETRY_S)
+
+
+def with_place(view: JobView, queue: Mapping[JobID, QueuePlace]) -> JobView:
+    """The view of a job with its place in the line for slots, when it stands there."""
+    place = queue.get(view.job_id)
+    if place is None:
+        return view
+    if view.status is JobStatus.CREATED:
+        reason = f"place {place.place} in queue {place.queue}: {place.reason}"
+    else:
+        reason = f"lacks {place.slots_missing} slots: {place.reason}"
+    return msgspec.structs.replace(view, queue=place, reason=reason)

@@ -11,7 +11,7 @@ from firesteel.model.ids import FencingToken
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.runtime.client import ClusterLost, NoLeader
-from firesteel.runtime.dispatcher import DispatcherEndpoint
+from firesteel.runtime.dispatcher import DispatcherEndpoint, admission
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
 from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc
@@ -98,7 +98,7 @@ class Master:
     async def _serve_dispatcher(self, token: FencingToken) -> DispatcherEndpoint:
         me = Leader(self._rpc.address(f"dispatcher@{token.epoch}"), token)
         endpoint = DispatcherEndpoint(
-            DispatcherCore(me, RESULTS_MAX),
+            DispatcherCore(me, RESULTS_MAX, admission(self.config)),
             self._rpc,
             self._clock,
             config=self.config,

@@ -24,7 +24,7 @@ from firesteel.cli.settings import load_configuration, pairs
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.model.options import Configuration, parse_duration_ms
+from firesteel.model.options import JOB_PRIORITY, JOB_QUEUE, JOB_TIMEOUT, Configuration, parse_duration_ms
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
 from firesteel.runtime.client import ClusterClient, DuplicateJob
@@ -58,7 +58,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     configuration: Configuration
     parallelism: int | None = None
     name: str = ""
-    timeout_ms: int | None = None
 
 
 @click.command()
@@ -67,20 +66,28 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
 @click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
 @click.option("--name", default="", help="Name of the job; the pipeline's by default.")
-@click.option("--timeout", metavar="TIME", help='Cancel the job after this time, like "90 s" or "10 min".')
+@click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default.")
+@click.option("--queue", help="The queue it waits in.")
+@click.option("--timeout", metavar="TIME", help='The job fails after this time, like "90 s" or "10 min".')
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
-def run(file: str, parameters: Sequence[str], definitions: Sequence[str], timeout: str | None, **rest: Any) -> int:
+def run(file: str, parameters: Sequence[str], definitions: Sequence[str], **rest: Any) -> int:
     """Run the pipeline of FILE (FILE:NAME when it has several) on a cluster of its own.
 
     Follows the job; the result goes to standard output, everything else to standard error.
     """
     as_json, verbose = rest.pop("as_json"), rest.pop("verbose")
+    wishes = {
+        JOB_PRIORITY.key: rest.pop("priority"),
+        JOB_QUEUE.key: rest.pop("queue"),
+        JOB_TIMEOUT.key: _timeout(rest.pop("timeout")),
+    }
     options = RunOptions(
         file=os.path.join(os.getcwd(), file),
         parameters=pairs(parameters, "--param"),
-        configuration=load_configuration(definitions),
-        timeout_ms=_timeout_ms(timeout),
+        configuration=load_configuration(definitions).merged(
+            {key: str(value) for key, value in wishes.items() if value is not None}
+        ),
         **rest,
     )
     log_file = open_log_file(options.configuration)
@@ -129,7 +136,7 @@ async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts)
             job_id = await _submit(cluster, await _build(cluster, options, directory))
         interrupts.defer()
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
-        end = await watch.until_end(options.timeout_ms)
+        end = await watch.until_end()
         display.note("closing the cluster")
     return end
 
@@ -171,8 +178,6 @@ def _reason(end: End) -> str:
     result = end.result
     if end.interrupted:
         return f"interrupted: {result.name} was cancelled"
-    if end.timed_out:
-        return f"{result.name} was cancelled because --timeout has passed"
     return result.failure.headline() if result.failure else f"{result.name} ended {result.status.value}"
 
 
@@ -185,10 +190,10 @@ def _report(message: str, trace: str, log_file: Path, verbose: bool) -> None:
         click.echo(f"firesteel: the full trace is in {log_file} (or use --verbose)", err=True)
 
 
-def _timeout_ms(text: str | None) -> int | None:
+def _timeout(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        return parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text)
+        return str(parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text))
     except ValueError:
         raise CommandError(f'--timeout {text}: write seconds, or a time like "90 s" or "10 min"', BAD_USAGE) from None

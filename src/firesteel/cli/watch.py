@@ -1,4 +1,4 @@
-"""Watching a job: show it until it has ended, cancel it when asked or when its time is over."""
+"""Watching a job: show it until it has ended, cancel it when asked."""
 
 import asyncio
 
@@ -17,7 +17,6 @@ class End(msgspec.Struct, frozen=True):
 
     result: JobResult
     interrupted: bool = False
-    timed_out: bool = False
 
 
 class Watch:
@@ -25,39 +24,29 @@ class Watch:
 
     def __init__(self, client: ClusterClient, job_id: JobID, display: JobDisplay, interrupted: asyncio.Event) -> None:
         self._client, self._job_id, self._display, self._interrupted = client, job_id, display, interrupted
-        self._version = -1
+        self._shown = (-1, "")
 
-    async def until_end(self, timeout_ms: int | None) -> End:
+    async def until_end(self) -> End:
         """Follow the job; a cancelled one is followed to its clean end."""
         try:
             async with asyncio.TaskGroup() as group:
                 result = group.create_task(self._client.request_job_result(self._job_id))
-                reason = await self._follow(result, timeout_ms)
+                interrupted = await self._follow(result)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         self._display.show(await self._client.request_job(self._job_id))
-        return End(result.result(), interrupted=reason == "interrupted", timed_out=reason == "timed out")
+        return End(result.result(), interrupted=interrupted)
 
-    async def _follow(self, result: asyncio.Task[JobResult], timeout_ms: int | None) -> str:
-        """Show the job until its result is there; returns why it was cancelled, or an empty text."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1_000 if timeout_ms is not None else float("inf")
-        reason = ""
+    async def _follow(self, result: asyncio.Task[JobResult]) -> bool:
+        """Show the job until its result is there; returns whether it was cancelled from here."""
+        interrupted = False
         while not result.done():
             await self._show()
-            if not reason and self._interrupted.is_set():
-                reason = "interrupted"
+            if not interrupted and self._interrupted.is_set():
+                interrupted = True
                 await self._cancel("interrupted: cancelling the job; press Ctrl-C again to end at once")
-            elif not reason and loop.time() >= deadline:
-                reason = "timed out"
-                await self._cancel("timed out: cancelling the job")
-            await self._pause(result, deadline if not reason else float("inf"))
-        return reason
-
-    async def _pause(self, result: asyncio.Task[JobResult], deadline: float) -> None:
-        """Until something may have changed."""
-        pause_s = min(POLL_INTERVAL_S, max(0.0, deadline - asyncio.get_running_loop().time()))
-        await asyncio.wait({result}, timeout=pause_s)
+            await asyncio.wait({result}, timeout=POLL_INTERVAL_S)
+        return interrupted
 
     async def _cancel(self, why: str) -> None:
         self._display.note(why)
@@ -65,6 +54,6 @@ class Watch:
 
     async def _show(self) -> None:
         view = await self._client.request_job(self._job_id)
-        if view.version != self._version:
-            self._version = view.version
+        if (view.version, view.reason) != self._shown:
+            self._shown = (view.version, view.reason)
             self._display.show(view)

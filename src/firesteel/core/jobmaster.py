@@ -55,6 +55,8 @@ class JobMasterSettings:
     heartbeat_timeout_ms: int
     slot_idle_timeout_ms: int
     reconciliation_timeout_ms: int
+    queue: str = m.DEFAULT_QUEUE
+    priority: int = 0
 
 
 class JobMasterCore(JournaledCore):
@@ -72,7 +74,7 @@ class JobMasterCore(JournaledCore):
         self.workers = KnownWorkers(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
         self.committer = SinkCommitter()
         self.progress: dict[RegionIndex, TaskProgress] = {}
-        self._resources = JobRequirements(graph.job_id)
+        self._resources = JobRequirements(graph.job_id, settings.queue, settings.priority)
         self._reported: JobStatus | None = None
         self._unreleased: dict[ResourceID, None] | None = None
         self._awaits_workers = False
@@ -120,6 +122,7 @@ class JobMasterCore(JournaledCore):
         state = self.scheduler.state
         if not state.timestamps_ms:
             self.scheduler.record(JobStatusRecord(at_ms=self.now_ms, status=JobStatus.CREATED))
+        self._resources.since_ms = state.created_ms
         recovery.recover(self.scheduler, self.now_ms)
         if self.doom is not None:
             self.scheduler.fail_job(self.doom, self.now_ms)

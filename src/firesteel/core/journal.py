@@ -115,6 +115,11 @@ class JobState(msgspec.Struct, kw_only=True):
     intended: tuple[SinkCommit, ...] = ()
     committed: tuple[str, ...] = ()
 
+    @property
+    def created_ms(self) -> int:
+        """When the job began to exist, for the JobMaster that was first; -1 before."""
+        return self.timestamps_ms.get(JobStatus.CREATED.value, -1)
+
 
 def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
     """Apply one record to `state`, in place."""

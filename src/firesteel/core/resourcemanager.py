@@ -1,17 +1,19 @@
 """The ResourceManager's core: who is there, who needs what, who gets which slot."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from firesteel.core.effects import Event, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
 from firesteel.core.slots.manager import SlotManager
+from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import TrackedWorker
-from firesteel.core.timers import HeartbeatDue
+from firesteel.core.timers import HeartbeatDue, StartUpOver
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
 from firesteel.model.resources import ResourceProfile
-from firesteel.model.views import TaskManagerView
+from firesteel.model.views import QueuePlace, TaskManagerView
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class ResourceManagerSettings:
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
     spread_slots: bool
+    queue_slots: Mapping[str, int] = field(default_factory=dict)
+    """The most slots the jobs of a queue may hold."""
+    start_up_ms: int = 0
+    """So long after its start nothing is refused: a worker that could hold it may be on its way."""
 
 
 class ResourceManagerCore(Core):
@@ -26,21 +32,26 @@ class ResourceManagerCore(Core):
 
     def __init__(self, settings: ResourceManagerSettings, me: m.Leader) -> None:
         super().__init__(me.address, me.token)
-        self.slots = SlotManager(me.token, spread=settings.spread_slots)
+        self.slots = SlotManager(me.token, settings.queue_slots, spread=settings.spread_slots)
         self._tracker = self.slots.tracker
         self._heartbeats: HeartbeatMonitor[tuple[str, str]] = HeartbeatMonitor(
             settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
         )
         self._settings = settings
         self._registrations = 0
-        self._refused: dict[tuple[JobID, ResourceProfile], None] = {}
+        self._starting = settings.start_up_ms > 0
 
     def _on(self, event: Event) -> None:
         match event:
             case Started():
                 self._set_timer(HeartbeatDue(), self._settings.heartbeat_interval_ms)
+                if self._starting:
+                    self._set_timer(StartUpOver(), self._settings.start_up_ms)
             case Received():
                 self._on_message(event.envelope)
+            case TimerFired(timer=StartUpOver()):
+                self._starting = False
+                self._refuse(self._tracker.jobs)
             case TimerFired():
                 self._beat()
             case PeerLost():
@@ -52,6 +63,10 @@ class ResourceManagerCore(Core):
     def task_managers(self) -> tuple[TaskManagerView, ...]:
         """The registered workers, in the order they came."""
         return tuple(self._worker_view(worker) for worker in self._tracker.workers.values())
+
+    def queue(self) -> dict[JobID, QueuePlace]:
+        """The jobs that wait for slots, in the order in which they are served."""
+        return queue_places(self._tracker, self.slots.caps)
 
     def validate(self) -> None:
         self._tracker.validate()
@@ -88,7 +103,10 @@ class ResourceManagerCore(Core):
             self._tracker.add_worker(worker)
             self._heartbeats.watch(("worker", body.resource_id), self.now_ms)
             self._tell(f"registered worker {body.resource_id}")
+        is_first = not self._tracker.profiles
         self._tracker.apply_report(worker, body.report)
+        if is_first:
+            self._refuse(self._tracker.jobs)
         self._send(sender, m.TaskExecutorRegistered(instance_id=worker.instance_id))
 
     def _on_slot_report(
@@ -120,7 +138,8 @@ class ResourceManagerCore(Core):
         assert envelope.sender_token is not None, "a JobMaster speaks with its token"
         known = self._tracker.jobs.get(body.job_id)
         if known is None or known.leader.token < envelope.sender_token:
-            self._tracker.add_job(body.job_id, m.Leader(envelope.sender, envelope.sender_token))
+            job = self._tracker.add_job(body.job_id, m.Leader(envelope.sender, envelope.sender_token))
+            job.queue, job.priority, job.since_ms = body.queue, body.priority, body.since_ms
             self._heartbeats.watch(("job", body.job_id), self.now_ms)
             self._tell(f"registered job {body.job_id}")
         if self._is_known_job(envelope, body.job_id):
@@ -137,6 +156,19 @@ class ResourceManagerCore(Core):
         self._heartbeats.heard(("job", body.job_id), self.now_ms)
         if body.sequence > job.sequence:
             job.sequence, job.requirements = body.sequence, body.requirements
+            self._refuse((body.job_id,))
+
+    def _refuse(self, job_ids: Iterable[JobID]) -> None:
+        """Tell jobs what no worker could ever hold; repeated when a job repeats its need."""
+        if self._starting or not self._tracker.profiles:
+            return
+        for job_id in job_ids:
+            job = self._tracker.jobs[job_id]
+            for profile, _ in job.requirements:
+                if not can_ever_hold(self._tracker, profile):
+                    reason = f"no worker has a slot of {profile}: ask for less, or start a larger worker first"
+                    refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
+                    self._send_leader(job.leader, refusal)
 
     def _lose_job(self, job_id: JobID) -> None:
         """Its slots stay with it until its workers report them free."""
@@ -179,13 +211,6 @@ class ResourceManagerCore(Core):
                     job_master=job.leader,
                 ),
             )
-        never = dict.fromkeys(self.slots.unfulfillable)
-        for job_id, profile in never:
-            if (job_id, profile) not in self._refused:
-                reason = f"no worker has a slot of {profile.cpu_cores} cores and {profile.memory_mib} MiB"
-                refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
-                self._send_leader(self._tracker.jobs[job_id].leader, refusal)
-        self._refused = never
 
     def _worker_view(self, worker: TrackedWorker) -> TaskManagerView:
         slots = list(worker.slots.values())

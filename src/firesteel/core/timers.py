@@ -20,6 +20,11 @@ class RegistrationDue(Timer):
 
 
 @dataclass(frozen=True, slots=True)
+class StartUpOver(Timer):
+    """Workers had their time to register at a new ResourceManager."""
+
+
+@dataclass(frozen=True, slots=True)
 class WakeUp(Timer):
     """Something is due at a JobMaster's scheduler."""
 

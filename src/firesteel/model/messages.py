@@ -24,6 +24,9 @@ from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.model.views import JobResult, JobView
 
+DEFAULT_QUEUE = "default"
+"""Of jobs that name none."""
+
 
 class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """What endpoints send one another."""
@@ -146,10 +149,15 @@ class HeartbeatRequest(Message, frozen=True):
 
 
 # ── JobMaster ↔ ResourceManager ──────────────────────────────────────────────────────────────
-class RegisterJobMaster(Message, frozen=True):
+class RegisterJobMaster(Message, frozen=True, omit_defaults=True):
     job_id: JobID
     sequence: int
     requirements: tuple[tuple[ResourceProfile, int], ...]
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    """Jobs of higher priority are given slots first."""
+    since_ms: int = 0
+    """When the job was created; of two jobs of one priority the older is served first."""
 
 
 class JobMasterRegistered(Message, frozen=True):

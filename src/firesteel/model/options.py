@@ -17,7 +17,7 @@ class ConfigurationError(ValueError):
 
 
 class ConfigOption(Generic[T]):
-    """One option. `kind` is one of str, int, float, bool, duration (stored in ms), memory (stored in MiB)."""
+    """One option. `kind` is one of str, int, float, bool, duration (in ms), memory (in MiB), slots (by queue)."""
 
     def __init__(self, key: str, kind: str, default: T, description: str, choices: tuple[str, ...] = ()) -> None:
         assert kind in _PARSERS, f"unknown option type {kind}"
@@ -104,6 +104,17 @@ def _bool(text: str) -> bool:
     return text.lower() == "true"
 
 
+def parse_queue_slots(text: str) -> dict[str, int]:
+    """Slots by queue of a text like `etl=8, adhoc=2`. Raises ValueError."""
+    queues: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"([\w.-]+)\s*=\s*([1-9]\d*)", part)
+        if match is None or match[1] in queues:
+            raise ValueError(text)
+        queues[match[1]] = int(match[2])
+    return queues
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
     "int": int,
@@ -111,6 +122,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "bool": _bool,
     "duration": parse_duration_ms,
     "memory": parse_memory_mib,
+    "slots": parse_queue_slots,
 }
 _EXAMPLES = {
     "str": "any text",
@@ -119,6 +131,7 @@ _EXAMPLES = {
     "bool": "true or false",
     "duration": "like 500 ms, 10 s or 5 min",
     "memory": "like 512m or 2g",
+    "slots": "like etl=8, adhoc=2, each queue once and with at least one slot",
 }
 
 # ── cluster ──────────────────────────────────────────────────────────────────────────────────
@@ -193,6 +206,34 @@ SSL_INTERNAL_AUTHORITIES = ConfigOption(
 )
 SSL_VERIFY_HOSTNAME = ConfigOption(
     "security.ssl.verify-hostname", "bool", True, "Whether the master's certificate must name jobmanager.rpc.address."
+)
+
+# ── jobs and their queue ─────────────────────────────────────────────────────────────────────
+JOB_PRIORITY = ConfigOption(
+    "job.priority", "int", 0, "Jobs of higher priority get slots first; of one priority, those that came first."
+)
+JOB_QUEUE = ConfigOption("job.queue", "str", "default", "The queue a job waits in: see `jobmanager.queues`.")
+JOB_TIMEOUT = ConfigOption(
+    "job.timeout",
+    "duration",
+    0,
+    "A job that has not ended this long after its submission, waiting included, fails; 0 means no limit. A job that is committing its sinks goes on.",
+)
+NO_QUEUES: dict[str, int] = {}
+QUEUES = ConfigOption(
+    "jobmanager.queues",
+    "slots",
+    NO_QUEUES,
+    "Queues and the most slots that the jobs of each may hold at once, like `etl=8, adhoc=2`; a job that names another queue than these and `default` is refused. Empty: one line without limits, under any name.",
+)
+MAX_UNFINISHED_JOBS = ConfigOption(
+    "jobmanager.max-unfinished-jobs", "int", 10_000, "Further jobs are refused while so many have not ended."
+)
+RESOURCE_START_UP_TIME = ConfigOption(
+    "resourcemanager.standalone.start-up-time",
+    "duration",
+    10_000,
+    "How long after its start the ResourceManager refuses no job for want of a worker that could hold it.",
 )
 
 # ── JobMaster ────────────────────────────────────────────────────────────────────────────────

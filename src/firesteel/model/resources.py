@@ -9,6 +9,9 @@ class ResourceProfile(msgspec.Struct, frozen=True, order=True, array_like=True):
     cpu_cores: float = 0.0
     memory_mib: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.cpu_cores:g} cores and {self.memory_mib} MiB"
+
     def fits(self, request: "ResourceProfile") -> bool:
         """Whether a slot of this profile can hold `request`."""
         return self.cpu_cores >= request.cpu_cores and self.memory_mib >= request.memory_mib

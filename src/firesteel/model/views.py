@@ -62,6 +62,18 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
     partitioner: str
 
 
+class QueuePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a job stands in the line for slots."""
+
+    place: int
+    """1 is served next."""
+    queue: str
+    priority: int
+    slots_missing: int
+    reason: str
+    """Why it has not got them."""
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job at one moment. `version` grows with every change."""
 
@@ -75,6 +87,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     end_time_ms: int = -1
     reason: str = ""
     """Why it waits, when it waits."""
+    queue: QueuePlace | None = None
+    """Its place in the line for slots, when it lacks any."""
     regions: int = 0
     restarts: int = 0
     vertices: tuple[VertexView, ...] = ()

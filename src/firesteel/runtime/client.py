@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, UnknownJob
+from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import (
@@ -24,6 +24,7 @@ __all__ = [
     "DuplicateJob",
     "NoLeader",
     "StorageUnavailable",
+    "TooManyJobs",
     "UnknownJob",
 ]
 
@@ -43,7 +44,8 @@ class ClusterClient(Protocol):
         """Hand in a job with its artifacts (files by SHA-256).
 
         Returns when the job is safe with the Dispatcher, before it runs; the same job handed in again
-        while it has not ended is one job. Raises InvalidJobGraph or DuplicateJob.
+        while it has not ended is one job. Raises InvalidJobGraph, DuplicateJob, TooManyJobs or
+        StorageUnavailable.
         """
 
     async def request_job(self, job_id: JobID) -> JobView: ...

@@ -8,10 +8,12 @@ from typing import TypeVar
 import msgspec
 
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
 from firesteel.core.effects import Effect
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.scheduler.view import subtask_views
+from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph, JobType
@@ -269,3 +271,9 @@ def last_known_view(job: JobEntry) -> JobView:
         job_type=job.graph.job_type if job.graph is not None else JobType.BATCH,
         owner=job.graph.owner if job.graph is not None else "",
     )
+
+
+def admission(config: Configuration) -> Admission:
+    """The cluster's limits on submissions."""
+    queues: dict[str, int] = config.get_option(options.QUEUES)
+    return Admission(queues=tuple(queues), unfinished_max=config.get_option(options.MAX_UNFINISHED_JOBS))

@@ -80,10 +80,15 @@ def replay(job_id: JobID, records: Sequence[JournalRecord], config: Configuratio
 
 
 def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSettings:
+    job = Configuration(graph.configuration)
     return JobMasterSettings(
         scheduler=SchedulerSettings(
-            restart_strategy(config, graph.configuration), config.get_option(options.EXCEPTION_HISTORY_SIZE)
+            restart_strategy(config, graph.configuration),
+            config.get_option(options.EXCEPTION_HISTORY_SIZE),
+            job.get_option(options.JOB_TIMEOUT),
         ),
+        queue=job.get_option(options.JOB_QUEUE),
+        priority=job.get_option(options.JOB_PRIORITY),
         heartbeat_interval_ms=config.get_option(options.HEARTBEAT_INTERVAL),
         heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
         slot_idle_timeout_ms=config.get_option(options.SLOT_IDLE_TIMEOUT),

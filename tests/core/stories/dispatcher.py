@@ -1,6 +1,9 @@
 """Verbs of stories about one Dispatcher."""
 
+import msgspec
+
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -14,8 +17,8 @@ from tests.core.stories.player import Player, listed
 BUG = FailureInfo(kind=FailureKind.ENVIRONMENT, message="a bug in firesteel")
 
 
-def new_core(results_max: int = 2) -> DispatcherCore:
-    return DispatcherCore(Leader(Address("dispatcher"), FencingToken(1, "dispatcher")), results_max)
+def new_core(results_max: int = 2, admission: Admission = NO_LIMITS) -> DispatcherCore:
+    return DispatcherCore(Leader(Address("dispatcher"), FencingToken(1, "dispatcher")), results_max, admission)
 
 
 def result(name: str, status: str = "FINISHED") -> JobResult:
@@ -31,8 +34,15 @@ class DispatcherPlayer(Player):
         return new_core()
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
-    def do_submit(self, number: str, name: str, graph: str = "v") -> None:
-        self.give(r.Asked(int(number), r.SubmitJob(job(graph, job_id=name))))
+    def do_submit(self, number: str, name: str, graph: str = "v", queue: str = "", priority: str = "") -> None:
+        """`submit 1 a`: request 1 hands in job a; an empty queue or priority is not stated."""
+        wishes = {key: value for key, value in (("job.queue", queue), ("job.priority", priority)) if value}
+        wanted = msgspec.structs.replace(job(graph, job_id=name), configuration=wishes)
+        self.give(r.Asked(int(number), r.SubmitJob(wanted)))
+
+    def do_admits(self, unfinished: str, *queues: str) -> None:
+        """A Dispatcher with limits: so many jobs that have not ended, and these queues."""
+        self.core = new_core(admission=Admission(queues, int(unfinished)))
 
     def do_cancel(self, number: str, name: str) -> None:
         self.give(r.Asked(int(number), r.CancelJobRequest(JobID(name))))

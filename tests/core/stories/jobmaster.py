@@ -1,5 +1,7 @@
 """Verbs of stories about one JobMaster."""
 
+import dataclasses
+
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JobState, JournalRecord, fold
 from firesteel.core.scheduler.backoff import FixedDelay
@@ -21,10 +23,12 @@ SLOT = ResourceProfile(1.0, 1_024)
 DISPATCHER = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
 
 
-def new_core(graph: JobGraph, state: JobState | None = None, epoch: int = 1) -> JobMasterCore:
+def new_core(
+    graph: JobGraph, state: JobState | None = None, epoch: int = 1, settings: JobMasterSettings = SETTINGS
+) -> JobMasterCore:
     """A JobMaster of that epoch, from the fold of a journal."""
     me = Leader(Address("jm"), FencingToken(epoch, "jm"))
-    return JobMasterCore(graph, state or JobState(job_id=graph.job_id), SETTINGS, me, DISPATCHER)
+    return JobMasterCore(graph, state or JobState(job_id=graph.job_id), settings, me, DISPATCHER)
 
 
 class JobMasterPlayer(Player):
@@ -35,14 +39,19 @@ class JobMasterPlayer(Player):
     def make_core(self) -> JobMasterCore:
         self.epoch = 1
         self.sequence = 0
+        self.settings = SETTINGS
         return new_core(job("v"))
 
-    def do_graph(self, *words: str, attempts: str | None = None) -> None:
-        """Another job, from its beginning."""
+    def do_graph(self, *words: str, attempts: str | None = None, timeout: str = "0") -> None:
+        """Another job, from its beginning; `timeout` in milliseconds is its limit."""
         self.timers.clear()
         self.journal.clear()
         self.writes.clear()
-        self.core = new_core(job(" ".join(words), attempts=None if attempts is None else int(attempts)))
+        scheduler = dataclasses.replace(SETTINGS.scheduler, timeout_ms=int(timeout))
+        self.settings = dataclasses.replace(SETTINGS, scheduler=scheduler)
+        self.core = new_core(
+            job(" ".join(words), attempts=None if attempts is None else int(attempts)), settings=self.settings
+        )
 
     def do_successor(self, doom: str | None = None) -> None:
         """The JobMaster is gone; another one starts from what is durable."""
@@ -53,7 +62,7 @@ class JobMasterPlayer(Player):
         self.epoch += 1
         self.timers.clear()
         self.holds, self._waiting = False, None
-        self.core = new_core(self.core.job.graph, state, self.epoch)
+        self.core = new_core(self.core.job.graph, state, self.epoch, self.settings)
         if doom is not None:
             self.core.doom = FailureInfo(kind=FailureKind.ENVIRONMENT, message=doom)
         self.do_start()

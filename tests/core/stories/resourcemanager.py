@@ -1,5 +1,7 @@
 """Verbs of stories about one ResourceManager."""
 
+import dataclasses
+
 from firesteel.core.effects import Event
 from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
 from firesteel.model import messages as m
@@ -38,6 +40,14 @@ class ResourceManagerPlayer(Player):
             for slot in worker.slots.values():
                 if slot.allocation_id is not None:
                     self._name(slot.allocation_id, "alloc")
+
+    def do_wait_for_workers(self, ms: str) -> None:
+        """A ResourceManager that gives its workers some time to register."""
+        settings = dataclasses.replace(SETTINGS, start_up_ms=int(ms))
+        self.core = ResourceManagerCore(settings, Leader(Address("rm"), FencingToken(1, "rm")))
+
+    def do_queue(self) -> None:
+        self.out += [f"    {job} {show(place)}" for job, place in self.core.queue().items()]
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     def do_worker(self, name: str, *slots: str) -> None:

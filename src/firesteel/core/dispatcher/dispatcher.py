@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.effects import Event, PeerLost, Received, Started
 from firesteel.core.machine import Core, TransitionTable
 from firesteel.model import messages as m
@@ -75,9 +76,11 @@ class JobEntry:
 class DispatcherCore(Core):
     """Decides during one leadership. `results_max` ended jobs are kept, oldest go first."""
 
-    def __init__(self, me: m.Leader, results_max: int) -> None:
+    def __init__(self, me: m.Leader, results_max: int, admission: Admission = NO_LIMITS) -> None:
         super().__init__(me.address, me.token)
+        self._admission = admission
         self.jobs: dict[JobID, JobEntry] = {}
+        self._unfinished: dict[JobID, None] = {}
         self._loaded = False
         self._early: list[r.Asked] = []
         self._results_max = results_max
@@ -116,6 +119,7 @@ class DispatcherCore(Core):
                 "unanswered"
             )
             assert not (job.submitting and job.stage is not JobStage.STORING), f"job {job.job_id}: stored, and not told"
+            assert ended == (job.job_id not in self._unfinished), f"job {job.job_id} is miscounted"
             assert not (job.cancelling and ended), f"job {job.job_id} has ended, and who cancelled it is not told"
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────
@@ -153,9 +157,13 @@ class DispatcherCore(Core):
         if graph.job_id in self.jobs:
             self._submit_again(self.jobs[graph.job_id], request_id, graph)
             return
+        if refusal := self._admission.refusal(graph, len(self._unfinished)):
+            self._reply(request_id, refusal)
+            return
         job = JobEntry(graph.job_id, graph.name, graph, JobStage.STORING, since_ms=self.now_ms)
         job.submitting.append(request_id)
         self.jobs[graph.job_id] = job
+        self._unfinished[graph.job_id] = None
         self._effects.append(r.StoreJobGraph(graph))
 
     def _submit_again(self, job: JobEntry, request_id: int, graph: JobGraph) -> None:
@@ -174,7 +182,7 @@ class DispatcherCore(Core):
     def _on_stored(self, event: r.JobGraphStored) -> None:
         job = self.jobs[event.job_id]
         if event.error:
-            del self.jobs[event.job_id]
+            del self.jobs[event.job_id], self._unfinished[event.job_id]
             for request_id in (*job.submitting, *job.waiting, *job.cancelling):
                 self._reply(request_id, r.StorageUnavailable(event.error))
             return
@@ -196,6 +204,8 @@ class DispatcherCore(Core):
                 graph.job_id, JobEntry(graph.job_id, graph.name, graph, JobStage.RUNNING, since_ms=self.now_ms)
             )
             job.graph = graph
+            if job.result is None:
+                self._unfinished[graph.job_id] = None
             self._effects.append(r.StartJobMaster(graph))
         for job in self.jobs.values():
             if job.stage is JobStage.RELEASING and job.graph is None:
@@ -239,6 +249,7 @@ class DispatcherCore(Core):
             job.view, job.summary = view, summary_of(view)
         if job.stage is JobStage.RUNNING:
             job.result, job.status = result, result.status
+            del self._unfinished[job.job_id]
             self._move(job, JobStage.STORING_RESULT)
             self._answer_cancels(job)
             self._effects.append(r.StoreJobResult(result))

@@ -17,6 +17,10 @@ class DuplicateJob(ValueError):
     """The caller's fault: a job of that id is known already."""
 
 
+class TooManyJobs(RuntimeError):
+    """The cluster is full: as many jobs as it takes have not ended yet."""
+
+
 class StorageUnavailable(RuntimeError):
     """The store's fault: the job could not be made durable; nothing of it was kept."""
 

@@ -13,12 +13,12 @@ from firesteel.model.states import JobStatus
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The execution graph is built; nothing is scheduled."""
+    """The execution graph is built; the job waits for its first slot."""
 
     status: ClassVar[JobStatus] = JobStatus.CREATED
 
     def start(self) -> "Running":
-        """scheduling begins"""
+        """the first region has a slot"""
         return Running()
 
     def reconcile(self) -> "Reconciling":

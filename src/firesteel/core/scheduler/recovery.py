@@ -15,6 +15,7 @@ def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
     """Set the scheduler's columns and phase to what its `state`, the fold of the journal, says."""
     state, graph = scheduler.state, scheduler.graph
     assert isinstance(scheduler.phase, Created), "recovery comes first"
+    assert not scheduler.pool.waiting, "recovery comes first"
     for region in sorted({*state.attempts, *state.finished, *state.ended, *state.deployed, *state.restarting}):
         target = ExecutionState.CANCELED if region in state.restarting else ExecutionState.CREATED
         if region in state.deployed:

@@ -34,7 +34,7 @@ from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, Job
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.core.slots.pool import SlotPool
-from firesteel.model.failures import FailureInfo
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.states import ExecutionState, JobStatus
@@ -49,6 +49,8 @@ SEATED = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.
 class SchedulerSettings:
     strategy: RestartStrategy
     exception_history_size: int
+    timeout_ms: int = 0
+    """Limit on the time from the job's creation to its end; 0 is none."""
 
 
 class DefaultScheduler:
@@ -71,9 +73,9 @@ class DefaultScheduler:
 
     # ── what happens ─────────────────────────────────────────────────────────────────────────
     def start(self, now_ms: int) -> None:
-        """Begin to schedule a job that is new."""
+        """Line up what a new job can run at once; it stays CREATED until the first of it has a slot."""
         assert isinstance(self.phase, Created), "a job starts once"
-        self.enter(self.phase.start(), now_ms)
+        assert not self.pool.waiting, "a job starts once"
         self._schedule(schedulable(self.graph, self.partitions), now_ms)
 
     def finished(self, outcomes: Iterable[tuple[RegionIndex, TaskOutcome]], now_ms: int) -> None:
@@ -151,7 +153,10 @@ class DefaultScheduler:
     # ── what is due ──────────────────────────────────────────────────────────────────────────
     def advance(self, now_ms: int) -> None:
         """Do what is due: restarts, deployments, commits, the end of the job."""
+        self._end_in_time(now_ms)
         match self.phase:
+            case Created():
+                self._deploy(now_ms)
             case Running() | Restarting() if self.partitions.key_types.conflict is not None:
                 self.fail_job(self.partitions.key_types.conflict, now_ms)
             case Running() | Restarting():
@@ -261,12 +266,26 @@ class DefaultScheduler:
         seats = sorted(self.pool.assign(), key=lambda seat: seat.region)
         if not seats:
             return
+        if isinstance(self.phase, Created):
+            self.enter(self.phase.start(), now_ms)
         self.graph.move(np.array([seat.region for seat in seats]), ExecutionState.DEPLOYING, now_ms)
         for seat in seats:
             self.graph.place(seat.region, seat.worker)
             self.output.deploy.setdefault(seat.worker, []).append(self.deployment_of(seat.region))
         entries = tuple((seat.region, int(self.graph.attempt[seat.region]), seat.worker) for seat in seats)
         self.record(RegionsDeployed(at_ms=now_ms, deployed=entries))
+
+    def _end_in_time(self, now_ms: int) -> None:
+        """A job that has taken too long fails, unless it is past the point of no return."""
+        if not self.settings.timeout_ms or self.state.intended or self.state.status.is_globally_terminal:
+            return
+        due_ms = self.state.created_ms + self.settings.timeout_ms
+        if now_ms < due_ms:
+            self.output.wake(due_ms)
+        else:
+            seconds = f"{self.settings.timeout_ms / 1000:g} s"
+            message = f"the job has not ended within its job.timeout of {seconds} after its submission"
+            self.fail_job(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message), now_ms)
 
     def _finish_if_done(self, now_ms: int) -> None:
         if not isinstance(self.phase, Running) or not self.graph.all_finished:

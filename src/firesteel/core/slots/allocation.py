@@ -1,10 +1,17 @@
-"""Which free slot goes to which job: a pure decision on a snapshot, returned as a plan."""
+"""Which free slot goes to which job: a pure decision on a snapshot, returned as a plan.
 
+Jobs stand in one line, by priority and age; a queue with a cap lets its jobs hold only so many slots.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firesteel.core.slots.tracker import SlotState, SlotTracker
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.resources import ResourceProfile
+
+Caps = Mapping[str, int]
+"""The most slots that the jobs of a queue may hold, by its name; a queue without one has no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,71 +22,74 @@ class PlannedAllocation:
 
 
 @dataclass(frozen=True, slots=True)
-class AllocationPlan:
-    """What to request, in this order, and needs that no registered worker could ever meet."""
+class Need:
+    """What a job lacks of one profile, and what its queue leaves it."""
 
-    allocations: tuple[PlannedAllocation, ...] = ()
-    unfulfillable: tuple[tuple[JobID, ResourceProfile], ...] = ()
+    job_id: JobID
+    queue: str
+    profile: ResourceProfile
+    count: int
 
 
-def plan_allocations(tracker: SlotTracker, *, spread: bool) -> AllocationPlan:
-    """Meet the jobs' open needs from free slots; jobs that came first are served first.
+def plan_allocations(tracker: SlotTracker, caps: Caps, *, spread: bool) -> tuple[PlannedAllocation, ...]:
+    """Meet the jobs' open needs from free slots, in the order of their turns, within the caps.
 
-    With `spread` the worker with most free slots is taken, else workers are filled in the order
-    they registered. Costs a pass over the slots when any need is open.
+    With `spread` the worker with most free slots is taken, else workers are filled in the order they
+    registered. Costs a pass over the slots, and over the jobs only when a slot is free.
     """
-    missing = _missing(tracker)
-    if not missing or not tracker.workers:
-        return AllocationPlan()
     free = {
-        worker.resource_id: [index for index, slot in sorted(worker.slots.items()) if slot.state is SlotState.FREE]
+        worker.resource_id: indices
         for worker in tracker.workers.values()
+        if (indices := [index for index, slot in sorted(worker.slots.items()) if slot.state is SlotState.FREE])
     }
-    profiles = {(w.resource_id, i): slot.profile for w in tracker.workers.values() for i, slot in w.slots.items()}
+    if not free:
+        return ()
+    room = rooms(tracker, caps)
     made: list[PlannedAllocation] = []
-    never: list[tuple[JobID, ResourceProfile]] = []
-    for job_id, profile, count in missing:
-        if not any(offered.fits(profile) for offered in profiles.values()):
-            never.append((job_id, profile))
-            continue
-        for _ in range(count):
-            found = _pick(free, profiles, profile, spread=spread)
+    for need in open_needs(tracker):
+        for _ in range(min(need.count, room.get(need.queue, need.count))):
+            found = _pick(tracker, free, need.profile, spread=spread)
             if found is None:
                 break
             free[found[0]].remove(found[1])
-            made.append(PlannedAllocation(job_id, *found))
-    return AllocationPlan(tuple(made), tuple(never))
+            made.append(PlannedAllocation(need.job_id, *found))
+            if need.queue in room:
+                room[need.queue] -= 1
+    return tuple(made)
 
 
-def _missing(tracker: SlotTracker) -> list[tuple[JobID, ResourceProfile, int]]:
-    """Open needs: (job, profile, count), in the order jobs came, larger profiles first."""
-    held: dict[JobID, list[ResourceProfile]] = {}
-    for worker in tracker.workers.values():
-        for slot in worker.slots.values():
-            if slot.job_id is not None:
-                held.setdefault(slot.job_id, []).append(slot.profile)
-    out: list[tuple[JobID, ResourceProfile, int]] = []
-    for job_id, job in sorted(tracker.jobs.items(), key=lambda item: item[1].order):
+def open_needs(tracker: SlotTracker) -> list[Need]:
+    """What jobs lack, in the order of their turns, larger profiles first."""
+    held = tracker.held()
+    out: list[Need] = []
+    for job_id, job in sorted(tracker.jobs.items(), key=lambda item: item[1].turn):
         mine = held.get(job_id, [])
         for profile, count in sorted(job.requirements, reverse=True):
             fitting = [offered for offered in mine if offered.fits(profile)][:count]
             for offered in fitting:
                 mine.remove(offered)
             if len(fitting) < count:
-                out.append((job_id, profile, count - len(fitting)))
+                out.append(Need(job_id, job.queue, profile, count - len(fitting)))
     return out
 
 
+def rooms(tracker: SlotTracker, caps: Caps) -> dict[str, int]:
+    """How many more slots the jobs of each capped queue may hold."""
+    room = dict(caps)
+    for job_id, profiles in tracker.held().items():
+        job = tracker.jobs.get(job_id)
+        if job is not None and job.queue in room:
+            room[job.queue] = max(0, room[job.queue] - len(profiles))
+    return room
+
+
 def _pick(
-    free: dict[ResourceID, list[int]],
-    profiles: dict[tuple[ResourceID, int], ResourceProfile],
-    wanted: ResourceProfile,
-    *,
-    spread: bool,
+    tracker: SlotTracker, free: dict[ResourceID, list[int]], wanted: ResourceProfile, *, spread: bool
 ) -> tuple[ResourceID, int] | None:
     order = sorted(free, key=lambda worker: -len(free[worker])) if spread else free
     for worker in order:
+        slots = tracker.workers[worker].slots
         for index in free[worker]:
-            if profiles[worker, index].fits(wanted):
+            if slots[index].profile.fits(wanted):
                 return worker, index
     return None

@@ -14,6 +14,9 @@ class JobRequirements:
     """A JobMaster's side: registered or not, it always sends all it needs, numbered."""
 
     job_id: JobID
+    queue: str = m.DEFAULT_QUEUE
+    priority: int = 0
+    since_ms: int = 0
     leader: m.Leader | None = None
     registered: bool = False
     heard_ms: int = 0
@@ -40,8 +43,16 @@ class JobRequirements:
             return None
         self._sequence += 1
         self._declared = needed
-        kind = m.DeclareRequiredResources if self.registered else m.RegisterJobMaster
-        return kind(job_id=self.job_id, sequence=self._sequence, requirements=needed)
+        if self.registered:
+            return m.DeclareRequiredResources(job_id=self.job_id, sequence=self._sequence, requirements=needed)
+        return m.RegisterJobMaster(
+            job_id=self.job_id,
+            sequence=self._sequence,
+            requirements=needed,
+            queue=self.queue,
+            priority=self.priority,
+            since_ms=self.since_ms,
+        )
 
 
 @dataclass(slots=True)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.slots.allocation import AllocationPlan, plan_allocations
+from firesteel.core.slots.allocation import Caps, PlannedAllocation, plan_allocations
 from firesteel.core.slots.tracker import SlotState, SlotTracker
 from firesteel.model.ids import AllocationID, FencingToken, JobID, ResourceID, derived_id
-from firesteel.model.resources import ResourceProfile
 
 SLOT_REQUEST_TIMEOUT_MS = 10_000
 """A worker that has not answered a slot request for this long is asked no more."""
@@ -24,26 +23,24 @@ class SlotRequest:
 class SlotManager:
     """Plans as soon as facts change. `token` makes its allocation ids unlike those of other leaders."""
 
-    def __init__(self, token: FencingToken, *, spread: bool) -> None:
+    def __init__(self, token: FencingToken, caps: Caps, *, spread: bool) -> None:
         self.tracker = SlotTracker()
-        self.unfulfillable: tuple[tuple[JobID, ResourceProfile], ...] = ()
+        self.caps = caps
         self._token = token
         self._spread = spread
         self._allocations = 0
 
     def requests(self, now_ms: int) -> list[SlotRequest]:
         """Slots to request now; each is PENDING from here on."""
-        plan = plan_allocations(self.tracker, spread=self._spread)
-        self.unfulfillable = plan.unfulfillable
-        return [self._commit(plan, position, now_ms) for position in range(len(plan.allocations))]
+        plan = plan_allocations(self.tracker, self.caps, spread=self._spread)
+        return [self._commit(planned, now_ms) for planned in plan]
 
     def expire(self, now_ms: int) -> None:
         """Give up requests that were not answered in time; the next slot report tells what became of them."""
         for worker, allocation_id in self.tracker.overdue(now_ms - SLOT_REQUEST_TIMEOUT_MS):
             self.tracker.release_pending(worker, allocation_id)
 
-    def _commit(self, plan: AllocationPlan, position: int, now_ms: int) -> SlotRequest:
-        planned = plan.allocations[position]
+    def _commit(self, planned: PlannedAllocation, now_ms: int) -> SlotRequest:
         slot = self.tracker.workers[planned.resource_id].slots[planned.index]
         assert slot.state is SlotState.FREE, "a slot is promised once"
         self._allocations += 1

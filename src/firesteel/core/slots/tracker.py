@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
-from firesteel.model.messages import Leader, SlotReport
+from firesteel.model.messages import DEFAULT_QUEUE, Leader, SlotReport
 from firesteel.model.resources import ResourceProfile
 
 
@@ -44,8 +44,16 @@ class TrackedJob:
 
     leader: Leader
     order: int
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    since_ms: int = 0
     sequence: int = -1
     requirements: tuple[tuple[ResourceProfile, int], ...] = ()
+
+    @property
+    def turn(self) -> tuple[int, int, int]:
+        """Jobs are served in the order of this: by priority, then age, then registration."""
+        return (-self.priority, self.since_ms, self.order)
 
 
 class SlotTracker:
@@ -54,16 +62,28 @@ class SlotTracker:
     def __init__(self) -> None:
         self.workers: dict[ResourceID, TrackedWorker] = {}
         self.jobs: dict[JobID, TrackedJob] = {}
+        self.profiles: dict[ResourceProfile, None] = {}
+        """Of every slot that any worker has had: a worker that is gone may come back."""
         self._jobs_seen = 0
 
     def add_worker(self, worker: TrackedWorker) -> None:
         self.workers[worker.resource_id] = worker
 
-    def add_job(self, job_id: JobID, leader: Leader) -> None:
+    def add_job(self, job_id: JobID, leader: Leader) -> TrackedJob:
         """Note a JobMaster; a new leader of a known job keeps the job's place."""
         known = self.jobs.get(job_id)
         self._jobs_seen += known is None
-        self.jobs[job_id] = TrackedJob(leader, self._jobs_seen if known is None else known.order)
+        job = self.jobs[job_id] = TrackedJob(leader, self._jobs_seen if known is None else known.order)
+        return job
+
+    def held(self) -> dict[JobID, list[ResourceProfile]]:
+        """The profiles of the slots each job has, or was promised."""
+        held: dict[JobID, list[ResourceProfile]] = {}
+        for worker in self.workers.values():
+            for slot in worker.slots.values():
+                if slot.job_id is not None:
+                    held.setdefault(slot.job_id, []).append(slot.profile)
+        return held
 
     def apply_report(self, worker: TrackedWorker, report: SlotReport) -> None:
         """Take a worker's word for its slots, unless it is old news; a request on its way stays PENDING."""
@@ -72,6 +92,7 @@ class SlotTracker:
         worker.sequence = report.sequence
         for status in report.slots:
             slot = worker.slots.setdefault(status.index, TrackedSlot(status.profile))
+            self.profiles[slot.profile] = None
             if status.allocation_id is not None:
                 slot.state, slot.allocation_id, slot.job_id = SlotState.ALLOCATED, status.allocation_id, status.job_id
             elif slot.state is SlotState.ALLOCATED:

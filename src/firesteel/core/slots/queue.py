@@ -1,0 +1,43 @@
+"""The line of jobs that wait for slots: each one's place, and what it waits for. Read on demand, never stored."""
+
+from firesteel.core.slots.allocation import Caps, Need, open_needs, rooms
+from firesteel.core.slots.tracker import SlotState, SlotTracker
+from firesteel.model.ids import JobID
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.views import QueuePlace
+
+
+def queue_places(tracker: SlotTracker, caps: Caps) -> dict[JobID, QueuePlace]:
+    """Jobs that lack slots, in the order in which they are served; a job that lacks none has no place."""
+    room = rooms(tracker, caps)
+    free = [s.profile for w in tracker.workers.values() for s in w.slots.values() if s.state is SlotState.FREE]
+    places: dict[JobID, QueuePlace] = {}
+    for need in open_needs(tracker):
+        known = places.get(need.job_id)
+        reason = known.reason if known is not None else _reason(tracker, caps, need, room=room, free=free)
+        places[need.job_id] = QueuePlace(
+            place=len(places) + 1 if known is None else known.place,
+            queue=need.queue,
+            priority=tracker.jobs[need.job_id].priority,
+            slots_missing=need.count + (0 if known is None else known.slots_missing),
+            reason=reason,
+        )
+    return places
+
+
+def can_ever_hold(tracker: SlotTracker, profile: ResourceProfile) -> bool:
+    """Whether some worker has, or had, a slot of that size."""
+    return any(offered.fits(profile) for offered in tracker.profiles)
+
+
+def _reason(tracker: SlotTracker, caps: Caps, need: Need, *, room: dict[str, int], free: list[ResourceProfile]) -> str:
+    if not tracker.workers:
+        return "no worker is registered"
+    if not any(slot.profile.fits(need.profile) for w in tracker.workers.values() for slot in w.slots.values()):
+        return f"no registered worker has a slot of {need.profile}"
+    if room.get(need.queue) == 0:
+        return f"the jobs of queue {need.queue} hold all of its {caps[need.queue]} slots"
+    if any(profile.fits(need.profile) for profile in free):
+        return "a slot is free: it is being requested"
+    total = sum(len(worker.slots) for worker in tracker.workers.values())
+    return f"all {total} slots are taken" if not free else f"every slot of {need.profile} is taken"

@@ -1,0 +1,89 @@
+"""Jobs that wait for slots: their order, their places, and the limits of queues."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.states import JobStatus
+from firesteel.runtime.client import TooManyJobs
+from firesteel.testing.backend import TaskScript
+from tests.runtime.cluster import finish, graph, mini_cluster
+from tests.runtime.conftest import Do
+
+
+async def submit(cluster: MiniCluster, name: str, options: Mapping[str, str] | None = None) -> JobID:
+    """A job of one function, which has the job's name."""
+    job = msgspec.structs.replace(graph(name, name), name=name, configuration=dict(options or {}))
+    return await cluster.client.submit_job(job, {})
+
+
+async def waiting(cluster: MiniCluster) -> list[str]:
+    """The jobs that stand in the line, in its order."""
+    views = [view for view in await cluster.client.list_jobs() if view.queue is not None]
+    assert all(view.status is JobStatus.CREATED for view in views)
+    return [view.name for view in sorted(views, key=lambda view: view.queue.place if view.queue else 0)]
+
+
+def test_jobs_wait_in_the_order_of_priority_and_age(do: Do, script: TaskScript) -> None:
+    async def story() -> None:
+        script.hold("first", "low", "later", "high")
+        async with mini_cluster(script, options={"taskmanager.numberOfTaskSlots": "1"}) as cluster:
+            jobs = {"first": await submit(cluster, "first")}
+            await script.until_running("first")
+            for name, priority in (("low", "-1"), ("later", "0"), ("high", "7")):
+                jobs[name] = await submit(cluster, name, {"job.priority": priority})
+                while len(await waiting(cluster)) < len(jobs) - 1:
+                    await asyncio.sleep(0.01)
+            assert await waiting(cluster) == ["high", "later", "low"]
+            view = await cluster.client.request_job(jobs["later"])
+            assert view.reason == "place 2 in queue default: all 1 slots are taken"
+            for name in ("first", "high", "later", "low"):
+                await script.until_running(name)
+                script.release(name)
+                assert (await finish(cluster, jobs[name])).status is JobStatus.FINISHED
+            assert await waiting(cluster) == []
+
+    do(story())
+
+
+def test_a_queue_leaves_slots_to_others_and_others_are_refused(do: Do, script: TaskScript) -> None:
+    async def story() -> None:
+        script.hold("a", "b", "c")
+        limits = {"jobmanager.queues": "etl=1", "jobmanager.max-unfinished-jobs": "3"}
+        async with mini_cluster(script, options={"taskmanager.numberOfTaskSlots": "2", **limits}) as cluster:
+            jobs = [await submit(cluster, name, {"job.queue": "etl"}) for name in ("a", "b")]
+            jobs.append(await submit(cluster, "c"))
+            await script.until_running("a")
+            await script.until_running("c")
+            assert await waiting(cluster) == ["b"]
+            with pytest.raises(InvalidJobGraph, match="no queue 'adhoc' here"):
+                await submit(cluster, "d", {"job.queue": "adhoc"})
+            with pytest.raises(TooManyJobs):
+                await submit(cluster, "d")
+            script.release("a", "b", "c")
+            assert [(await finish(cluster, job)).status for job in jobs] == [JobStatus.FINISHED] * 3
+
+    do(story())
+
+
+def test_a_job_that_waits_too_long_fails_and_leaves_the_line(do: Do, script: TaskScript) -> None:
+    async def story() -> None:
+        script.hold("busy")
+        async with mini_cluster(script, options={"taskmanager.numberOfTaskSlots": "1"}) as cluster:
+            busy = await submit(cluster, "busy")
+            await script.until_running("busy")
+            late = await submit(cluster, "late", {"job.timeout": "30 s"})
+            result = await finish(cluster, late)
+            assert result.failure is not None
+            assert "job.timeout of 30 s" in result.failure.message
+            assert result.duration_ms == 30_000
+            assert await waiting(cluster) == []
+            script.release("busy")
+            await finish(cluster, busy)
+
+    do(story())
