@@ -11,7 +11,7 @@ DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev java demo test check format lint types imports tidy core simulate bench docs lock clean
+.PHONY: help install install-dev java postgres demo test check format lint types imports tidy core simulate bench docs lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -31,7 +31,10 @@ demo: java install
 	$(BIN)/firesteel run examples/wordcount.py --param input=$(DEMO_INPUT) --param output=$(DEMO)/wordcount
 	@$(BIN)/python examples/top_words.py $(DEMO)/wordcount
 
-test: java install-dev
+postgres:
+	@$(PYTHON) -m tools.postgres
+
+test: java postgres install-dev
 	$(BIN)/pytest
 
 check: install-dev

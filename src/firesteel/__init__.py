@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from firesteel.adapters.spark.jdbc import write_jdbc
     from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
@@ -24,6 +25,7 @@ __all__ = [
     "noop",
     "rebalance",
     "write_csv",
+    "write_jdbc",
     "write_json",
     "write_parquet",
     "write_text",
@@ -41,6 +43,7 @@ _HOMES = {
     "noop": "firesteel.pipeline.definition",
     "rebalance": "firesteel.pipeline.distributions",
     "write_csv": "firesteel.adapters.spark.sinks",
+    "write_jdbc": "firesteel.adapters.spark.jdbc",
     "write_json": "firesteel.adapters.spark.sinks",
     "write_parquet": "firesteel.adapters.spark.sinks",
     "write_text": "firesteel.adapters.spark.sinks",

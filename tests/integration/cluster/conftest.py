@@ -27,8 +27,15 @@ def work_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster(do: Do, work_dir: Path) -> Iterator[MiniCluster]:
-    configuration = Configuration({"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": "false"})
+def settings() -> dict[str, str]:
+    """More configuration of the cluster, for a module that needs it."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def cluster(do: Do, work_dir: Path, settings: dict[str, str]) -> Iterator[MiniCluster]:
+    own = {"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": "false"}
+    configuration = Configuration({**own, **settings})
 
     async def start() -> MiniCluster:
         cluster = MiniCluster(configuration)

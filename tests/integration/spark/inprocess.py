@@ -58,7 +58,7 @@ class InProcess:
         return gather_commits([tracker.outcomes[region] for region in sorted(tracker.outcomes)])
 
     def _attempt(self, graph: JobGraph, deployment: TaskDeployment, functions: dict[str, Any]) -> TaskOutcome:
-        context = AttemptContext(deployment, self.directory, {}, report_staging=lambda path: None)
+        context = AttemptContext(deployment, self.directory, {}, report_staging=lambda location, secrets={}: None)
         plan = RegionPlan(graph, deployment, self.session, context)
         where = self.directory / deployment.attempt.job_id / str(deployment.attempt.region)
         try:

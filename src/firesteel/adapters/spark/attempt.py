@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.forkclient import Child
@@ -27,7 +27,8 @@ class AttemptRun:
         self.task, self.child, self._server = task, child, server
         self.endpoint: wire.Endpoint | None = None
         """Where its session is, or may be."""
-        self.staging: list[str] = []
+        self.staging: dict[str, Mapping[str, str]] = {}
+        """What it has said that it writes elsewhere, with the secrets that removing it takes."""
         self._verdict: FailureInfo | None = None
 
     async def converse(
@@ -45,8 +46,8 @@ class AttemptRun:
                     on_running()
                 case wire.Progressed(progress=progress):
                     on_progress(progress)
-                case wire.Staging(location=location):
-                    self.staging.append(location)
+                case wire.Staging(location=location, secrets=secrets):
+                    self.staging[location] = secrets
                 case wire.WantEndpoint():
                     endpoint = await self._server.endpoint()
                     self._bind(endpoint)

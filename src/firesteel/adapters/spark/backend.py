@@ -18,7 +18,7 @@ from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import KeeperFailed, SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.server import SparkServer, backend_command
-from firesteel.adapters.storage.sinks import commit_sink, remove_location
+from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.options import Configuration
@@ -54,7 +54,7 @@ class SparkTaskBackend:
         self._memory = MemoryGuard(_memory_limit_mib(config))
         self._server: SparkServer | None = None
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
-        self._staged: dict[JobID, list[str]] = {}
+        self._output = SinkOutput(self._forks)
         self._closed = False
 
     async def start(self) -> None:
@@ -87,8 +87,7 @@ class SparkTaskBackend:
         await self._cleanups.close(_CLOSE_SECONDS)
         await self._keeper.close()
         await asyncio.gather(self._forks.close(), self._server.close())
-        scratch = (str(self._work_dir / name) for name in ("tmp", "local", "derby", "attempts"))
-        await asyncio.to_thread(_remove_all, tuple(scratch))
+        await self._output.discard([str(self._work_dir / name) for name in ("tmp", "local", "derby", "attempts")])
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process that has PySpark loaded. Raises TaskFailedError."""
@@ -116,20 +115,18 @@ class SparkTaskBackend:
             raise
         finally:
             self._memory.remove(run)
-            if run.staging:
-                self._staged.setdefault(deployment.attempt.job_id, []).extend(run.staging)
+            self._output.note(deployment.attempt.job_id, run.staging)
             self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
     async def commit(self, commit: SinkCommit) -> None:
-        await asyncio.to_thread(commit_sink, commit)
+        await self._output.commit(commit)
 
     async def discard(self, locations: Sequence[str]) -> None:
-        await asyncio.to_thread(_remove_all, tuple(locations))
+        await self._output.discard(locations)
 
     async def release_job(self, job_id: JobID) -> None:
-        locations = self._staged.pop(job_id, [])
-        locations += [str(self._work_dir / name / job_id) for name in ("attempts", "partitions")]
-        await asyncio.to_thread(_remove_all, tuple(locations))
+        await self._output.release(job_id)
+        await self._output.discard([str(self._work_dir / name / job_id) for name in ("attempts", "partitions")])
         await self._artifacts.release(job_id)
 
     async def _assignment(self, job: JobInformation, deployment: TaskDeployment) -> wire.RunTask:
@@ -175,7 +172,7 @@ class SparkTaskBackend:
         rubbish = [run.task.directory]
         if not keep_output:
             rubbish += [run.task.partitions, *run.staging]
-        await asyncio.to_thread(_remove_all, tuple(rubbish))
+        await self._output.discard(rubbish)
 
     async def _prepare_next(self, run: AttemptRun) -> None:
         """A fresh spare process, and no session left of this attempt."""
@@ -225,11 +222,6 @@ def _memory_limit_mib(config: Configuration) -> int:
         return configured
     total_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     return max(512, round(0.8 * (total_mib - config.get_option(options.SPARK_HEAP))))
-
-
-def _remove_all(locations: tuple[str, ...]) -> None:
-    for location in locations:
-        remove_location(location)
 
 
 async def _to_the_end(task: asyncio.Task[None]) -> None:

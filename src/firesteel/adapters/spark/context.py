@@ -3,7 +3,7 @@
 import contextvars
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -24,6 +24,12 @@ class RuntimeContext(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, Any]
 
 
+class ReportStaging(Protocol):
+    """Tells the worker what is about to be written outside the work directory; secrets stay in its memory."""
+
+    def __call__(self, location: str, secrets: Mapping[str, str] = {}, /) -> None: ...
+
+
 class AttemptContext:
     """The attempt this process runs: where it stages and what it has staged so far."""
 
@@ -32,11 +38,14 @@ class AttemptContext:
         deployment: TaskDeployment,
         client_directory: Path,
         settings: Mapping[str, str],
-        report_staging: Callable[[str], None],
+        report_staging: ReportStaging,
     ) -> None:
         self.deployment, self.client_directory, self.settings = deployment, client_directory, settings
         self.report_staging = report_staging
         """Called before anything is staged, so that the worker can remove it whatever becomes of this process."""
+        self.allow_write: Callable[[str], None] = lambda where: None
+        """Called with the path or table that an fs.write_* is about to have Spark write: no other write is allowed to a
+        function that sees a share of the rows."""
         self.sinks: list[SinkCommit] = []
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None

@@ -26,6 +26,7 @@ _PRELOADED = (
     "firesteel.adapters.spark.child",
     "firesteel.adapters.spark.taskprocess",
     "firesteel.adapters.spark.sinks",
+    "firesteel.adapters.spark.jdbc",
     "firesteel.adapters.spark.footers",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.dataframe",

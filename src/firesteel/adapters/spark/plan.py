@@ -62,14 +62,8 @@ class RegionPlan:
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
 
     def _watch_shares(self, parallelism: int) -> None:
-        guard = self._guard = ShareGuard(self._session.get(), parallelism)
-        report = self._attempt.report_staging
-
-        def staging(location: str) -> None:
-            guard.staging(location)
-            report(location)
-
-        self._attempt.report_staging = staging
+        self._guard = ShareGuard(self._session.get(), parallelism)
+        self._attempt.allow_write = self._guard.staging
 
     def _read_inputs(self) -> None:
         subtask = self._deployment.subtask

@@ -46,7 +46,7 @@ class ShareGuard:
             self._active = None
 
     def staging(self, location: str) -> None:
-        """A sink is about to write there."""
+        """A sink is about to write to that path or table."""
         self._staged.add(location)
 
     def returned(self, function: Function, frame: Any) -> None:
@@ -81,7 +81,7 @@ class ShareGuard:
         if kind in (*_HARMLESS_COMMANDS, "register_function"):
             return
         shares = [self._share_of(relation, function) for relation in relations_in(node)]
-        if kind == "write_operation" and node.path in self._staged:
+        if kind == "write_operation" and (node.path or node.options.get("dbtable")) in self._staged:
             if all(share.whole for share in shares):
                 self._refuse_whole(function, "writes")
         elif kind in ("write_operation", "write_operation_v2"):

@@ -148,6 +148,7 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
     identity = attempt.deployment.attempt
     staging = path.parent / STAGING_NAME / identity.job_id / attempt.name / str(place)
     attempt.report_staging(str(staging))
+    attempt.allow_write(str(staging))
     _remove_former(attempt, staging.parent.parent)
     files = _write_staged(df, file_format, target, staging)
     rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))

@@ -48,7 +48,7 @@ class TaskProcess:
             task.deployment,
             Path(task.client_directory),
             settings,
-            report_staging=lambda location: channel.send(wire.Staging(location)),
+            report_staging=lambda location, secrets={}: channel.send(wire.Staging(location, secrets)),
         )
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
 

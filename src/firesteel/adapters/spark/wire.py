@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from collections.abc import Mapping
 
 import msgspec
 
@@ -101,9 +102,11 @@ class Progressed(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class Staging(msgspec.Struct, frozen=True, tag="staging"):
-    """A directory the attempt is about to write outside the work directory."""
+    """What the attempt is about to write outside the work directory."""
 
     location: str
+    secrets: Mapping[str, str] = {}
+    """What committing or removing it takes and must not be written anywhere."""
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):

@@ -26,6 +26,14 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         *("nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf", "comment", "extension"),
         *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"),
     ),
+    "jdbc": (
+        "batchsize",
+        "numPartitions",
+        "createTableColumnTypes",
+        "createTableOptions",
+        "isolationLevel",
+        "queryTimeout",
+    ),
 }
 """Spark's writer options by format. A name with a dot (`parquet.block.size`) is Hadoop's, of which there is no list."""
 
@@ -47,13 +55,13 @@ def checked_columns(call: str, argument: str, columns: str | Sequence[str]) -> t
     return names
 
 
-def checked_options(call: str, file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
+def checked_options(call: str, form: str, options: Mapping[str, Any]) -> dict[str, str]:
     """As Spark takes them. Raises SinkRefused for one that the format does not have."""
-    known = OPTIONS[file_format]
+    known = OPTIONS[form]
     lowered = {name.lower() for name in known}
     for name, value in options.items():
         if "." not in name and name.lower() not in lowered:
-            raise SinkRefused(f"{call}: {file_format} files have no option {name!r}{did_you_mean(name, known)}")
+            raise SinkRefused(f"{call}: {form} has no option {name!r}{did_you_mean(name, known)}")
         if not isinstance(value, str | bool | int | float):
             raise SinkRefused(f"{call}: option {name}={value!r} must be a text, a number, True or False")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}

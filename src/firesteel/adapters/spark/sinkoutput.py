@@ -1,0 +1,87 @@
+"""The worker's hand on what sinks have staged: commits it or removes it, by a thread or, beyond files, by a process."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from firesteel.adapters.spark.forkclient import ForkServer
+from firesteel.adapters.spark.stagedreferences import JDBC_SCHEME, SinkWork, scheme_of
+from firesteel.adapters.storage.sinks import commit_sink, remove_location
+from firesteel.model.failures import FailureKind
+from firesteel.model.ids import JobID
+from firesteel.model.tasks import SinkCommit
+from firesteel.runtime.ports import TaskFailedError
+
+logger = logging.getLogger(__name__)
+
+_PERFORMERS = {JDBC_SCHEME: "firesteel.adapters.spark.jdbccommit:perform"}
+
+
+class SinkOutput:
+    """Of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
+
+    def __init__(self, forks: ForkServer) -> None:
+        self._forks = forks
+        self._staged: dict[JobID, dict[str, None]] = {}
+        self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
+
+    def note(self, job_id: JobID, staged: Mapping[str, Mapping[str, str]]) -> None:
+        """An attempt has staged, or was about to; with the secrets that each takes."""
+        if staged:
+            self._staged.setdefault(job_id, {}).update(dict.fromkeys(staged))
+            self._secrets.setdefault(job_id, {}).update(staged)
+
+    async def commit(self, commit: SinkCommit) -> None:
+        """Make it visible; idempotent. Raises TaskFailedError."""
+        scheme = scheme_of(commit.staging)
+        if not scheme:
+            await asyncio.to_thread(commit_sink, commit)
+            return
+        work = SinkWork(
+            references=commit.stagings,
+            commit_id=commit.commit_id,
+            mode=commit.mode,
+            secrets=self._secrets_of(commit.staging),
+        )
+        try:
+            await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
+        except TaskFailedError as error:
+            is_refused = error.failure.exception == "CommitRefused"
+            kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
+            message = error.failure.message.removeprefix("CommitRefused: ")
+            failure = msgspec.structs.replace(error.failure, kind=kind, vertex=commit.function, message=message)
+            raise TaskFailedError(failure) from error
+        for staged in self._staged.values():
+            for reference in commit.stagings:
+                staged.pop(reference, None)
+
+    async def discard(self, locations: Iterable[str]) -> None:
+        """Remove what is staged, and directories of stored results."""
+        references = [location for location in locations if scheme_of(location)]
+        await asyncio.to_thread(_remove_all, [location for location in locations if not scheme_of(location)])
+        for reference in references:
+            await self._remove(reference)
+
+    async def release(self, job_id: JobID) -> None:
+        """The job is over: remove what its attempts here have left, and forget its secrets."""
+        await self.discard(list(self._staged.get(job_id, ())))
+        self._staged.pop(job_id, None)
+        self._secrets.pop(job_id, None)
+
+    async def _remove(self, reference: str) -> None:
+        """What can't be removed now is told, and must not keep the job."""
+        work = SinkWork(references=(reference,), secrets=self._secrets_of(reference))
+        try:
+            await self._forks.call(_PERFORMERS[scheme_of(reference)], msgspec.json.encode(work))
+        except TaskFailedError as error:
+            logger.warning("what a sink had staged was not removed: %s", error.failure.message)
+
+    def _secrets_of(self, reference: str) -> Mapping[str, str]:
+        return next((known[reference] for known in self._secrets.values() if reference in known), {})
+
+
+def _remove_all(locations: list[str]) -> None:
+    for location in locations:
+        remove_location(location)

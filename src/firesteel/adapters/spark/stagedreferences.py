@@ -1,0 +1,53 @@
+"""What is staged and is no directory, as text: it travels where the paths of staged directories do.
+
+The master takes both for names; a worker that is given one finds in it all that it needs to commit or remove what it
+stands for. `firesteel-jdbc:` names a table in a database.
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+JDBC_SCHEME = "firesteel-jdbc"
+REFERENCE_BYTES_MAX = 4 * 1024 * 1024
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class ReferenceTooLarge(ValueError):
+    """It would not fit into messages and journal."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size:,} bytes, and the limit is {REFERENCE_BYTES_MAX:,}")
+
+
+class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Given to a process that commits sink output (`commit_id` set), or removes it."""
+
+    references: tuple[str, ...]
+    """Of all subtasks."""
+    commit_id: str = ""
+    mode: str = ""
+    secrets: Mapping[str, str] = {}
+    """Connection properties that are written nowhere."""
+
+
+def scheme_of(location: str) -> str:
+    """The scheme of a reference; empty for a directory."""
+    scheme = location.partition(":")[0]
+    return scheme if scheme == JDBC_SCHEME else ""
+
+
+def encode(scheme: str, content: msgspec.Struct) -> str:
+    """Raises ReferenceTooLarge."""
+    text = f"{scheme}:{base64.urlsafe_b64encode(msgspec.json.encode(content)).decode()}"
+    if len(text) > REFERENCE_BYTES_MAX:
+        raise ReferenceTooLarge(len(text))
+    return text
+
+
+def decode(reference: str, kind: type[S]) -> S:
+    """What `encode` made of a `kind`."""
+    return msgspec.json.decode(base64.urlsafe_b64decode(reference.partition(":")[2]), type=kind)
