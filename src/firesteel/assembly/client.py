@@ -11,6 +11,7 @@ import msgspec
 from firesteel.adapters.blob.local import BlobCorrupt
 from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.core.execution.topology import Topology
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
@@ -42,6 +43,7 @@ class MasterClient:
         self._master, self._leader_wait_s = master, leader_wait_s
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
+        check_job_graph(graph)
         missing = [artifact.name for artifact in graph.artifacts if artifact.sha256 not in artifacts]
         if missing:
             raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")

@@ -169,7 +169,7 @@ def decode_job_graph(data: bytes) -> JobGraph:
                 f"job graph has schema {schema}, this version reads {SCHEMA_VERSION}: use the same version of firesteel on both sides"
             )
         return msgspec.json.decode(data, type=JobGraph)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidJobGraph(f"not a job graph: {error}") from error
 
 

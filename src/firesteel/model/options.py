@@ -266,6 +266,49 @@ RESTART_FIXED_DELAY = ConfigOption(
 )
 EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
 
+# ── REST ─────────────────────────────────────────────────────────────────────────────────────
+REST_PORT = ConfigOption("rest.port", "int", 8081, "Port of the REST endpoint; 0 takes a free one.")
+REST_BIND_ADDRESS = ConfigOption(
+    "rest.bind-address",
+    "str",
+    "127.0.0.1",
+    "Address the REST endpoint listens on; 0.0.0.0 for all. Whoever reaches it can run code, unless there are users.",
+)
+REST_MAX_CONTENT_LENGTH = ConfigOption(
+    "rest.server.max-content-length",
+    "memory",
+    100,
+    "Largest request the REST endpoint takes: a job with its artifacts.",
+)
+REST_USERS_FILE = ConfigOption(
+    "rest.users-file",
+    "str",
+    "",
+    "YAML file of users with their tokens and roles (view, submit, operate); empty means that anybody may do anything.",
+)
+REST_CERTIFICATE = ConfigOption(
+    "security.ssl.rest.certificate",
+    "str",
+    "",
+    "PEM file with the REST endpoint's certificate chain; empty means no TLS.",
+)
+REST_PRIVATE_KEY = ConfigOption("security.ssl.rest.private-key", "str", "", "PEM file with the certificate's key.")
+REST_CA = ConfigOption(
+    "security.ssl.rest.ca",
+    "str",
+    "",
+    "PEM file with the authorities that clients trust; at the endpoint, clients must show a certificate of one of them.",
+)
+WEB_REFRESH_INTERVAL = ConfigOption(
+    "web.refresh-interval", "duration", 3_000, "How often the dashboard asks for what it shows."
+)
+WEB_ALLOW_ORIGIN = ConfigOption(
+    "web.access-control-allow-origin",
+    "str",
+    "",
+    "Origins whose web pages may call the REST endpoint, parted by commas; * for all. Empty means its own only.",
+)
+
 # ── TaskExecutor ─────────────────────────────────────────────────────────────────────────────
 TASKMANAGER_RESOURCE_ID = ConfigOption(
     "taskmanager.resource-id", "str", "", "Name of a worker process; empty means its host's with a random part."

@@ -1,0 +1,65 @@
+"""Whether a job graph that somebody has sent means anything: what everything behind it takes for granted."""
+
+import re
+from collections.abc import Iterable
+
+from firesteel.core.scheduler.backoff import restart_strategy
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, Partitioner
+from firesteel.model.options import Configuration, ConfigurationError
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def check_job_graph(graph: JobGraph) -> None:
+    """Raises InvalidJobGraph naming what is wrong. Whether its regions wait in a circle, Topology says."""
+    _check_vertices(graph)
+    _check_datasets(graph)
+    _check_edges(graph)
+    for artifact in graph.artifacts:
+        _require(_SHA256.fullmatch(artifact.sha256), f"artifact {artifact.name}: {artifact.sha256!r} is no SHA-256")
+    try:
+        restart_strategy(Configuration(), Configuration(graph.configuration))
+    except ConfigurationError as error:
+        raise InvalidJobGraph(f"the job's configuration: {error}") from None
+
+
+def _check_vertices(graph: JobGraph) -> None:
+    _require(graph.vertices, "it has no vertices")
+    _check_unique("vertex", (vertex.id for vertex in graph.vertices))
+    functions = [function for vertex in graph.vertices for function in vertex.functions]
+    _check_unique("function", (function.name for function in functions))
+    for vertex in graph.vertices:
+        _require(vertex.functions, f"vertex {vertex.name} has no functions")
+        _require(vertex.parallelism >= 1, f"vertex {vertex.name} has parallelism {vertex.parallelism}")
+        attempts = vertex.max_attempts
+        _require(attempts is None or attempts >= 1, f"vertex {vertex.name} may be tried {attempts} times")
+
+
+def _check_datasets(graph: JobGraph) -> None:
+    vertices = {vertex.id for vertex in graph.vertices}
+    _check_unique("data set", (dataset.id for dataset in graph.datasets))
+    for dataset in graph.datasets:
+        _require(dataset.producer in vertices, f"data set {dataset.name} is of an unknown vertex {dataset.producer}")
+
+
+def _check_edges(graph: JobGraph) -> None:
+    producer = {dataset.id: dataset.producer for dataset in graph.datasets}
+    position = {vertex.id: index for index, vertex in enumerate(graph.vertices)}
+    for edge in graph.edges:
+        _require(edge.source in producer, f"an edge reads an unknown data set {edge.source}")
+        _require(edge.target in position, f"an edge leads to an unknown vertex {edge.target}")
+        in_order = position[producer[edge.source]] < position[edge.target]
+        _require(in_order, f"vertex {edge.target} reads a vertex that comes after it")
+        _require(edge.partitioner is not Partitioner.HASH or edge.keys, "an edge by hash has no keys")
+
+
+def _check_unique(what: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        _require(name not in seen, f"two {what} entries are called {name}")
+        seen.add(name)
+
+
+def _require(condition: object, problem: str) -> None:
+    if not condition:
+        raise InvalidJobGraph(f"the job graph can't be run: {problem}")

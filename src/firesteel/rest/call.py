@@ -1,0 +1,126 @@
+"""One request on its way to its handler, and the declaration of a route."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+
+from firesteel.model.ids import JobID
+from firesteel.model.options import Configuration
+from firesteel.model.views import JobView, VertexView
+from firesteel.rest.codecs import checked_id
+from firesteel.rest.errors import RestError, bad_request, not_found
+from firesteel.rest.operations import Operations
+from firesteel.rest.schema.cluster import Empty
+from firesteel.rest.security import Role, User
+from firesteel.runtime.client import ClusterGateway
+from firesteel.runtime.services import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What handlers work with; one for the whole endpoint."""
+
+    gateway: ClusterGateway
+    config: Configuration
+    clock: Clock
+    operations: Operations
+    upload_dir: Path
+    """Where uploads lie until their job is safe."""
+    log_dir: Path | None = None
+    """Where the master's log files are, when it writes any."""
+    shut_down: Callable[[], None] | None = None
+    """Ends the cluster; absent where REST may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    request: Request
+    services: Services
+    user: User
+    query: Mapping[str, Any]
+    """The route's query parameters, converted; those that were not given have their defaults."""
+    body: Any = None
+
+    @property
+    def gateway(self) -> ClusterGateway:
+        return self.services.gateway
+
+    @property
+    def now_ms(self) -> int:
+        return self.services.clock.now_ms()
+
+    @property
+    def job_id(self) -> JobID:
+        return JobID(self.id("jobid"))
+
+    def id(self, name: str) -> str:
+        """A path parameter of 32 hex digits. Raises RestError 400."""
+        return checked_id(self.path(name), name)
+
+    def path(self, name: str) -> str:
+        text: str = self.request.path_params[name]
+        return text
+
+    async def job(self) -> JobView:
+        """The job that the path names. Raises UnknownJob."""
+        return await self.gateway.request_job(self.job_id)
+
+    async def vertex(self) -> VertexView:
+        """The vertex that the path names. Raises RestError 404."""
+        wanted = self.id("vertexid")
+        for vertex in (await self.job()).vertices:
+            if vertex.id == wanted:
+                return vertex
+        raise not_found(f"No vertex with ID {wanted} exists in this job.")
+
+    async def require_control(self) -> None:
+        """Who ends a job operates the cluster, or has submitted it. Raises RestError 403, or UnknownJob."""
+        owner = (await self.gateway.request_job_summary(self.job_id)).owner
+        is_own = bool(owner) and owner == self.user.name and self.user.may(Role.SUBMIT)
+        if not is_own and not self.user.may(Role.OPERATE):
+            raise RestError(403, f"{self.user.name} may not end or save this job: that takes the role operate.")
+
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query parameter: `parse` raises ValueError for what does not fit, and `shape` says what does."""
+
+    name: str
+    description: str
+    parse: Callable[[str], Any] = str
+    default: Any = None
+    shape: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+    def value(self, text: str | None) -> Any:
+        if text is None:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError:
+            raise bad_request(f"Cannot resolve query parameter ({self.name}) from value {text!r}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`path` has parameters in braces; what is served there is also served below /v1."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    answer: Any = Empty
+    """Type of the body; None for text that is no JSON."""
+    body: Any = field(default=None, kw_only=True)
+    """Type of the request's body; None when it is ignored."""
+    query: tuple[Query, ...] = field(default=(), kw_only=True)
+    role: Role = field(default=Role.VIEW, kw_only=True)
+    status: int = field(default=200, kw_only=True)
+    takes_upload: bool = field(default=False, kw_only=True)
+    errors: tuple[int, ...] = field(default=(), kw_only=True)
+    """Statuses it may answer beside 400, 404, 500 and 503."""

@@ -1,0 +1,42 @@
+"""What goes wrong with a request, as a status and a sentence."""
+
+from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, UnknownJob
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.runtime.client import NoLeader
+
+NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. Please refresh."
+
+
+class RestError(Exception):
+    """Mostly the caller's fault; `message` is one sentence that says what would be right."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+def bad_request(message: str) -> RestError:
+    return RestError(400, message)
+
+
+def not_found(message: str) -> RestError:
+    return RestError(404, message)
+
+
+def rest_error(error: Exception) -> RestError | None:
+    """The answer to an error that a gateway raises; None when it is a bug."""
+    match error:
+        case RestError():
+            return error
+        case UnknownJob():
+            return RestError(404, f"Job could not be found: {error}")
+        case DuplicateJob():
+            return RestError(409, str(error))
+        case InvalidJobGraph():
+            return RestError(400, str(error))
+        case NoLeader():
+            return RestError(503, NO_LEADER)
+        case StorageUnavailable() | ConnectionError():
+            return RestError(503, str(error))
+        case _:
+            return None

@@ -1,0 +1,144 @@
+"""The cluster, the master's process, and what there is none of."""
+
+import platform
+import sys
+import threading
+import time
+import traceback
+from importlib.metadata import version
+from pathlib import Path
+
+from starlette.responses import FileResponse, Response
+
+from firesteel.model import options
+from firesteel.model.options import OPTIONS
+from firesteel.model.states import JobStatus
+from firesteel.rest.call import Call
+from firesteel.rest.codecs import redacted
+from firesteel.rest.errors import RestError, not_found
+from firesteel.rest.schema import cluster as c
+
+FLINK_VERSION = "2.3.0"
+"""The version of Flink whose API this is: clients decide by it what they may ask."""
+
+FIRESTEEL_VERSION = version("firesteel")
+
+
+async def dashboard_configuration(call: Call) -> c.DashboardConfiguration:
+    local = time.localtime()
+    return c.DashboardConfiguration(
+        refresh_interval=call.services.config.get_option(options.WEB_REFRESH_INTERVAL),
+        timezone_name=local.tm_zone,
+        timezone_offset=local.tm_gmtoff * 1_000,
+        flink_version=FLINK_VERSION,
+        flink_revision=f"firesteel {FIRESTEEL_VERSION}",
+        features=c.Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
+    )
+
+
+async def overview(call: Call) -> c.ClusterOverviewWithVersion:
+    found = await call.gateway.request_cluster_overview()
+    ended = [found.jobs.get(status.value, 0) for status in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)]
+    finished, cancelled, failed = ended
+    return c.ClusterOverviewWithVersion(
+        taskmanagers=found.task_managers,
+        slots_total=found.slots_total,
+        slots_available=found.slots_free,
+        jobs_running=sum(found.jobs.values()) - sum(ended),
+        jobs_finished=finished,
+        jobs_cancelled=cancelled,
+        jobs_failed=failed,
+        flink_version=FLINK_VERSION,
+        flink_commit=f"firesteel-{FIRESTEEL_VERSION}",
+    )
+
+
+async def configuration(call: Call) -> list[c.ConfigurationInfoEntry]:
+    """What is configured, and the defaults of all else."""
+    defaults = {key: option.default for key, option in OPTIONS.items()}
+    values = redacted({**defaults, **call.services.config})
+    return [c.ConfigurationInfoEntry(key, value) for key, value in values.items()]
+
+
+async def environment(call: Call) -> c.EnvironmentInfo:
+    name = f"{platform.python_implementation()} {platform.python_version()}"
+    return c.EnvironmentInfo(c.JvmInfo(name, platform.machine(), []), [])
+
+
+async def thread_dump(call: Call) -> c.ThreadDumpInfo:
+    """Where every thread of the master is now."""
+    frames = sys._current_frames()
+    threads = [thread for thread in threading.enumerate() if thread.ident in frames]
+    return c.ThreadDumpInfo(
+        [c.ThreadInfo(thread.name, "".join(traceback.format_stack(frames[thread.ident or 0]))) for thread in threads]
+    )
+
+
+async def master_metrics(call: Call) -> list[c.Metric]:
+    """Names, or the values of the names that are asked for."""
+    wanted = call.query["get"]
+    found = await call.gateway.request_cluster_overview()
+    ended = sum(found.jobs.get(status.value, 0) for status in JobStatus if status.is_globally_terminal)
+    values = {
+        "numRegisteredTaskManagers": found.task_managers,
+        "numRunningJobs": sum(found.jobs.values()) - ended,
+        "taskSlotsAvailable": found.slots_free,
+        "taskSlotsTotal": found.slots_total,
+    }
+    if not wanted:
+        return [c.Metric(name) for name in values]
+    return [c.Metric(name, str(values[name])) for name in wanted.split(",") if name in values]
+
+
+async def no_metrics(call: Call) -> list[c.Metric]:
+    return []
+
+
+async def no_aggregated_metrics(call: Call) -> list[c.AggregatedMetric]:
+    return []
+
+
+async def no_datasets(call: Call) -> c.ClusterDataSetListResponseBody:
+    """Stored results belong to their job: none outlives it."""
+    return c.ClusterDataSetListResponseBody([])
+
+
+async def shut_down(call: Call) -> c.Empty:
+    if call.services.shut_down is None:
+        raise RestError(409, "This cluster can't be shut down over REST: end its process.")
+    call.services.shut_down()
+    return c.Empty()
+
+
+# ── the master's log ─────────────────────────────────────────────────────────────────────────
+async def master_logs(call: Call) -> c.LogListInfo:
+    files = _log_files(call)
+    stats = {name: file.stat() for name, file in files.items()}
+    return c.LogListInfo([c.LogInfo(name, each.st_size, int(each.st_mtime * 1_000)) for name, each in stats.items()])
+
+
+async def master_log_file(call: Call) -> Response:
+    """Only what the list has: a name is compared, never joined to a path."""
+    return _text_file(_log_files(call).get(call.path("filename")))
+
+
+async def master_log(call: Call) -> Response:
+    """The file that was written last."""
+    files = _log_files(call).values()
+    return _text_file(max(files, key=lambda file: file.stat().st_mtime, default=None))
+
+
+async def no_text_file(call: Call) -> Response:
+    raise not_found("File not found.")
+
+
+def _log_files(call: Call) -> dict[str, Path]:
+    directory = call.services.log_dir
+    files = sorted(directory.glob("*.log")) if directory is not None else []
+    return {file.name: file for file in files if file.is_file()}
+
+
+def _text_file(file: Path | None) -> Response:
+    if file is None:
+        raise not_found("File not found.")
+    return FileResponse(file, media_type="text/plain; charset=UTF-8")

@@ -1,0 +1,231 @@
+"""Jobs as they are: overviews, details, plan, configuration, failures."""
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from firesteel.model import options
+from firesteel.model.ids import derived_id
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.views import ExceptionEntry, JobSummary, JobView, VertexView
+from firesteel.rest.call import Call
+from firesteel.rest.codecs import redacted, stack_text
+from firesteel.rest.handlers import cluster
+from firesteel.rest.schema import jobs as j
+from firesteel.rest.schema.cluster import ConfigurationInfoEntry, Empty, EnvironmentInfo, Metric
+
+
+async def job_ids(call: Call) -> j.JobIdsWithStatusOverview:
+    found = await call.gateway.list_job_summaries()
+    return j.JobIdsWithStatusOverview([j.JobIdWithStatus(job.job_id, job.status.value) for job in found])
+
+
+async def jobs_overview(call: Call) -> j.MultipleJobsDetails:
+    now_ms = call.now_ms
+    return j.MultipleJobsDetails([job_details(job, now_ms) for job in await call.gateway.list_job_summaries()])
+
+
+async def job(call: Call) -> j.JobDetailsInfo:
+    view, now_ms = await call.job(), call.now_ms
+    counts = dict.fromkeys(_STATE_NAMES, 0)
+    for vertex in view.vertices:
+        counts[vertex.status.name] += 1
+    return j.JobDetailsInfo(
+        jid=view.job_id,
+        name=view.name,
+        state=view.status.value,
+        job_type=view.job_type.name,
+        start_time=view.start_time_ms,
+        end_time=view.end_time_ms,
+        duration=elapsed_ms(view.start_time_ms, view.end_time_ms, now_ms),
+        application_id=view.job_id,
+        now=now_ms,
+        timestamps={status.value: view.timestamps_ms.get(status.value, 0) for status in JobStatus},
+        vertices=[_vertex_details(vertex, now_ms) for vertex in view.vertices],
+        status_counts=counts,
+        plan=_plan(view),
+        owner=view.owner,
+        reason=view.reason,
+        restarts=view.restarts,
+    )
+
+
+async def job_status(call: Call) -> j.JobStatusInfo:
+    return j.JobStatusInfo((await call.gateway.request_job_summary(call.job_id)).status.value)
+
+
+async def job_view(call: Call) -> JobView:
+    """Ours: the view whole, as firesteel's own clients read it; secrets are hidden."""
+    return shown(await call.job())
+
+
+async def job_plan(call: Call) -> j.JobPlanInfo:
+    return j.JobPlanInfo(_plan(await call.job()))
+
+
+async def job_config(call: Call) -> j.JobConfigInfo:
+    view = await call.job()
+    strategy = view.configuration.get(options.RESTART_STRATEGY.key)
+    return j.JobConfigInfo(
+        jid=view.job_id,
+        name=view.name,
+        execution_config=j.ExecutionConfigInfo(
+            restart_strategy=strategy or "Cluster level default restart strategy",
+            job_parallelism=max((vertex.parallelism for vertex in view.vertices), default=1),
+            user_config=redacted({**view.configuration, **view.parameters}),
+        ),
+    )
+
+
+async def job_exceptions(call: Call) -> j.JobExceptionsInfoWithHistory:
+    view = await call.job()
+    limit = call.query["maxExceptions"]
+    entries = [_root_exception(view, entry) for entry in view.exceptions[:limit]]
+    return j.JobExceptionsInfoWithHistory(j.ExceptionHistory(entries, truncated=len(view.exceptions) > limit))
+
+
+async def job_accumulators(call: Call) -> j.JobAccumulatorsInfo:
+    await call.gateway.request_job_summary(call.job_id)
+    return j.JobAccumulatorsInfo()
+
+
+async def resource_requirements(call: Call) -> dict[str, j.JobVertexResourceRequirements]:
+    """A vertex's parallelism is what its author has said, from its start to its end."""
+    vertices = (await call.job()).vertices
+    return {
+        vertex.id: j.JobVertexResourceRequirements(j.JobResourceBounds(vertex.parallelism, vertex.parallelism))
+        for vertex in vertices
+    }
+
+
+async def no_metrics(call: Call) -> list[Metric]:
+    await call.gateway.request_job_summary(call.job_id)
+    return []
+
+
+async def master_configuration(call: Call) -> list[ConfigurationInfoEntry]:
+    await call.gateway.request_job_summary(call.job_id)
+    return await cluster.configuration(call)
+
+
+async def master_environment(call: Call) -> EnvironmentInfo:
+    await call.gateway.request_job_summary(call.job_id)
+    return await cluster.environment(call)
+
+
+async def client_heartbeat(call: Call) -> Empty:
+    await call.gateway.request_job_summary(call.job_id)
+    return Empty()
+
+
+# ── parts that others use ────────────────────────────────────────────────────────────────────
+_STATE_NAMES = tuple(state.name for state in ExecutionState)
+_LOWER = {state.name: state.name.lower() for state in ExecutionState}
+_NO_TASKS = {**{state.name.lower(): 0 for state in ExecutionState}, "total": 0}
+_SHARING_GROUP = derived_id("slot sharing group", "default")
+
+
+def elapsed_ms(start_ms: int, end_ms: int, now_ms: int) -> int:
+    """From the start to the end or now; 0 when it has not begun."""
+    return max(0, (end_ms if end_ms >= 0 else now_ms) - start_ms) if start_ms >= 0 else 0
+
+
+def all_states(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by upper-case state, with the states that nothing is in."""
+    return {name: counts.get(name, 0) for name in _STATE_NAMES}
+
+
+def job_details(job: JobSummary, now_ms: int) -> j.JobDetails:
+    tasks = dict(_NO_TASKS)
+    for name, count in job.tasks.items():
+        tasks[_LOWER[name]] = count
+        tasks["total"] += count
+    return j.JobDetails(
+        jid=job.job_id,
+        name=job.name,
+        job_type=job.job_type.name,
+        start_time=job.start_time_ms,
+        end_time=job.end_time_ms,
+        duration=elapsed_ms(job.start_time_ms, job.end_time_ms, now_ms),
+        state=job.status.value,
+        last_modification=job.modified_ms,
+        tasks=tasks,
+        owner=job.owner,
+        reason=job.reason,
+    )
+
+
+def io_metrics(vertex: VertexView) -> j.IOMetricsInfo:
+    """As far as running attempts have told."""
+    return j.IOMetricsInfo(
+        read_bytes=sum(each.bytes_read for each in vertex.progress),
+        read_records=sum(each.rows_read for each in vertex.progress),
+    )
+
+
+def shown(view: JobView) -> JobView:
+    """A view without secrets."""
+    hidden = {"configuration": redacted(view.configuration), "parameters": redacted(view.parameters)}
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
+    return JobView(**{**fields, **hidden})
+
+
+def task_name(view: JobView, entry: ExceptionEntry) -> str | None:
+    """The attempt that failed, as Flink words it; None for a failure of the whole job."""
+    names = [
+        f"{vertex.name} ({entry.region - vertex.first_region + 1}/{vertex.parallelism})"
+        for vertex in view.vertices
+        if vertex.first_region <= entry.region < vertex.first_region + vertex.parallelism
+    ]
+    return f"{', '.join(names)} - execution #{entry.attempt}" if names else None
+
+
+def _vertex_details(vertex: VertexView, now_ms: int) -> j.JobVertexDetails:
+    return j.JobVertexDetails(
+        id=vertex.id,
+        slot_sharing_group_id=_SHARING_GROUP,
+        name=vertex.name,
+        max_parallelism=vertex.parallelism,
+        parallelism=vertex.parallelism,
+        status=vertex.status.name,
+        start_time=vertex.start_time_ms,
+        end_time=vertex.end_time_ms,
+        duration=elapsed_ms(vertex.start_time_ms, vertex.end_time_ms, now_ms),
+        tasks=all_states(vertex.tasks),
+        metrics=io_metrics(vertex),
+    )
+
+
+def _plan(view: JobView) -> j.Plan:
+    inputs: dict[str, list[j.PlanInput]] = {vertex.id: [] for vertex in view.vertices}
+    for edge in view.edges:
+        known = inputs[edge.target]
+        known.append(j.PlanInput(len(known), edge.source, edge.partitioner.upper(), edge.exchange))
+    nodes = [
+        j.PlanNode(
+            id=vertex.id,
+            parallelism=vertex.parallelism,
+            description=html.escape(vertex.name),
+            inputs=inputs[vertex.id],
+        )
+        for vertex in view.vertices
+    ]
+    return j.Plan(jid=view.job_id, name=view.name, type=view.job_type.name, nodes=nodes)
+
+
+def _root_exception(view: JobView, entry: ExceptionEntry) -> j.RootExceptionInfo:
+    return j.RootExceptionInfo(
+        **_exception_fields(view, entry),
+        concurrent_exceptions=[j.ExceptionInfo(**_exception_fields(view, each)) for each in entry.concurrent],
+    )
+
+
+def _exception_fields(view: JobView, entry: ExceptionEntry) -> dict[str, Any]:
+    return {
+        "exception_name": entry.failure.exception or entry.failure.kind.value,
+        "stacktrace": stack_text(entry.failure),
+        "timestamp": entry.timestamp_ms,
+        "task_name": task_name(view, entry),
+        "endpoint": entry.task_manager,
+        "task_manager_id": entry.task_manager,
+    }

@@ -1,0 +1,65 @@
+"""Workers."""
+
+from firesteel.model.resources import ResourceProfile
+from firesteel.model.views import TaskManagerView
+from firesteel.rest.call import Call
+from firesteel.rest.errors import not_found
+from firesteel.rest.schema import cluster as c
+
+_BYTES_PER_MIB = 1024 * 1024
+
+
+async def task_managers(call: Call) -> c.TaskManagersInfo:
+    return c.TaskManagersInfo([_info(worker) for worker in await call.gateway.list_task_managers()])
+
+
+async def task_manager(call: Call) -> c.TaskManagerDetailsInfo:
+    worker = await _worker(call)
+    info = _info(worker)
+    slots = [c.SlotInfo(job_id=job_id, resource=_profile(profile)) for job_id, profile in worker.allocations]
+    fields = {name: getattr(info, name) for name in info.__struct_fields__}
+    return c.TaskManagerDetailsInfo(**fields, allocated_slots=slots)
+
+
+async def logs(call: Call) -> c.LogListInfo:
+    await _worker(call)
+    return c.LogListInfo([])
+
+
+async def thread_dump(call: Call) -> c.ThreadDumpInfo:
+    await _worker(call)
+    return c.ThreadDumpInfo([])
+
+
+async def metrics(call: Call) -> list[c.Metric]:
+    await _worker(call)
+    return []
+
+
+async def _worker(call: Call) -> TaskManagerView:
+    wanted = call.path("taskmanagerid")
+    for worker in await call.gateway.list_task_managers():
+        if worker.resource_id == wanted:
+            return worker
+    raise not_found(f"Could not find TaskExecutor {wanted}.")
+
+
+def _info(worker: TaskManagerView) -> c.TaskManagerInfo:
+    whole = _profile(worker.profile, worker.slots)
+    memory = whole.task_heap_memory * _BYTES_PER_MIB
+    return c.TaskManagerInfo(
+        id=worker.resource_id,
+        path=worker.address,
+        time_since_last_heartbeat=worker.last_heartbeat_ms,
+        slots_number=worker.slots,
+        free_slots=worker.free_slots,
+        assigned_tasks=worker.slots - worker.free_slots,
+        total_resource=whole,
+        free_resource=_profile(worker.profile, worker.free_slots),
+        hardware=c.HardwareDescription(cpu_cores=round(whole.cpu_cores), physical_memory=memory),
+        memory_configuration=c.TaskExecutorMemoryConfiguration(task_heap=memory, total_process_memory=memory),
+    )
+
+
+def _profile(profile: ResourceProfile, times: int = 1) -> c.ResourceProfileInfo:
+    return c.ResourceProfileInfo(cpu_cores=profile.cpu_cores * times, task_heap_memory=profile.memory_mib * times)

@@ -1,0 +1,1 @@
+"""Bodies of requests and answers: msgspec structs with Flink's field names."""

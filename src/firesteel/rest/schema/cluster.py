@@ -1,0 +1,199 @@
+"""Bodies about the cluster and its workers."""
+
+import msgspec
+
+
+class Empty(msgspec.Struct, frozen=True):
+    """Success with nothing to say: `{}`, since clients refuse an empty body."""
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """Any 4xx and 5xx. Flink's client takes it for an error only when `errors` is the sole key."""
+
+    errors: list[str]
+
+
+class Features(msgspec.Struct, frozen=True, rename="kebab"):
+    web_submit: bool
+    web_cancel: bool
+    web_rescale: bool
+    web_history: bool
+
+
+class DashboardConfiguration(msgspec.Struct, frozen=True, rename="kebab"):
+    refresh_interval: int
+    """Milliseconds."""
+    timezone_name: str
+    timezone_offset: int
+    """Milliseconds east of UTC."""
+    flink_version: str
+    """Of the API that is served."""
+    flink_revision: str
+    features: Features
+
+
+class ClusterOverviewWithVersion(msgspec.Struct, frozen=True, rename="kebab"):
+    taskmanagers: int
+    slots_total: int
+    slots_available: int
+    jobs_running: int
+    jobs_finished: int
+    jobs_cancelled: int
+    jobs_failed: int
+    flink_version: str
+    flink_commit: str
+
+
+class ConfigurationInfoEntry(msgspec.Struct, frozen=True):
+    key: str
+    value: str
+
+
+class JvmInfo(msgspec.Struct, frozen=True):
+    version: str
+    arch: str
+    options: list[str]
+
+
+class EnvironmentInfo(msgspec.Struct, frozen=True):
+    jvm: JvmInfo
+    classpath: list[str]
+
+
+class LogInfo(msgspec.Struct, frozen=True):
+    name: str
+    size: int
+    mtime: int
+
+
+class LogListInfo(msgspec.Struct, frozen=True):
+    logs: list[LogInfo]
+
+
+class ThreadInfo(msgspec.Struct, frozen=True, rename="camel"):
+    thread_name: str
+    stringified_thread_info: str
+
+
+class ThreadDumpInfo(msgspec.Struct, frozen=True, rename="camel"):
+    thread_infos: list[ThreadInfo]
+
+
+class Metric(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    value: str | None = None
+    """Absent in a list of names."""
+
+
+class AggregatedMetric(msgspec.Struct, frozen=True):
+    id: str
+    min: float
+    max: float
+    avg: float
+    sum: float
+    skew: float
+
+
+class ClusterDataSetListResponseBody(msgspec.Struct, frozen=True, rename="camel"):
+    data_sets: list[dict[str, str]]
+
+
+class JarListInfo(msgspec.Struct, frozen=True):
+    address: str
+    files: list[dict[str, str]]
+
+
+# ── workers ──────────────────────────────────────────────────────────────────────────────────
+class ResourceProfileInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Memory in MiB, as Flink has it; what a Spark worker does not divide is all called heap."""
+
+    cpu_cores: float
+    task_heap_memory: int
+    task_off_heap_memory: int = 0
+    managed_memory: int = 0
+    network_memory: int = 0
+    extended_resources: dict[str, float] = {}
+
+
+class HardwareDescription(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Of what the worker offers; bytes."""
+
+    cpu_cores: int
+    physical_memory: int
+    free_memory: int = 0
+    managed_memory: int = 0
+
+
+class TaskExecutorMemoryConfiguration(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Bytes."""
+
+    framework_heap: int = 0
+    task_heap: int = 0
+    framework_off_heap: int = 0
+    task_off_heap: int = 0
+    network_memory: int = 0
+    managed_memory: int = 0
+    jvm_metaspace: int = 0
+    jvm_overhead: int = 0
+    total_flink_memory: int = 0
+    total_process_memory: int = 0
+
+
+class SlotInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    job_id: str
+    resource: ResourceProfileInfo
+    assigned_tasks: int = 1
+
+
+class TaskManagerInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    id: str
+    path: str
+    data_port: int = -1
+    jmx_port: int = -1
+    time_since_last_heartbeat: int
+    """Milliseconds since the epoch, whatever its name says."""
+    slots_number: int
+    free_slots: int
+    assigned_tasks: int
+    total_resource: ResourceProfileInfo
+    free_resource: ResourceProfileInfo
+    hardware: HardwareDescription
+    memory_configuration: TaskExecutorMemoryConfiguration
+    blocked: bool = False
+
+
+class GarbageCollectorInfo(msgspec.Struct, frozen=True):
+    name: str
+    count: int
+    time: int
+
+
+class TaskManagerMetricsInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    heap_used: int = 0
+    heap_committed: int = 0
+    heap_max: int = 0
+    non_heap_used: int = 0
+    non_heap_committed: int = 0
+    non_heap_max: int = 0
+    direct_count: int = 0
+    direct_used: int = 0
+    direct_max: int = 0
+    mapped_count: int = 0
+    mapped_used: int = 0
+    mapped_max: int = 0
+    netty_shuffle_memory_segments_available: int = 0
+    netty_shuffle_memory_segments_used: int = 0
+    netty_shuffle_memory_segments_total: int = 0
+    netty_shuffle_memory_available: int = 0
+    netty_shuffle_memory_used: int = 0
+    netty_shuffle_memory_total: int = 0
+    garbage_collectors: list[GarbageCollectorInfo] = []
+
+
+class TaskManagerDetailsInfo(TaskManagerInfo, frozen=True, rename="camel", kw_only=True):
+    metrics: TaskManagerMetricsInfo = TaskManagerMetricsInfo()
+    allocated_slots: list[SlotInfo] = []
+
+
+class TaskManagersInfo(msgspec.Struct, frozen=True):
+    taskmanagers: list[TaskManagerInfo]

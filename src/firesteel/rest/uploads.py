@@ -1,0 +1,234 @@
+"""Multipart requests, streamed to disk: each file in one of its own with its SHA-256, whatever the client calls it."""
+
+import asyncio
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
+
+from firesteel.rest.errors import RestError, bad_request
+
+FILES_MAX = 256
+FIELD_BYTES_MAX = 1 << 20
+HEADER_BYTES_MAX = 16 << 10
+WRITE_BYTES = 1 << 20
+"""What is written at once."""
+
+READ_TIMEOUT_S = 60.0
+"""A client that sends nothing for so long has gone."""
+
+
+class UploadedFile(msgspec.Struct, frozen=True):
+    path: Path
+    sha256: str
+    size_bytes: int
+
+
+class Upload(msgspec.Struct):
+    """What a request has brought: files by the names the client gave them, and fields of text."""
+
+    files: dict[str, UploadedFile] = {}
+    fields: dict[str, bytes] = {}
+
+
+@contextlib.asynccontextmanager
+async def received(request: Request, directory: Path, limit_bytes: int) -> AsyncIterator[Upload]:
+    """Take a multipart request; its files are gone after the block. Raises RestError."""
+    boundary = _boundary(request)
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit_bytes:
+        raise _too_large(limit_bytes)
+    await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
+    own = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=directory, prefix="upload-"))
+    reader = _Reader(own, boundary)
+    try:
+        await _read(request, reader, limit_bytes)
+        yield reader.upload
+    finally:
+        reader.close()
+        await asyncio.to_thread(shutil.rmtree, own, ignore_errors=True)
+
+
+async def _read(request: Request, reader: "_Reader", limit_bytes: int) -> None:
+    """Raises RestError for what is too large, is no multipart text, or ends in the middle."""
+    total = 0
+    chunks = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                chunk = await anext(chunks, None)
+        except TimeoutError:
+            raise RestError(408, f"Nothing has come for {READ_TIMEOUT_S:.0f} s: the upload is given up.") from None
+        except ClientDisconnect:
+            raise bad_request("The client has gone in the middle of the upload.") from None
+        if chunk is None:
+            break
+        total += len(chunk)
+        if total > limit_bytes:
+            raise _too_large(limit_bytes)
+        reader.feed(chunk)
+        if reader.pending_bytes >= WRITE_BYTES:
+            await asyncio.to_thread(reader.flush)
+    await asyncio.to_thread(reader.finish)
+
+
+class _Reader:
+    """Parts of one request, as they come. What belongs to a file is kept until `flush`."""
+
+    def __init__(self, directory: Path, boundary: bytes) -> None:
+        self.upload = Upload({}, {})
+        self.pending_bytes = 0
+        self._directory = directory
+        self._ended = False
+        self._headers: dict[str, str] = {}
+        self._header_name, self._header_value = bytearray(), bytearray()
+        self._field: bytearray | None = None
+        self._file: _FileInProgress | None = None
+        self._files: list[_FileInProgress] = []
+        self._name = ""
+        self._parser = MultipartParser(
+            boundary,
+            callbacks={
+                "on_part_begin": self._on_part_begin,
+                "on_header_field": self._on_header_field,
+                "on_header_value": self._on_header_value,
+                "on_header_end": self._on_header_end,
+                "on_headers_finished": self._on_headers_finished,
+                "on_part_data": self._on_part_data,
+                "on_part_end": self._on_part_end,
+                "on_end": self._on_end,
+            },
+        )
+
+    def feed(self, chunk: bytes) -> None:
+        """Raises RestError for what is no multipart text."""
+        try:
+            self._parser.write(chunk)
+        except MultipartParseError as error:
+            raise bad_request(f"The body is no multipart/form-data: {error}") from None
+
+    def flush(self) -> None:
+        """Write what is kept. Blocks."""
+        for file in self._files:
+            file.write()
+        self.pending_bytes = 0
+
+    def finish(self) -> None:
+        """Everything has come. Blocks. Raises RestError when the last boundary is missing."""
+        if not self._ended:
+            raise bad_request("The upload ends in the middle: its last boundary is missing.")
+        self.flush()
+        for file in self._files:
+            self.upload.files[file.name] = file.finished()
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    # ── callbacks of the parser ──────────────────────────────────────────────────────────────
+    def _on_part_begin(self) -> None:
+        self._headers.clear()
+        self._field = self._file = None
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+        self._check_header()
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+        self._check_header()
+
+    def _check_header(self) -> None:
+        if len(self._header_name) + len(self._header_value) > HEADER_BYTES_MAX:
+            raise bad_request("A part's header is too long.")
+
+    def _on_header_end(self) -> None:
+        self._headers[self._header_name.decode("latin-1").lower()] = self._header_value.decode("utf-8", "replace")
+        self._header_name.clear()
+        self._header_value.clear()
+
+    def _on_headers_finished(self) -> None:
+        _, options = parse_options_header(self._headers.get("content-disposition", ""))
+        self._name = options.get(b"name", b"").decode("utf-8", "replace")
+        if b"filename" not in options:
+            self._begin_field()
+        else:
+            self._begin_file(options[b"filename"].decode("utf-8", "replace"))
+
+    def _begin_field(self) -> None:
+        if not self._name:
+            raise bad_request("A part of the upload has no name.")
+        if self._name in self.upload.fields:
+            raise bad_request(f"The part {self._name!r} comes twice.")
+        self._field = bytearray()
+        self.upload.fields[self._name] = b""
+
+    def _begin_file(self, name: str) -> None:
+        if not _is_plain(name):
+            raise bad_request(f"{name!r} is no plain file name.")
+        if any(file.name == name for file in self._files):
+            raise bad_request(f"The file {name!r} comes twice.")
+        if len(self._files) == FILES_MAX:
+            raise bad_request(f"An upload has at most {FILES_MAX} files.")
+        self._file = _FileInProgress(name, self._directory / f"{len(self._files)}")
+        self._files.append(self._file)
+
+    def _on_part_data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._file.pending += data[start:end]
+            self.pending_bytes += end - start
+        elif self._field is not None:
+            self._field += data[start:end]
+            if len(self._field) > FIELD_BYTES_MAX:
+                raise RestError(413, f"The part {self._name!r} has more than {FIELD_BYTES_MAX} bytes.")
+
+    def _on_part_end(self) -> None:
+        if self._field is not None:
+            self.upload.fields[self._name] = bytes(self._field)
+
+    def _on_end(self) -> None:
+        self._ended = True
+
+
+class _FileInProgress:
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.pending = name, bytearray()
+        self._path, self._size = path, 0
+        self._digest = hashlib.sha256()
+        self._writer = path.open("wb")
+
+    def write(self) -> None:
+        self._writer.write(self.pending)
+        self._digest.update(self.pending)
+        self._size += len(self.pending)
+        self.pending.clear()
+
+    def finished(self) -> UploadedFile:
+        self._writer.close()
+        return UploadedFile(self._path, self._digest.hexdigest(), self._size)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _boundary(request: Request) -> bytes:
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise bad_request("Send multipart/form-data with a boundary.")
+    return options[b"boundary"]
+
+
+def _is_plain(name: str) -> bool:
+    """Not a path, and nothing that a terminal or a file system takes for something else."""
+    return 0 < len(name) <= 255 and name not in (".", "..") and name.isprintable() and not set(name) & set("/\\")
+
+
+def _too_large(limit_bytes: int) -> RestError:
+    return RestError(413, f"The upload has more than {limit_bytes} bytes: see rest.server.max-content-length.")

@@ -1,0 +1,52 @@
+"""Job graphs that mean nothing are refused by name, before anything is built on them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from firesteel.core.execution.graphcheck import check_job_graph
+from firesteel.model.ids import DataSetID, JobVertexID
+from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph, Partitioner
+from tests.core.graphs import job
+
+GOOD = job("lines*2 => counts")
+LINES, COUNTS = GOOD.vertices
+(DATASET,) = GOOD.datasets
+(EDGE,) = GOOD.edges
+
+
+def changed(struct: Any, **fields: Any) -> Any:
+    return msgspec.structs.replace(struct, **fields)
+
+
+BAD: dict[str, tuple[JobGraph, str]] = {
+    "nothing": (changed(GOOD, vertices=(), datasets=(), edges=()), "no vertices"),
+    "vertex twice": (changed(GOOD, vertices=(LINES, LINES)), "two vertex entries are called lines"),
+    "function twice": (changed(GOOD, vertices=(LINES, changed(COUNTS, functions=LINES.functions))), "two function"),
+    "no functions": (changed(GOOD, vertices=(LINES, changed(COUNTS, functions=()))), "counts has no functions"),
+    "parallelism": (changed(GOOD, vertices=(changed(LINES, parallelism=0), COUNTS)), "parallelism 0"),
+    "attempts": (changed(GOOD, vertices=(changed(LINES, max_attempts=0), COUNTS)), "tried 0 times"),
+    "data set twice": (changed(GOOD, datasets=(DATASET, DATASET)), "two data set entries"),
+    "producer": (changed(GOOD, datasets=(changed(DATASET, producer=JobVertexID("x")),)), "unknown vertex x"),
+    "source": (changed(GOOD, edges=(changed(EDGE, source=DataSetID("x")),)), "unknown data set x"),
+    "target": (changed(GOOD, edges=(changed(EDGE, target=JobVertexID("x")),)), "unknown vertex x"),
+    "itself": (changed(GOOD, edges=(changed(EDGE, target=LINES.id),)), "comes after it"),
+    "order": (changed(GOOD, vertices=(COUNTS, LINES)), "comes after it"),
+    "keys": (changed(GOOD, edges=(changed(EDGE, partitioner=Partitioner.HASH),)), "no keys"),
+    "hash": (changed(GOOD, artifacts=(Artifact(name="a", kind="code", sha256="../x", size_bytes=0),)), "no SHA-256"),
+    "option": (changed(GOOD, configuration={"heartbeat.intervall": "1"}), "heartbeat.interval"),
+}
+
+
+@pytest.mark.parametrize(("graph", "words"), BAD.values(), ids=BAD)
+def test_what_means_nothing_is_refused(graph: JobGraph, words: str) -> None:
+    with pytest.raises(InvalidJobGraph, match=words):
+        check_job_graph(graph)
+
+
+def test_what_means_something_is_not() -> None:
+    check_job_graph(GOOD)
+    keyed = changed(EDGE, partitioner=Partitioner.HASH, keys=("word",))
+    spark = {"spark.sql.shuffle.partitions": "4"}
+    check_job_graph(changed(GOOD, edges=(keyed,), configuration=spark))

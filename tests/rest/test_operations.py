@@ -1,0 +1,149 @@
+"""Cancelling, savepoints and checkpoints of batch jobs, completion without asking again and again."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+
+from firesteel.model.states import JobStatus
+from firesteel.testing.backend import TaskScript
+from tests.rest.cluster import graph, rest_cluster
+from tests.rest.conftest import Do
+
+HELD = graph("lines", "held")
+
+
+def test_cancelling(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(HELD)
+            await script.until_running("lines")
+            wrong = await rest.http.patch(f"/v1/jobs/{HELD.job_id}?mode=stop", json={})
+            assert wrong.status_code == 400
+            answer = await rest.http.request("PATCH", f"/v1/jobs/{HELD.job_id}?mode=cancel", json={})
+            assert (answer.status_code, answer.json()) == (202, {})
+            assert (await rest.finish(HELD.job_id))["application-status"] == "CANCELED"
+            again = await rest.http.get(f"/jobs/{HELD.job_id}/yarn-cancel")
+            assert (again.status_code, again.json()) == (202, {})
+            done = graph("other", "done")
+            await rest.submit(done)
+            await rest.finish(done.job_id)
+            late = await rest.http.patch(f"/jobs/{done.job_id}")
+            assert late.status_code == 409
+            assert "FINISHED" in late.json()["errors"][0]
+            assert (await rest.http.patch(f"/jobs/{'0' * 32}")).status_code == 404
+            assert (await rest.http.delete("/cluster")).json() == {}
+            assert rest.shut_downs == ["now"]
+
+    do(story())
+
+
+def test_a_batch_job_has_no_checkpoints(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(HELD)
+            await script.until_running("lines")
+            job = f"/v1/jobs/{HELD.job_id}"
+            chosen = "ab" * 16
+            for path, body, read, field in (
+                (
+                    "savepoints",
+                    {"target-directory": "/x", "cancel-job": False, "triggerId": None},
+                    "savepoints",
+                    "failure-cause",
+                ),
+                ("savepoints", {"target-directory": None, "triggerId": chosen}, "savepoints", "failure-cause"),
+                (
+                    "stop",
+                    {"targetDirectory": None, "drain": True, "formatType": "CANONICAL"},
+                    "savepoints",
+                    "failure-cause",
+                ),
+                ("checkpoints", {"checkpointType": "FULL", "triggerId": None}, "checkpoints", "failureCause"),
+            ):
+                for _ in range(2):
+                    trigger = await rest.http.post(f"{job}/{path}", json=body)
+                    assert trigger.status_code == 202, trigger.text
+                    request_id = trigger.json()["request-id"]
+                    assert body.get("triggerId") in (None, request_id)
+                    answer = await rest.get(f"{job}/{read}/{request_id}")
+                    assert answer["status"]["id"] == "COMPLETED"
+                    cause = answer["operation"][field]
+                    assert "is a batch job: it has no checkpoints" in cause["stack-trace"]
+                    assert base64.b64decode(cause["serialized-throwable"]).startswith(b"\xac\xed\x00\x05")
+            disposal = await rest.http.post("/v1/savepoint-disposal", json={"savepoint-path": "/x"})
+            assert disposal.status_code == 200
+            answer = await rest.get(f"/v1/savepoint-disposal/{disposal.json()['request-id']}")
+            assert "/x" in answer["operation"]["failure-cause"]["stack-trace"]
+            for path, content in (
+                ("savepoints", b"{"),
+                ("savepoints", b'{"formatType": "canonical"}'),
+                ("savepoints", b'{"cancel-job": null}'),
+                ("savepoints", b'{"triggerId": "../.."}'),
+                ("stop", b"[]"),
+                ("checkpoints", b'{"checkpointType": 1}'),
+                ("checkpoints", b" " * (2 << 20)),
+            ):
+                answer = await rest.http.post(f"{job}/{path}", content=content)
+                assert answer.status_code in (400, 413), (path, content[:40], answer.text)
+                assert list(answer.json()) == ["errors"]
+            upload = await rest.http.post(f"{job}/stop", files={"x": b"x"})
+            assert upload.json() == {"errors": ["File uploads not allowed."]}
+
+    do(story())
+
+
+def test_completion_is_told(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """A long poll comes back when the job ends, a stream tells each change, and neither outlives the endpoint."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(HELD)
+            await script.until_running("lines")
+            path = f"/v1/jobs/{HELD.job_id}/execution-result"
+            assert await rest.get(path) == {"status": {"id": "IN_PROGRESS"}}
+            assert await rest.get(f"{path}?wait=50") == {"status": {"id": "IN_PROGRESS"}}
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(rest.get(f"{path}?wait=30 s"))
+                stream = group.create_task(events_of(rest.http, HELD.job_id))
+                await asyncio.sleep(0.1)
+                script.release("lines")
+            assert waiting.result()["result"]["status"] == "FINISHED"
+            names, views = [name for name, _ in stream.result()], [data for _, data in stream.result()]
+            assert names == ["job"] * (len(names) - 1) + ["result"]
+            assert views[0]["status"] == "RUNNING"
+            assert views[-2]["status"] == views[-1]["status"] == "FINISHED"
+
+    do(story())
+
+
+def test_stopping_does_not_wait_for_those_who_wait(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(HELD)
+            await script.until_running("lines")
+            waiting = [
+                asyncio.ensure_future(rest.http.get(f"/jobs/{HELD.job_id}/{path}"))
+                for path in ("events", "execution-result?wait=60 s")
+            ]
+            while rest.server._server is None or len(rest.server._server.server_state.connections) < 2:
+                await asyncio.sleep(0.01)
+            async with asyncio.timeout(20):
+                await rest.server.stop()
+            await asyncio.wait(waiting)
+            assert all(task.exception() or task.result() for task in waiting)
+            assert (await rest.cluster.client.request_job(HELD.job_id)).status is JobStatus.RUNNING
+
+    do(story())
+
+
+async def events_of(http, job_id: str) -> list[tuple[str, dict]]:
+    """All events of a stream, to its end."""
+    answer = await http.get(f"/v1/jobs/{job_id}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    blocks = [block.split("\n") for block in answer.text.strip().split("\n\n") if not block.startswith(":")]
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]

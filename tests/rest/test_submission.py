@@ -1,0 +1,189 @@
+"""Submitting jobs: what is taken, and that of what is refused nothing is stored and nothing runs."""
+
+import asyncio
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from firesteel.model.ids import JobID, JobVertexID, derived_id
+from firesteel.model.jobgraph import JobGraph, encode_job_graph
+from firesteel.testing.backend import TaskScript
+from tests.rest.cluster import RestCluster, artifact, graph, job_id_of, rest_cluster, submission
+from tests.rest.conftest import Do
+
+CODE = b"PK" + bytes(range(256)) * 400
+GOOD = graph("lines*2 => counts -> result", "good", artifacts=(artifact(CODE),))
+PLAIN = graph("lines", "plain")
+
+
+def test_a_job_with_artifacts(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """The same submission again is the same job; other content under its id, and any after its end, is refused."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            parts = submission(GOOD, {"code.zip": CODE})
+            first = await rest.http.post("/v1/jobs", files=parts)
+            assert first.status_code == 202, first.text
+            assert job_id_of(first.json()) == GOOD.job_id
+            again = await rest.http.post("/jobs", files=parts)
+            assert (again.status_code, again.json()) == (202, first.json())
+            assert (rest.cluster.work_dir / "blobs" / GOOD.artifacts[0].sha256).read_bytes() == CODE
+            other = msgspec.structs.replace(GOOD, name="other")
+            refused = await rest.http.post("/v1/jobs", files=submission(other, {"code.zip": CODE}))
+            assert refused.status_code == 409
+            assert "another job" in refused.json()["errors"][0]
+            await script.until_running("lines", 2)
+            script.release("lines")
+            assert (await rest.finish(GOOD.job_id))["application-status"] == "SUCCEEDED"
+            ended = await rest.http.post("/v1/jobs", files=parts)
+            assert ended.status_code == 409
+            assert "has ended already (FINISHED)" in ended.json()["errors"][0]
+            assert len(script.of("lines")) == 2
+            assert list((tmp_path / "rest" / "uploads").iterdir()) == []
+
+    do(story())
+
+
+def changed(plain: JobGraph = PLAIN, **fields: Any) -> list[Any]:
+    return submission(msgspec.structs.replace(plain, **fields))
+
+
+def altered(**fields: Any) -> list[Any]:
+    """A graph whose first vertex differs."""
+    first, *rest = PLAIN.vertices
+    return changed(vertices=(msgspec.structs.replace(first, **fields), *rest))
+
+
+def raw_graph(content: bytes) -> list[Any]:
+    return [(name, part if name == "request" else ("graph.json", content)) for name, part in submission(PLAIN)]
+
+
+def raw_request(content: str) -> list[Any]:
+    return [("request", (None, content)), *submission(PLAIN)[1:]]
+
+
+def as_builtins(**fields: Any) -> bytes:
+    return json.dumps({**msgspec.to_builtins(PLAIN), **fields}).encode()
+
+
+BAD: dict[str, tuple[list[Any], int, str]] = {
+    "no graph": (raw_request('{"jobGraphFileName": "other.json"}'), 400, "were not uploaded: other.json"),
+    "no request": (submission(PLAIN)[1:], 400, "'request'"),
+    "request twice": ([*submission(PLAIN), submission(PLAIN)[0]], 400, "twice"),
+    "request that is no JSON": (raw_request("{"), 400, "is not what it should be"),
+    "request of wrong types": (raw_request('{"jobGraphFileName": 3}'), 400, "is not what it should be"),
+    "a pickle for a graph": (raw_graph(pickle.dumps(PLAIN)), 400, "not a job graph"),
+    "half a graph": (raw_graph(encode_job_graph(PLAIN)[:-9]), 400, "not a job graph"),
+    "a graph of wrong types": (raw_graph(as_builtins(vertices=3)), 400, "not a job graph"),
+    "a graph of another schema": (raw_graph(as_builtins(schema=99)), 400, "schema 99"),
+    "deep JSON": (raw_graph(b"[" * 100_000), 400, "not a job graph"),
+    "bytes that are no text": (raw_graph(b'{"schema": 1, "name": "\xff"}'), 400, "not a job graph"),
+    "a job id that is a path": (changed(job_id=JobID("../../etc/passwd")), 400, "32 hex digits"),
+    "a vertex id that is a path": (altered(id=JobVertexID("..")), 400, "32 hex digits"),
+    "no vertices": (changed(vertices=()), 400, "no vertices"),
+    "negative parallelism": (altered(parallelism=-1), 400, "parallelism -1"),
+    "a vertex twice": (changed(vertices=PLAIN.vertices * 2), 400, "two vertex entries"),
+    "an unknown option": (changed(configuration={"rest.prot": "1"}), 400, "rest.prot"),
+    "an option of a wrong type": (changed(configuration={"restart-strategy.type": "x"}), 400, "restart-strategy.type"),
+    "an artifact nobody uploaded": (submission(GOOD), 400, "No uploaded file has the SHA-256"),
+    "an artifact of other content": (submission(GOOD, {"code.zip": b"evil"}), 400, "No uploaded file has the SHA-256"),
+    "an artifact of another size": (
+        submission(graph("v", "size", artifacts=(artifact(CODE, size_bytes=1),)), {"code.zip": CODE}),
+        400,
+        "and 1 by the job graph",
+    ),
+    "an artifact nobody knows": (submission(PLAIN, {"more.zip": b"x"}), 400, "knows nothing of these files: more.zip"),
+    "a file that is not named": ([*submission(PLAIN), ("file_9", ("x", b"x"))], 400, "not named in the request: x"),
+    "a file twice": ([*submission(PLAIN), submission(PLAIN)[1]], 400, "comes twice"),
+    "a name named twice": (
+        submission(PLAIN, {"a": b"x"}, jobArtifactFileNames=["a", "a"]),
+        400,
+        "named twice",
+    ),
+    **{
+        f"a file called {name!r}": ([*submission(PLAIN), ("file_9", (name, b"x"))], 400, "no plain file name")
+        for name in ("../x", "/etc/passwd", "a/b", "..", "x" * 300)
+    },
+    "too many files": (submission(PLAIN, {f"f{index}": b"" for index in range(256)}), 400, "at most 256 files"),
+    "a request that is too large": (raw_request(" " * (2 << 20)), 413, "has more than"),
+    "an upload that is too large": (submission(PLAIN, {"big": bytes(3 << 20)}), 413, "rest.server.max-content-length"),
+}
+
+
+def test_bad_input(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script, options={"rest.server.max-content-length": "2m"}) as rest:
+            for name, (parts, status, words) in BAD.items():
+                answer = await rest.http.post("/v1/jobs", files=parts)
+                assert answer.status_code == status, (name, answer.text)
+                (error,) = answer.json()["errors"]
+                assert words in error, name
+                await nothing_is_stored(rest, tmp_path, name)
+            assert (await rest.http.post("/v1/jobs", json={})).status_code == 400
+            no_end = {"content-type": "multipart/form-data; boundary=x"}
+            for content in (b"", b"--x", b"--y\r\n", b'--x\r\ncontent-disposition: form-data; name="request"\r\n\r\n{'):
+                answer = await rest.http.post("/v1/jobs", content=content, headers=no_end)
+                assert answer.status_code == 400, content
+            await rest.submit(PLAIN)
+            await rest.finish(PLAIN.job_id)
+
+    do(story())
+    assert [record.functions for record in script.attempts] == [("lines",)]
+
+
+async def nothing_is_stored(rest: RestCluster, tmp_path: Path, name: str) -> None:
+    assert (await rest.get("/jobs"))["jobs"] == [], name
+    uploads = tmp_path / "rest" / "uploads"
+    assert not uploads.exists() or list(uploads.iterdir()) == [], name
+    assert list((rest.cluster.work_dir / "blobs").iterdir()) == [], name
+
+
+@pytest.mark.parametrize("declares_length", [True, False])
+def test_a_client_that_goes_in_the_middle(do: Do, script: TaskScript, tmp_path: Path, declares_length: bool) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            request = httpx.Request("POST", "http://x/v1/jobs", files=submission(GOOD, {"code.zip": CODE}))
+            body = request.read()
+            length = f"Content-Length: {len(body)}" if declares_length else "Transfer-Encoding: chunked"
+            kind = request.headers["content-type"]
+            _, writer = await asyncio.open_connection(*rest.server.host_port)
+            half = body[: len(body) // 2]
+            chunk = half if declares_length else b"%x\r\n%s\r\n" % (len(half), half)
+            writer.write(
+                f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n{length}\r\n\r\n".encode() + chunk
+            )
+            await writer.drain()
+            uploads = tmp_path / "rest" / "uploads"
+            while not (uploads.exists() and list(uploads.iterdir())):
+                await asyncio.sleep(0.01)
+            writer.close()
+            await writer.wait_closed()
+            while list(uploads.iterdir()):
+                await asyncio.sleep(0.01)
+            await nothing_is_stored(rest, tmp_path, "half an upload")
+
+    do(story())
+    assert script.attempts == []
+
+
+def test_submissions_of_many_at_once(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """Sixteen clients, every job twice at the same time: each is one job, and every one ends."""
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            graphs = [graph("v", f"job {index}") for index in range(16)]
+            await asyncio.gather(*(rest.submit(each) for each in [*graphs, *graphs]))
+            ends = await asyncio.gather(*(rest.finish(each.job_id) for each in graphs))
+            assert {end["application-status"] for end in ends} == {"SUCCEEDED"}
+            assert {job["id"] for job in (await rest.get("/jobs"))["jobs"]} == {
+                derived_id(f"job {n}") for n in range(16)
+            }
+
+    do(story())
+    assert len(script.attempts) == 16
