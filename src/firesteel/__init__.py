@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from firesteel.adapters.spark.jdbc import write_jdbc
     from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
+    from firesteel.adapters.spark.twophase import write_two_phase
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
     from firesteel.pipeline.authoring import Pipeline
@@ -29,6 +30,7 @@ __all__ = [
     "write_json",
     "write_parquet",
     "write_text",
+    "write_two_phase",
 ]
 
 _HOMES = {
@@ -47,6 +49,7 @@ _HOMES = {
     "write_json": "firesteel.adapters.spark.sinks",
     "write_parquet": "firesteel.adapters.spark.sinks",
     "write_text": "firesteel.adapters.spark.sinks",
+    "write_two_phase": "firesteel.adapters.spark.twophase",
 }
 
 

@@ -50,3 +50,15 @@ def test_needs_no_java() -> None:
         capture_output=True, text=True, check=True, cwd=EXAMPLES.parent, env={"PATH": "", "JAVA_HOME": "/none"},
     )  # fmt: skip
     assert "lines -> words -> counts -> result" in done.stdout
+
+
+def test_a_sink_that_is_not_transactional_is_told(command, tmp_path: Path) -> None:
+    file = tmp_path / "bare.py"
+    file.write_text(
+        "import firesteel as fs\np = fs.Pipeline('bare')\n@p.source\ndef a(spark):\n    return spark.range(1)\n"
+        "@p.sink\ndef b(a):\n    a.write.parquet('x')\n"
+    )
+    code, out, _ = command("plan", str(file))
+    assert code == 0
+    assert "Warning: sink 'b' writes by none of fs.write_*" in out
+    assert len(json.loads(command("plan", str(file), "--json")[1])["warnings"]) == 1

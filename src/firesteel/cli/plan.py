@@ -56,6 +56,7 @@ def plan_json(built: BuiltJob) -> bytes:
     shown = {key: graph[key] for key in ("name", "job_type", "vertices", "datasets", "edges")}
     shown["regions"] = pipelined_regions(built.graph)
     shown["parameters"] = msgspec.to_builtins(built.parameters)
+    shown["warnings"] = list(built.warnings)
     return msgspec.json.format(msgspec.json.encode(shown), indent=2)
 
 
@@ -83,6 +84,7 @@ def plan_lines(built: BuiltJob) -> list[str]:
             "",
             "Parallelism is 1: each region runs in one slot of one worker; Spark spreads its query over its tasks.",
         ]
+    lines += [text for warning in built.warnings for text in ("", f"Warning: {warning}.")]
     return lines
 
 

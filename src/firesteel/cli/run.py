@@ -133,7 +133,10 @@ async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts)
     display.note(f"building {os.path.basename(options.file)}")
     async with open_cluster(options.configuration) as cluster:
         with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
-            job_id = await _submit(cluster, await _build(cluster, options, directory))
+            built = await _build(cluster, options, directory)
+            for warning in built.warnings:
+                click.echo(f"firesteel: warning: {warning}", err=True)
+            job_id = await _submit(cluster, built)
         interrupts.defer()
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
         end = await watch.until_end()

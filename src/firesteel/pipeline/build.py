@@ -26,6 +26,7 @@ from firesteel.pipeline.packaging import (
     store_artifact,
 )
 from firesteel.pipeline.parameters import Parameter
+from firesteel.pipeline.transactions import warnings
 
 PICKLE_NAME = "functions.pickle"
 """Name of the artifact that holds functions by name; they have the entry point `functions.pickle:NAME`."""
@@ -54,6 +55,8 @@ class BuiltJob(msgspec.Struct, frozen=True, kw_only=True, tag="built"):
     """Files by SHA-256."""
     parameters: tuple[Parameter, ...] = ()
     """What the pipeline declares, for showing."""
+    warnings: tuple[str, ...] = ()
+    """What its author should know before it runs."""
 
     def artifact_paths(self) -> dict[str, Path]:
         return {digest: Path(path) for digest, path in self.artifacts.items()}
@@ -90,6 +93,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
     settings = Configuration(request.configuration)
     with loaded_pipeline(request.file) as loaded:
         declared = tuple(resolve(loaded.pipeline).parameters.values())
+        told = warnings(loaded.pipeline.definitions)
         code = _Code(loaded.pipeline, loaded)
         if request.output_dir:
             data = [Path(value.removeprefix("file://")) for value in request.parameters.values() if value]
@@ -107,7 +111,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
             code=code,
             require_parameters=request.require_parameters,
         )
-    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared)
+    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
 
 
 def build_job(
@@ -125,6 +129,7 @@ def build_job(
     Artifacts are written into `output_dir`. Raises InvalidPipeline or ConfigurationError.
     """
     declared = tuple(resolve(pipeline).parameters.values())
+    told = warnings(pipeline.definitions)
     code = _Code(pipeline, None)
     code.store_pickle(output_dir)
     graph = build_job_graph(
@@ -136,7 +141,7 @@ def build_job(
         name=name,
         code=code,
     )
-    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared)
+    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
 
 
 class _Code(CodeReference):

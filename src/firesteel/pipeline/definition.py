@@ -35,6 +35,8 @@ class FunctionOptions(TypedDict, total=False):
     """Distribution of each input that has one, by argument name."""
     share: str
     """How the result reaches its consumers: `store` keeps it once, `recompute` computes it for each."""
+    idempotent: bool
+    """Of a sink that uses none of fs.write_*: that it does no harm to write twice."""
     max_attempts: int
     """Attempts at the most, whatever the restart strategy says."""
     retries: int
@@ -73,6 +75,7 @@ class FunctionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     parallelism: int | None = None
     share: str | None = None
     per_share: bool = False
+    idempotent: bool = False
     max_attempts: int | None = None
     timeout_ms: int | None = None
     resources: ResourceProfile = UNSPECIFIED
@@ -154,6 +157,7 @@ def _with_options(definition: FunctionDefinition, options: Mapping[str, Any]) ->
         parallelism=_positive(definition, "parallelism", options.get("parallelism")),
         share=_share(definition, options.get("share")),
         per_share=_boolean(definition, "per_share", options.get("per_share", False)),
+        idempotent=_boolean(definition, "idempotent", options.get("idempotent", False)),
         max_attempts=_max_attempts(definition, options),
         timeout_ms=_timeout_ms(definition, options.get("timeout")),
         resources=_resources(definition, options),

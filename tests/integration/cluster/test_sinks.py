@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,74 @@ def test_what_cannot_be_done_is_said_once(files: Files, tmp_path: Path, call: st
     assert says in result.failure.message
     assert (result.restarts, result.failure.vertex, result.failure.location) == (0, "bad", "job.py:14")
     assert not (tmp_path / "out").exists()
+
+
+TWO_PHASE = """
+import json, os, uuid
+
+class Ledger:
+    def __init__(self, root):
+        self.root = root
+
+    def note(self, what, *more):
+        with open(os.path.join(self.root, f"{what}-{uuid.uuid4().hex}"), "w") as file:
+            json.dump([os.getpid(), *more], file)
+
+    def write(self, df, context):
+        name = f"{context.subtask}-{context.attempt}"
+        df.write.csv(f"{self.root}/staged/{name}")
+        return {"name": name, "raw": b"\\xff", "rows": df.count() if context.parallelism == 1 else None}
+
+    def commit(self, committables):
+        self.note("commit", [each["name"] for each in committables], repr(committables[0]["raw"]))
+        if len([name for name in os.listdir(self.root) if name.startswith("commit-")]) == 1:
+            raise RuntimeError("the first time always fails")
+        os.makedirs(f"{self.root}/visible", exist_ok=True)
+        for each in committables:
+            os.rename(f"{self.root}/staged/{each['name']}", f"{self.root}/visible/{each['name']}")
+
+    def abort(self, committables):
+        self.note("abort", [each["name"] for each in committables], "")
+
+@pipeline.source
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.range(10)
+
+@pipeline.sink(parallelism=2, inputs={"rows": fs.rebalance()})
+def result(rows: DataFrame, root: str, context, succeeds: bool = True) -> None:
+    fs.write_two_phase(rows, Ledger(root))
+    if context.attempt == 0 and context.subtask == 1 or not succeeds:
+        raise RuntimeError("after it has written")
+"""
+
+
+def test_a_users_own_sink_is_committed_by_a_process_with_what_it_wrote(files: Files, tmp_path: Path) -> None:
+    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
+
+    def noted(root: Path, what: str) -> list[list[str]]:
+        found = [json.loads(path.read_text()) for path in root.glob(f"{what}-*")]
+        assert os.getpid() not in [pid for pid, *_ in found], "user code ran in the worker"
+        return [names for _, names, _ in found]
+
+    def run(name: str, **more: str) -> tuple[Path, JobStatus]:
+        root = tmp_path / name
+        root.mkdir()
+        result = files.do(files.run(files.write(TWO_PHASE), {"root": str(root), **more}, restarts))
+        return root, result.status
+
+    root, status = run("good")
+    assert status is JobStatus.FINISHED
+    assert noted(root, "commit") == [["0-0", "1-1"]] * 2
+    assert noted(root, "abort") == [["1-0"]]
+    lines = [line for path in (root / "visible").glob("*/part-*") for line in path.read_text().split()]
+    assert sorted(map(int, lines)) == list(range(10))
+
+    root, status = run("bad", succeeds="false")
+    assert status is JobStatus.FAILED
+    files.do(until(lambda: ["0-0"] in noted(root, "abort") and not noted(root, "commit")))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0.05)

@@ -54,7 +54,7 @@ class SparkTaskBackend:
         self._memory = MemoryGuard(_memory_limit_mib(config))
         self._server: SparkServer | None = None
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
-        self._output = SinkOutput(self._forks)
+        self._output = SinkOutput(self._forks, self._artifacts)
         self._closed = False
 
     async def start(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from firesteel.model.ids import JobVertexID
-from firesteel.model.jobgraph import Function
+from firesteel.model.jobgraph import Artifact, Function
 from firesteel.model.tasks import SinkCommit, TaskDeployment
 
 
@@ -49,6 +49,9 @@ class AttemptContext:
         self.sinks: list[SinkCommit] = []
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None
+        self.runtime: RuntimeContext | None = None
+        self.artifacts: tuple[Artifact, ...] = ()
+        """The job's code, for whoever commits what its sinks have written."""
 
     @property
     def name(self) -> str:

@@ -78,6 +78,7 @@ class RegionPlan:
     def _call(self, vertex: JobVertex, function: Function) -> None:
         self.active = function
         self._attempt.vertex_id, self._attempt.function = vertex.id, function
+        self._attempt.runtime, self._attempt.artifacts = self._runtime_context(vertex), self._graph.artifacts
         token = current_attempt.set(self._attempt)
         try:
             call = functools.partial(self.callables[function.name], **self._arguments(vertex, function))
@@ -103,15 +104,18 @@ class RegionPlan:
         if function.wants_session:
             arguments["spark"] = self._session.get()
         if function.wants_context:
-            arguments["context"] = RuntimeContext(
-                job_id=self._graph.job_id,
-                job_name=self._graph.name,
-                attempt=self._deployment.attempt.attempt,
-                subtask=self._deployment.subtask,
-                parallelism=vertex.parallelism,
-                parameters=self._parameters,
-            )
+            arguments["context"] = self._attempt.runtime
         return arguments
+
+    def _runtime_context(self, vertex: JobVertex) -> RuntimeContext:
+        return RuntimeContext(
+            job_id=self._graph.job_id,
+            job_name=self._graph.name,
+            attempt=self._deployment.attempt.attempt,
+            subtask=self._deployment.subtask,
+            parallelism=vertex.parallelism,
+            parameters=self._parameters,
+        )
 
     def _store(self, vertex: JobVertex, directory: Path) -> None:
         for dataset in self._graph.datasets:

@@ -12,6 +12,9 @@ from firesteel.model.jobgraph import Function, JobEdge, Partitioner
 _HARMLESS_COMMANDS = ("register_table_function", "register_data_source", "get_resources_command")
 _FOR_THE_EYE = ("show_string", "html_string")
 
+ANYWHERE = "*"
+"""Allowed to a user's own two-phase sink."""
+
 
 class ShareGuard:
     """Of one attempt of a region with parallelism above 1. A session hook of the Connect client.
@@ -44,9 +47,10 @@ class ShareGuard:
             return call()
         finally:
             self._active = None
+            self._staged.discard(ANYWHERE)
 
     def staging(self, location: str) -> None:
-        """A sink is about to write to that path or table."""
+        """A sink is about to write to that path or table, or ANYWHERE until the function ends."""
         self._staged.add(location)
 
     def returned(self, function: Function, frame: Any) -> None:
@@ -81,13 +85,16 @@ class ShareGuard:
         if kind in (*_HARMLESS_COMMANDS, "register_function"):
             return
         shares = [self._share_of(relation, function) for relation in relations_in(node)]
-        if kind == "write_operation" and (node.path or node.options.get("dbtable")) in self._staged:
+        if kind == "write_operation" and self._is_allowed(node):
             if all(share.whole for share in shares):
                 self._refuse_whole(function, "writes")
         elif kind in ("write_operation", "write_operation_v2"):
             raise PipelineRefused(_sentence(function, self._parallelism, "a write of its own, not by fs.write_*,"))
         elif not all(share.whole for share in shares):
             raise PipelineRefused(_sentence(function, self._parallelism, _COMMANDS.get(kind, kind)))
+
+    def _is_allowed(self, write: Any) -> bool:
+        return ANYWHERE in self._staged or (write.path or write.options.get("dbtable")) in self._staged
 
     def _share_of(self, relation: Any, function: Function) -> Share:
         def refuse(operator: str) -> None:

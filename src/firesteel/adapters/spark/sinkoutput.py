@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.spark.forkclient import ForkServer
-from firesteel.adapters.spark.stagedreferences import JDBC_SCHEME, SinkWork, scheme_of
+from firesteel.adapters.spark.stagedreferences import (
+    JDBC_SCHEME,
+    TWO_PHASE_SCHEME,
+    SinkWork,
+    WrittenByUser,
+    decode,
+    scheme_of,
+)
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
@@ -16,14 +24,17 @@ from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
 
-_PERFORMERS = {JDBC_SCHEME: "firesteel.adapters.spark.jdbccommit:perform"}
+_PERFORMERS = {
+    JDBC_SCHEME: "firesteel.adapters.spark.jdbccommit:perform",
+    TWO_PHASE_SCHEME: "firesteel.adapters.spark.twophase:perform",
+}
 
 
 class SinkOutput:
     """Of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
 
-    def __init__(self, forks: ForkServer) -> None:
-        self._forks = forks
+    def __init__(self, forks: ForkServer, artifacts: ArtifactCache) -> None:
+        self._forks, self._artifacts = forks, artifacts
         self._staged: dict[JobID, dict[str, None]] = {}
         self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
 
@@ -44,6 +55,7 @@ class SinkOutput:
             commit_id=commit.commit_id,
             mode=commit.mode,
             secrets=self._secrets_of(commit.staging),
+            code=await self._code(commit.staging),
         )
         try:
             await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
@@ -66,17 +78,27 @@ class SinkOutput:
 
     async def release(self, job_id: JobID) -> None:
         """The job is over: remove what its attempts here have left, and forget its secrets."""
-        await self.discard(list(self._staged.get(job_id, ())))
+        # A user's sink is not asked to undo here what another worker may have committed: the master says what was not.
+        mine = [each for each in self._staged.get(job_id, ()) if scheme_of(each) != TWO_PHASE_SCHEME]
+        await self.discard(mine)
         self._staged.pop(job_id, None)
         self._secrets.pop(job_id, None)
 
     async def _remove(self, reference: str) -> None:
         """What can't be removed now is told, and must not keep the job."""
-        work = SinkWork(references=(reference,), secrets=self._secrets_of(reference))
         try:
+            code = await self._code(reference)
+            work = SinkWork(references=(reference,), secrets=self._secrets_of(reference), code=code)
             await self._forks.call(_PERFORMERS[scheme_of(reference)], msgspec.json.encode(work))
         except TaskFailedError as error:
             logger.warning("what a sink had staged was not removed: %s", error.failure.message)
+
+    async def _code(self, reference: str) -> tuple[str, ...]:
+        """Directories of the code that a user's own sink is made of."""
+        if scheme_of(reference) != TWO_PHASE_SCHEME:
+            return ()
+        written = decode(reference, WrittenByUser)
+        return (await self._artifacts.use(written.job_id, written.artifacts)).directories
 
     def _secrets_of(self, reference: str) -> Mapping[str, str]:
         return next((known[reference] for known in self._secrets.values() if reference in known), {})

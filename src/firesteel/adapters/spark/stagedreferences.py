@@ -1,7 +1,8 @@
 """What is staged and is no directory, as text: it travels where the paths of staged directories do.
 
 The master takes both for names; a worker that is given one finds in it all that it needs to commit or remove what it
-stands for. `firesteel-jdbc:` names a table in a database.
+stands for. `firesteel-jdbc:` names a table in a database, `firesteel-two-phase:` what a user's own
+sink has said of what it has written.
 """
 
 import base64
@@ -10,7 +11,11 @@ from typing import TypeVar
 
 import msgspec
 
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import Artifact
+
 JDBC_SCHEME = "firesteel-jdbc"
+TWO_PHASE_SCHEME = "firesteel-two-phase"
 REFERENCE_BYTES_MAX = 4 * 1024 * 1024
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -30,14 +35,27 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     """Of all subtasks."""
     commit_id: str = ""
     mode: str = ""
+    code: tuple[str, ...] = ()
+    """Directories of the job's code on this machine, first on the module path."""
     secrets: Mapping[str, str] = {}
     """Connection properties that are written nowhere."""
+
+
+class WrittenByUser(msgspec.Struct, frozen=True, kw_only=True):
+    """What one subtask has written with a user's own sink."""
+
+    job_id: JobID
+    artifacts: tuple[Artifact, ...]
+    sink: bytes
+    """The sink, pickled: opened in task processes only."""
+    committable: bytes
+    """What its `write` returned: MessagePack of JSON values and bytes."""
 
 
 def scheme_of(location: str) -> str:
     """The scheme of a reference; empty for a directory."""
     scheme = location.partition(":")[0]
-    return scheme if scheme == JDBC_SCHEME else ""
+    return scheme if scheme in (JDBC_SCHEME, TWO_PHASE_SCHEME) else ""
 
 
 def encode(scheme: str, content: msgspec.Struct) -> str:

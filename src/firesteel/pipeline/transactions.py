@@ -1,0 +1,82 @@
+"""Which sinks write by none of firesteel's own ways: what they write may be there twice after a retry."""
+
+import inspect
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
+from typing import Any
+
+from firesteel.model.jobgraph import FunctionKind
+from firesteel.pipeline.definition import FunctionDefinition
+
+TRANSACTIONAL = (
+    "write_csv",
+    "write_jdbc",
+    "write_json",
+    "write_parquet",
+    "write_text",
+    "write_two_phase",
+)
+"""Names in `firesteel` whose output is committed with the job."""
+FUNCTIONS_MAX = 200
+"""Functions that a sink calls are looked into, but no more of them."""
+
+
+def warnings(definitions: Sequence[FunctionDefinition]) -> tuple[str, ...]:
+    """A sentence for each sink that is neither transactional, as far as its code tells, nor said to be idempotent."""
+    return tuple(
+        f"sink {each.name!r} writes by none of fs.write_*: nothing takes back what a failed attempt has written, and a"
+        " retry may write it twice; say idempotent=True if that does no harm, or use fs.write_two_phase"
+        for each in definitions
+        if each.kind is FunctionKind.SINK and not each.idempotent and not _is_transactional(each.callable)
+    )
+
+
+def _is_transactional(function: Callable[..., object] | None) -> bool:
+    """Whether one of TRANSACTIONAL is named in its code, or in that of functions of the user's own that it names."""
+    seen: dict[int, None] = {}
+    waiting: list[Any] = [function]
+    while waiting and len(seen) < FUNCTIONS_MAX:
+        current = inspect.unwrap(waiting.pop())
+        if id(current) in seen:
+            continue
+        seen[id(current)] = None
+        for name in _names(current.__code__):
+            found = current.__globals__.get(name)
+            if name in TRANSACTIONAL or getattr(found, "__name__", "") in TRANSACTIONAL:
+                return True
+            if inspect.isfunction(found) and _is_own(found.__code__.co_filename):
+                waiting.append(found)
+            elif inspect.isclass(found):
+                waiting += [value for value in vars(found).values() if _is_function_of(value, found.__module__)]
+            elif inspect.ismodule(found) and _is_own(getattr(found, "__file__", None) or ""):
+                waiting += [value for value in vars(found).values() if _is_function_of(value, found.__name__)]
+        waiting += [cell for cell in _closure(current) if inspect.isfunction(cell)]
+    return bool(waiting)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Global names and attributes of a function and of those inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _closure(function: Any) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+
+
+def _is_function_of(value: Any, module: str) -> bool:
+    return inspect.isfunction(value) and value.__module__ == module
+
+
+def _is_own(file: str) -> bool:
+    """Whether code is the user's: neither installed nor Python's."""
+    installed = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sys.prefix)
+    return bool(file) and not file.startswith(installed)

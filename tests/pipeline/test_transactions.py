@@ -1,0 +1,88 @@
+"""Sinks that nothing makes transactional are told at submission; those that are, are not."""
+
+import functools
+from typing import Any
+
+import pytest
+
+import firesteel as fs
+from firesteel.pipeline.transactions import warnings
+
+renamed = fs.write_text
+
+
+def saves(frame: Any) -> None:
+    later(frame)
+
+
+def later(frame: Any) -> None:
+    fs.write_json(frame, "out")
+
+
+class Writer:
+    def save(self, frame: Any) -> None:
+        def inside() -> None:
+            fs.write_csv(frame, "out")
+
+        inside()
+
+
+def decorated(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return wrapper
+
+
+def direct(rows: Any) -> None:
+    fs.write_parquet(rows, "out")
+
+
+def by_another_name(rows: Any) -> None:
+    renamed(rows, "out")
+
+
+def through_functions(rows: Any) -> None:
+    saves(rows)
+
+
+def through_a_class(rows: Any) -> None:
+    Writer().save(rows)
+
+
+@decorated
+def under_a_decorator(rows: Any) -> None:
+    fs.write_jdbc(rows, "jdbc:postgresql://x/y", "t")
+
+
+def bare(rows: Any) -> None:
+    rows.write.parquet("out")
+
+
+def told(function: Any, **options: Any) -> tuple[str, ...]:
+    pipeline = fs.Pipeline("p")
+    pipeline.sink(**options)(function)
+    return warnings(pipeline.definitions)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [direct, by_another_name, through_functions, through_a_class, under_a_decorator],
+    ids=lambda f: f.__name__,
+)
+def test_a_sink_that_writes_through_firesteel_is_not_told(function: Any) -> None:
+    assert told(function) == ()
+
+
+def test_a_sink_that_writes_by_itself_is_told_unless_it_says_that_it_may() -> None:
+    (sentence,) = told(bare)
+    assert sentence.startswith("sink 'bare' writes by none of fs.write_*")
+    assert "idempotent=True" in sentence
+    assert told(bare, idempotent=True) == ()
+
+
+def test_all_that_firesteel_writes_with_is_known_to_be_transactional() -> None:
+    from firesteel.pipeline.transactions import TRANSACTIONAL
+
+    assert set(TRANSACTIONAL) == {name for name in fs.__all__ if name.startswith("write_")}
