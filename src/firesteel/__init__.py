@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from firesteel.adapters.spark.jdbc import write_jdbc
     from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
+    from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
     from firesteel.adapters.spark.twophase import write_two_phase
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
@@ -13,17 +14,25 @@ if TYPE_CHECKING:
     from firesteel.pipeline.definition import noop
     from firesteel.pipeline.distributions import broadcast, forward, hash_by, rebalance
     from firesteel.pipeline.errors import InvalidPipeline
+    from firesteel.pipeline.splits import date_splits, file_splits, param, range_splits
 
 __all__ = [
     "Configuration",
+    "DateSplits",
+    "FileSplits",
     "InvalidPipeline",
     "MiniCluster",
     "Pipeline",
+    "RangeSplits",
     "broadcast",
     "build_job",
+    "date_splits",
+    "file_splits",
     "forward",
     "hash_by",
     "noop",
+    "param",
+    "range_splits",
     "rebalance",
     "write_csv",
     "write_jdbc",
@@ -35,14 +44,21 @@ __all__ = [
 
 _HOMES = {
     "Configuration": "firesteel.model.options",
+    "DateSplits": "firesteel.adapters.spark.splits",
+    "FileSplits": "firesteel.adapters.spark.splits",
     "InvalidPipeline": "firesteel.pipeline.errors",
     "MiniCluster": "firesteel.minicluster",
     "Pipeline": "firesteel.pipeline.authoring",
+    "RangeSplits": "firesteel.adapters.spark.splits",
     "broadcast": "firesteel.pipeline.distributions",
     "build_job": "firesteel.pipeline.build",
+    "date_splits": "firesteel.pipeline.splits",
+    "file_splits": "firesteel.pipeline.splits",
     "forward": "firesteel.pipeline.distributions",
     "hash_by": "firesteel.pipeline.distributions",
     "noop": "firesteel.pipeline.definition",
+    "param": "firesteel.pipeline.splits",
+    "range_splits": "firesteel.pipeline.splits",
     "rebalance": "firesteel.pipeline.distributions",
     "write_csv": "firesteel.adapters.spark.sinks",
     "write_jdbc": "firesteel.adapters.spark.jdbc",

@@ -1,7 +1,7 @@
 """Job graphs from a line of text, with ids people can read.
 
 `lines*2 => counts*2 -> result*2`: `->` is pipelined, `|>` blocking and pointwise, `=>` blocking and
-all-to-all. Chains are parted by `;`, a parallelism is said once. What nobody reads is a sink.
+all-to-all; `find ?> lines*2`: the subtasks of `lines` draw the input splits that `find` finds. Chains are parted by `;`, a parallelism is said once. What nobody reads is a sink.
 """
 
 import re
@@ -22,17 +22,23 @@ from firesteel.model.jobgraph import (
     RuntimeEnvironment,
 )
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import RangeInputFormat
 from firesteel.model.tasks import ResultPartition, SinkCommit, TaskOutcome
+from firesteel.testing.enumeration import range_enumeration
 
 ARROWS = {
     "->": (DistributionPattern.POINTWISE, ExchangeMode.PIPELINED, Partitioner.FORWARD),
     "|>": (DistributionPattern.POINTWISE, ExchangeMode.BLOCKING, Partitioner.FORWARD),
     "=>": (DistributionPattern.ALL_TO_ALL, ExchangeMode.BLOCKING, Partitioner.REBALANCE),
+    "?>": (DistributionPattern.ALL_TO_ALL, ExchangeMode.BLOCKING, Partitioner.SPLITS),
     "~>": (DistributionPattern.ALL_TO_ALL, ExchangeMode.PIPELINED, Partitioner.REBALANCE),
 }
 """The last one is refused by every topology."""
 
 JOB = JobID("job")
+SPLITS = RangeInputFormat(column="n", lower=0, upper=1, count=1)
+SPLIT_COUNT = 12
+"""Input splits of every source that has any."""
 
 
 def job(text: str, job_id: str = "job", attempts: int | None = None, cores: float = 0.0) -> JobGraph:
@@ -54,6 +60,11 @@ def job(text: str, job_id: str = "job", attempts: int | None = None, cores: floa
                 )
             )
     read = {edge.source for edge in edges}
+    finders = {edge.source for edge in edges if edge.partitioner is Partitioner.SPLITS}
+    drawers = {edge.target for edge in edges if edge.partitioner is Partitioner.SPLITS}
+    kinds = {name: FunctionKind.TRANSFORM if name in read else FunctionKind.SINK for name in widths}
+    kinds.update((name, FunctionKind.SPLITS) for name in widths if name in finders)
+    kinds.update((name, FunctionKind.SOURCE) for name in widths if name in drawers)
     return JobGraph(
         job_id=JobID(job_id),
         name=f"the {job_id}",
@@ -61,7 +72,9 @@ def job(text: str, job_id: str = "job", attempts: int | None = None, cores: floa
             JobVertex(
                 id=JobVertexID(name),
                 name=name,
-                functions=(Function(name=name, uid=name, kind=_kind(name, read)),),
+                functions=(
+                    Function(name=name, uid=name, kind=kinds[name], splits=SPLITS if name in drawers else None),
+                ),
                 parallelism=width,
                 resources=ResourceProfile(cores, int(cores * 1_024)),
                 max_attempts=attempts,
@@ -85,13 +98,12 @@ def _declare(word: str, widths: dict[str, int]) -> str:
     return name
 
 
-def _kind(name: str, read: set[DataSetID]) -> FunctionKind:
-    return FunctionKind.TRANSFORM if name in read else FunctionKind.SINK
-
-
 def outcome(graph: JobGraph, vertices: tuple[str, ...], subtask: int, attempt: int) -> TaskOutcome:
     """What an attempt of these vertices' subtask leaves: stored results, and staged outputs of sinks."""
     stored = {edge.source for edge in graph.edges if edge.exchange is ExchangeMode.BLOCKING}
+    finders = [v for v in graph.vertices if v.id in vertices and v.functions[0].kind is FunctionKind.SPLITS]
+    if finders:
+        return TaskOutcome(splits=range_enumeration(SPLIT_COUNT, mark=str(attempt)))
     sinks = {vertex.id for vertex in graph.vertices if vertex.functions[-1].kind is FunctionKind.SINK}
     return TaskOutcome(
         partitions=tuple(

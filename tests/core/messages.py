@@ -14,6 +14,7 @@ from firesteel.model.ids import (
 )
 from firesteel.model.messages import ExecutionReport, Leader, SlotOffer, SlotReport, SlotStatus, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.model.views import JobResult, JobView
@@ -53,12 +54,14 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     ),
     m.UpdateTaskExecutionStates(resource_id=W1, job_id=JOB, sequence=1_000, updates=(FINISHED,)),
     m.ReportProgress(resource_id=W1, job_id=JOB, progress=(TaskProgress(attempt=ATTEMPT),)),
+    m.RequestNextInputSplits(resource_id=W1, job_id=JOB, wants=(m.SplitRequest(ATTEMPT, 0, "here"),)),
     m.SinkCommitAnswer(resource_id=W1, job_id=JOB, commit_id="v/0"),
     m.JobReleased(resource_id=W1, job_id=JOB),
     m.AllocatedSlots(job_id=JOB, sequence=1_000, offer_sequence=1_000, held=()),
     m.SubmitTasks(job=JobInformation(graph=job("v"), user="me"), deployments=(DEPLOYMENT,)),
     m.CancelTasks(job_id=JOB, attempts=(ATTEMPT,)),
     m.AcknowledgeTaskStates(job_id=JOB, attempts=(ATTEMPT,)),
+    m.NextInputSplits(job_id=JOB, attempt=ATTEMPT, drawn=DrawnSplits(number=0)),
     m.DiscardResults(job_id=JOB, locations=("v/0#0",)),
     m.CommitSinks(job_id=JOB, commits=(commit_of("v"),)),
     m.ReleaseJobResources(job_id=JOB, locations=("v/0#0",)),

@@ -34,6 +34,7 @@ FROM_THE_JOB_MASTER = (
     m.SubmitTasks,
     m.CancelTasks,
     m.AcknowledgeTaskStates,
+    m.NextInputSplits,
     m.DiscardResults,
     m.CommitSinks,
     m.ReleaseJobResources,
@@ -59,7 +60,7 @@ def busy_task_executor() -> Player:
     """Registered with one ResourceManager after another, with an attempt of the second JobMaster."""
     player = TaskExecutorPlayer()
     player.play("> start\n> leads rm 2\n> registered i1 token=2\n> slot 0 a token=2 jm=2\n> held a token=2\n")
-    player.play("> submit 0#0@a token=2\n> slot 1 c token=2 jm=2\n> cancel 1#0 token=2\n")
+    player.play("> submit 0#0@a token=2\n> slot 1 c token=2 jm=2\n> cancel 1#0 token=2\n> wants 0#0:0\n")
     return player
 
 

@@ -23,6 +23,7 @@ from firesteel.core.journal import (
     RegionsReset,
     RestartPlanned,
     SinkCommitted,
+    SplitsDrawn,
     fold,
 )
 from firesteel.core.scheduler import recovery
@@ -46,6 +47,7 @@ ENTRY = ExceptionEntry(timestamp_ms=4, failure=FAILURE, region=0, attempt=0, tas
 RECORDS: tuple[JournalRecord, ...] = (
     JobStatusRecord(at_ms=1, status=JobStatus.RUNNING),
     RegionsDeployed(at_ms=2, deployed=((R0, 0, W1), (R1, 0, W1))),
+    SplitsDrawn(at_ms=2, region=R1, splits=(0, 2)),
     RegionsFinished(at_ms=3, finished=((R1, 0, outcome(job("a => v"), ("a", "v"), 0, 0)),)),
     RegionsEnded(at_ms=4, ended=((R0, 0),)),
     RestartPlanned(at_ms=4, entry=ENTRY, regions=(R0,), due_ms=1_004, restarts=1),
@@ -99,7 +101,7 @@ def test_stored_records_are_read_as_they_were_written(golden: Callable[[str, str
 
 
 def test_a_stored_snapshot_has_its_form(golden: Callable[[str, str], None]) -> None:
-    stored = msgspec.json.format(msgspec.json.encode(folded(RECORDS[:4])))
+    stored = msgspec.json.format(msgspec.json.encode(folded(RECORDS[:5])))
     golden(f"snapshot_v{JOURNAL_VERSION}.json", stored.decode() + "\n")
 
 
@@ -115,10 +117,10 @@ def test_exceptions_are_kept_newest_first_up_to_a_limit() -> None:
 
 
 def test_a_reset_forgets_what_the_former_attempt_left() -> None:
-    state = folded(RECORDS[:5])
+    state = folded(RECORDS[:6])
     assert (state.ended, state.restarting) == ({R0: None}, {R0: 1_004})
     fold(state, RegionsReset(at_ms=5, regions=(R0, R1)), HISTORY)
-    assert (state.ended, state.restarting, state.finished) == ({}, {}, {})
+    assert (state.ended, state.restarting, state.finished, state.draws) == ({}, {}, {}, {})
     assert state.attempts == {R0: 1, R1: 1}
 
 

@@ -288,11 +288,12 @@ def exec_function(text: str):
     return namespace["f"]
 
 
-def test_sources_run_with_parallelism_one_for_now() -> None:
+def test_a_source_without_splits_has_parallelism_one() -> None:
     pipeline = fs.Pipeline("p")
     pipeline.source(parallelism=2)(lambda_like("lines"))
     pipeline.sink(exec_function("def f(lines): ..."))
-    assert "a source can't be split yet" in refused(pipeline)
+    assert "this source has no splits" in refused(pipeline)
+    assert "splits=fs.file_splits(...)" in refused(pipeline)
 
 
 def test_streaming_is_refused_for_now() -> None:

@@ -3,19 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
+from firesteel.core import jobmaster
 from firesteel.core.effects import Effect, Event
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.execution.topology import Regions
+from firesteel.core.journal import JobState
 from firesteel.core.machine import Core, JournaledCore
-from firesteel.core.scheduler import failover
+from firesteel.core.scheduler import failover, splits
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import messages as m
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import SinkCommit
 from firesteel.testing.simulation.run import SimulationFailure, run_seed
@@ -121,6 +125,41 @@ def consumers_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(failover, "_reached", producers_only)
 
 
+def splits_lost_with_their_attempt(patch: pytest.MonkeyPatch) -> None:
+    """What a failed attempt had drawn does not go back."""
+    draw = splits.SplitAssigners._drawn
+    given: dict[int, dict[int, None]] = {}
+
+    def drawn_ever(assigners: splits.SplitAssigners, finder: RegionIndex, state: JobState) -> list[int]:
+        known = given.setdefault(id(assigners), {})
+        known.update(dict.fromkeys(draw(assigners, finder, state)))
+        return list(known)
+
+    patch.setattr(splits.SplitAssigners, "_drawn", drawn_ever)
+    patch.setattr(splits.SplitAssigners, "validate", lambda assigners, state: None)
+
+
+def splits_drawn_again_after_a_change(patch: pytest.MonkeyPatch) -> None:
+    """A new JobMaster does not know what the former one has handed out."""
+    make = splits.SplitAssigner.__init__
+    patch.setattr(
+        splits.SplitAssigner, "__init__", lambda it, enumeration, drawn, subtasks: make(it, enumeration, (), subtasks)
+    )
+    patch.setattr(splits.SplitAssigners, "validate", lambda assigners, state: None)
+
+
+def draws_not_idempotent(patch: pytest.MonkeyPatch) -> None:
+    """A request that comes again is given more."""
+    draw = splits.draw_splits
+
+    def draw_anew(scheduler: DefaultScheduler, request: m.SplitRequest, now_ms: int) -> DrawnSplits | None:
+        made = scheduler.state.draws.get(request.attempt.region, [])
+        again = draw(scheduler, m.SplitRequest(request.attempt, len(made), request.host), now_ms)
+        return again and msgspec.structs.replace(again, number=request.number)
+
+    patch.setattr(jobmaster, "draw_splits", draw_anew)
+
+
 def restarts_adopted(patch: pytest.MonkeyPatch) -> None:
     """A new JobMaster adopts attempts that the former one had decided to cancel (a bug we had)."""
     restore = ExecutionGraph.restore
@@ -145,6 +184,9 @@ PLANTS = {
         (zombies_count, 50),
         (consumers_stay, 30),
         (restarts_adopted, 30),
+        (splits_lost_with_their_attempt, 50),
+        (splits_drawn_again_after_a_change, 50),
+        (draws_not_idempotent, 50),
     )
 }
 

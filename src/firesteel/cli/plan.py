@@ -9,7 +9,15 @@ import msgspec
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.settings import load_configuration, pairs
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex
+from firesteel.model.jobgraph import ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex, Partitioner
+from firesteel.model.splits import (
+    DateInputFormat,
+    FileInputFormat,
+    InputFormat,
+    ParameterReference,
+    RangeInputFormat,
+    SplitArgument,
+)
 from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.parameters import Parameter
@@ -101,15 +109,38 @@ def _vertex_lines(graph: JobGraph, vertex: JobVertex) -> list[str]:
     if vertex.timeout_ms is not None:
         limits.append(f"at the most {vertex.timeout_ms / 1000:g} s an attempt")
     lines = [f"  {vertex.name}  ({', '.join(limits)})"]
+    lines += [
+        f"    {_splits(function.splits)}"
+        for function in vertex.functions
+        if function.splits is not None and not vertex.draws_splits
+    ]
     lines += [f"    {_edge(graph, edge)}" for edge in graph.edges if edge.target == vertex.id]
     return lines
 
 
 def _edge(graph: JobGraph, edge: JobEdge) -> str:
     dataset = next(dataset for dataset in graph.datasets if dataset.id == edge.source)
+    if edge.partitioner is Partitioner.SPLITS:
+        return f"<- {dataset.name}  drawn batch by batch, while the subtasks run"
     carried = "fused into one plan" if edge.exchange is ExchangeMode.PIPELINED else "stored result"
     keys = f" by {', '.join(edge.keys)}" if edge.keys else ""
     return f"<- {dataset.name}  {edge.partitioner.value}{keys}, {edge.exchange.value} ({carried})"
+
+
+def _splits(declared: InputFormat) -> str:
+    """What is cut into splits, and how."""
+    match declared:
+        case FileInputFormat():
+            return f"splits: {declared.format} files of {_shown(declared.path)}, {declared.split_mib} MiB each"
+        case RangeInputFormat(column=column, count=count):
+            limits = f"{_shown(declared.lower)} to {_shown(declared.upper)}"
+            return f"splits: {_shown(count)} ranges of {column}, {limits}"
+        case DateInputFormat(days=days):
+            return f"splits: {_count(days, 'day')} each, {_shown(declared.start)} until before {_shown(declared.end)}"
+
+
+def _shown(value: SplitArgument) -> str:
+    return f"parameter {value.name}" if isinstance(value, ParameterReference) else str(value)
 
 
 def _parameter_lines(parameters: Sequence[Parameter], graph: JobGraph) -> list[str]:

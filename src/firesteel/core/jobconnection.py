@@ -50,6 +50,11 @@ class JobConnection:
                 refused = True
         return tuple(started), refused
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether the job's master has not acknowledged an end, or not answered a request for input splits."""
+        return bool(self.tasks.unacknowledged or self.tasks.wants)
+
     def report(
         self, resource_id: ResourceID, job_id: JobID, sequence: int, table: TaskSlotTable
     ) -> m.TaskManagerReport:
@@ -62,4 +67,5 @@ class JobConnection:
             executions=self.tasks.executions(),
             updates=tuple(self.tasks.unacknowledged.values()),
             progress=tuple(self.tasks.progress.values()),
+            wants=tuple(self.tasks.wants.values()),
         )

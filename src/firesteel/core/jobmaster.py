@@ -25,6 +25,7 @@ from firesteel.core.scheduler import recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
+from firesteel.core.scheduler.splits import draw_splits
 from firesteel.core.scheduler.view import job_result, job_summary, job_view, progress_of_running
 from firesteel.core.slots.connection import JobRequirements, Requirements
 from firesteel.core.timers import (
@@ -140,6 +141,8 @@ class JobMasterCore(JournaledCore):
                 reports.apply_updates(self.scheduler, body.resource_id, body.updates, self.now_ms)
             case m.ReportProgress() as body:
                 self._on_progress(body.progress)
+            case m.RequestNextInputSplits() as body:
+                self._on_split_requests(body.resource_id, body.wants)
             case m.SinkCommitAnswer() as body:
                 self._on_commit_answer(body)
             case m.JobReleased() as body if self._unreleased is not None:
@@ -195,6 +198,7 @@ class JobMasterCore(JournaledCore):
             vacant = [offer for offer in report.slots if offer.allocation_id not in occupied]
             self.scheduler.pool.offer(report.resource_id, vacant, self.now_ms)
         self.scheduler.advance(self.now_ms)
+        self._on_split_requests(report.resource_id, report.wants)
         self._tell_held(report.resource_id)
 
     def _drop_missing_slots(self, report: m.TaskManagerReport) -> None:
@@ -213,6 +217,13 @@ class JobMasterCore(JournaledCore):
         for item in progress:
             if self.scheduler.graph.is_current(item.attempt):
                 self.progress[item.attempt.region] = item
+
+    def _on_split_requests(self, resource_id: ResourceID, wants: tuple[m.SplitRequest, ...]) -> None:
+        for request in wants:
+            drawn = draw_splits(self.scheduler, request, self.now_ms)
+            if drawn is not None:
+                body = m.NextInputSplits(job_id=self.job.graph.job_id, attempt=request.attempt, drawn=drawn)
+                self._tell_worker(resource_id, body)
 
     def _on_commit_answer(self, answer: m.SinkCommitAnswer) -> None:
         if answer.failure is None:

@@ -36,6 +36,14 @@ class RegionsDeployed(Record, frozen=True):
     deployed: tuple[tuple[RegionIndex, int, ResourceID], ...]
 
 
+class SplitsDrawn(Record, frozen=True):
+    """A running attempt has these input splits of its source, by their places in the enumeration. None: it is told
+    that there is no more, and gets none even if some come back."""
+
+    region: RegionIndex
+    splits: tuple[int, ...]
+
+
 class RegionsFinished(Record, frozen=True):
     """Attempts have finished and their results are registered."""
 
@@ -83,6 +91,7 @@ class SinkCommitted(Record, frozen=True):
 JournalRecord = Union[
     JobStatusRecord,
     RegionsDeployed,
+    SplitsDrawn,
     RegionsFinished,
     RegionsEnded,
     RestartPlanned,
@@ -104,6 +113,8 @@ class JobState(msgspec.Struct, kw_only=True):
     """Number of the current attempt of each region that was ever reset."""
     deployed: dict[RegionIndex, ResourceID] = {}
     """Where the current attempt may run, as far as it has not ended."""
+    draws: dict[RegionIndex, list[tuple[int, ...]]] = {}
+    """Input splits that the current attempt was given, draw by draw. They go back when it ends without a result."""
     finished: dict[RegionIndex, TaskOutcome] = {}
     ended: dict[RegionIndex, None] = {}
     """Regions whose current attempt was deployed and has ended without a result."""
@@ -130,6 +141,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.timestamps_ms[record.status.value] = record.at_ms
         case RegionsDeployed():
             state.deployed.update((region, worker) for region, _, worker in record.deployed)
+        case SplitsDrawn():
+            state.draws.setdefault(record.region, []).append(record.splits)
         case RegionsFinished():
             for region, _, outcome in record.finished:
                 state.deployed.pop(region, None)
@@ -137,6 +150,7 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
         case RegionsEnded():
             for region, _ in record.ended:
                 state.deployed.pop(region, None)
+                state.draws.pop(region, None)
                 state.ended[region] = None
         case RestartPlanned():
             state.restarting.update((region, record.due_ms) for region in record.regions)
@@ -147,7 +161,7 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
         case RegionsReset():
             for region in record.regions:
                 state.attempts[region] = state.attempts.get(region, 0) + 1
-                for known in (state.finished, state.ended, state.restarting):
+                for known in (state.finished, state.ended, state.restarting, state.draws):
                     known.pop(region, None)
         case CommitsIntended():
             state.intended = record.commits

@@ -25,9 +25,11 @@ from firesteel.core.workeffects import (
     CancelTask,
     CommitSink,
     Discard,
+    GiveSplits,
     JobReleaseDone,
     ReleaseJob,
     SinkCommitDone,
+    SplitsWanted,
     StartTasks,
     Stopping,
     TaskProgressed,
@@ -79,6 +81,8 @@ class TaskExecutorCore(Core):
                 self._on_tasks_changed(event.updates)
             case TaskProgressed():
                 self._on_progress(event.progress)
+            case SplitsWanted():
+                self._on_splits_wanted(event.request)
             case SinkCommitDone():
                 self._on_commit_done(event)
             case JobReleaseDone():
@@ -113,6 +117,7 @@ class TaskExecutorCore(Core):
                 m.AllocatedSlots()
                 | m.CancelTasks()
                 | m.AcknowledgeTaskStates()
+                | m.NextInputSplits()
                 | m.DiscardResults()
                 | m.CommitSinks()
                 | m.ReleaseJobResources()
@@ -243,6 +248,9 @@ class TaskExecutorCore(Core):
             case m.AcknowledgeTaskStates():
                 for attempt in body.attempts:
                     job.tasks.acknowledge(attempt)
+            case m.NextInputSplits():
+                if job.tasks.take(body.attempt, body.drawn.number):
+                    self._effects.append(GiveSplits(body.attempt, body.drawn))
             case m.DiscardResults():
                 self._effects.append(Discard(body.locations))
             case m.CommitSinks() if not job.ending:
@@ -278,8 +286,8 @@ class TaskExecutorCore(Core):
         self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
 
     def _is_owed(self, job_id: JobID) -> bool:
-        """Whether the job's master has not answered an offer or acknowledged an end."""
-        return self.table.is_offering(job_id) or bool(self.jobs[job_id].tasks.unacknowledged)
+        """Whether the job's master has something to answer."""
+        return self.table.is_offering(job_id) or self.jobs[job_id].is_owed
 
     # ── attempts ─────────────────────────────────────────────────────────────────────────────
     def _on_tasks_changed(self, updates: tuple[m.TaskStateUpdate, ...]) -> None:
@@ -310,6 +318,13 @@ class TaskExecutorCore(Core):
             job.tasks.progress[progress.attempt] = progress
             body = m.ReportProgress(resource_id=self.resource_id, job_id=progress.attempt.job_id, progress=(progress,))
             self._send_leader(job.leader, body)
+
+    def _on_splits_wanted(self, request: m.SplitRequest) -> None:
+        job_id = request.attempt.job_id
+        if job_id in self.jobs and self.jobs[job_id].tasks.want(request):
+            body = m.RequestNextInputSplits(resource_id=self.resource_id, job_id=job_id, wants=(request,))
+            self._send_leader(self.jobs[job_id].leader, body)
+            self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
 
     def _on_commit_done(self, event: SinkCommitDone) -> None:
         job = self.jobs.get(event.job_id)

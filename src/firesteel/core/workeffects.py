@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from firesteel.core.effects import Effect, Event
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionAttemptID
-from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.messages import SplitRequest, TaskStateUpdate
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskProgress
 
 
@@ -20,6 +21,13 @@ class TasksChanged(Event):
 @dataclass(frozen=True, slots=True)
 class TaskProgressed(Event):
     progress: TaskProgress
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsWanted(Event):
+    """A running attempt waits for input splits; answered by GiveSplits, unless it ends before."""
+
+    request: SplitRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,14 @@ class CancelTask(Effect):
     """End an attempt; answered by its terminal update."""
 
     attempt: RegionAttemptID
+
+
+@dataclass(frozen=True, slots=True)
+class GiveSplits(Effect):
+    """Answers SplitsWanted."""
+
+    attempt: RegionAttemptID
+    drawn: DrawnSplits
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import msgspec
 
 from firesteel.model.ids import DataSetID, JobID, JobVertexID
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+from firesteel.model.splits import InputFormat
 
 SCHEMA_VERSION = 1
 
@@ -45,6 +46,8 @@ class Partitioner(Enum):
     HASH = "hash"
     REBALANCE = "rebalance"
     BROADCAST = "broadcast"
+    SPLITS = "splits"
+    """Carries no rows: the producer has found a source's input splits, and the consumer's subtasks draw them."""
 
 
 class FunctionKind(Enum):
@@ -53,6 +56,8 @@ class FunctionKind(Enum):
     SINK = "sink"
     NOOP = "noop"
     """Runs nothing; finished by the worker itself."""
+    SPLITS = "splits"
+    """Finds the input splits of a source. No code of the user's."""
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +80,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     """`file:line` of its definition, for messages."""
     per_share: bool = False
     """With parallelism above 1, its author wants operators that need every row to see their share only."""
+    splits: InputFormat | None = None
+    """Of a source that takes the argument `splits`, and of what finds them."""
 
 
 class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +96,12 @@ class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts a region holding this vertex may use at the most, or the restart strategy's."""
     timeout_ms: int | None = None
     """An attempt that runs longer is failed."""
+
+    @property
+    def draws_splits(self) -> bool:
+        """Whether its subtasks draw input splits. With parallelism 1 the one subtask reads all there is at once."""
+        head = self.functions[0]
+        return self.parallelism > 1 and head.kind is FunctionKind.SOURCE and head.splits is not None
 
 
 class IntermediateDataSet(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from firesteel.model.ids import (
     ResourceID,
 )
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.model.views import JobResult, JobView
@@ -91,6 +92,14 @@ class ExecutionReport(msgspec.Struct, frozen=True):
     attempt: RegionAttemptID
     state: ExecutionState
     allocation_id: AllocationID
+
+
+class SplitRequest(msgspec.Struct, frozen=True):
+    """An attempt wants its draw `number` of input splits; repeated until it has it, and answered the same each time."""
+
+    attempt: RegionAttemptID
+    number: int
+    host: str
 
 
 # ── TaskExecutor → ResourceManager ───────────────────────────────────────────────────────────
@@ -209,6 +218,7 @@ class TaskManagerReport(Message, frozen=True):
     executions: tuple[ExecutionReport, ...]
     updates: tuple[TaskStateUpdate, ...] = ()
     progress: tuple[TaskProgress, ...] = ()
+    wants: tuple[SplitRequest, ...] = ()
 
 
 class UpdateTaskExecutionStates(Message, frozen=True):
@@ -222,6 +232,14 @@ class ReportProgress(Message, frozen=True):
     resource_id: ResourceID
     job_id: JobID
     progress: tuple[TaskProgress, ...]
+
+
+class RequestNextInputSplits(Message, frozen=True):
+    """Also part of each report, for when this one is lost."""
+
+    resource_id: ResourceID
+    job_id: JobID
+    wants: tuple[SplitRequest, ...]
 
 
 class SinkCommitAnswer(Message, frozen=True):
@@ -269,6 +287,14 @@ class CancelTasks(Message, frozen=True):
 class AcknowledgeTaskStates(Message, frozen=True):
     job_id: JobID
     attempts: tuple[RegionAttemptID, ...]
+
+
+class NextInputSplits(Message, frozen=True):
+    """Answers a SplitRequest, when the draw is durable."""
+
+    job_id: JobID
+    attempt: RegionAttemptID
+    drawn: DrawnSplits
 
 
 class DiscardResults(Message, frozen=True):
@@ -348,12 +374,14 @@ AnyMessage = Union[
     TaskManagerReport,
     UpdateTaskExecutionStates,
     ReportProgress,
+    RequestNextInputSplits,
     SinkCommitAnswer,
     JobReleased,
     AllocatedSlots,
     SubmitTasks,
     CancelTasks,
     AcknowledgeTaskStates,
+    NextInputSplits,
     DiscardResults,
     CommitSinks,
     ReleaseJobResources,

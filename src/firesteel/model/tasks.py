@@ -4,6 +4,7 @@ import msgspec
 
 from firesteel.model.ids import AllocationID, DataSetID, JobVertexID, RegionAttemptID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.splits import SplitEnumeration
 
 
 class JobInformation(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,8 @@ class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     partitions: tuple[ResultPartition, ...] = ()
     sinks: tuple[SinkCommit, ...] = ()
+    splits: SplitEnumeration | None = None
+    """Of a source, found by this attempt."""
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):

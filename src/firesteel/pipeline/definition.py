@@ -12,8 +12,10 @@ import msgspec
 from firesteel.model.jobgraph import FunctionKind
 from firesteel.model.options import ConfigurationError, parse_duration_ms, parse_memory_mib
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+from firesteel.model.splits import DateInputFormat, FileInputFormat, InputFormat, RangeInputFormat
 from firesteel.pipeline.distributions import FORWARD, Distribution
 from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.splits import SPLITS_ARGUMENT
 
 SESSION_ARGUMENT = "spark"
 CONTEXT_ARGUMENT = "context"
@@ -33,6 +35,9 @@ class FunctionOptions(TypedDict, total=False):
     """With parallelism above 1: let `limit`, `orderBy` and the like act on each subtask's share."""
     inputs: Inputs
     """Distribution of each input that has one, by argument name."""
+    splits: InputFormat
+    """Of a source: what its subtasks share, `file_splits(...)`, `range_splits(...)` or `date_splits(...)`. The function
+    gets the splits it is to read as the argument `splits`."""
     share: str
     """How the result reaches its consumers: `store` keeps it once, `recompute` computes it for each."""
     idempotent: bool
@@ -76,6 +81,7 @@ class FunctionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     share: str | None = None
     per_share: bool = False
     idempotent: bool = False
+    splits: InputFormat | None = None
     max_attempts: int | None = None
     timeout_ms: int | None = None
     resources: ResourceProfile = UNSPECIFIED
@@ -158,6 +164,7 @@ def _with_options(definition: FunctionDefinition, options: Mapping[str, Any]) ->
         share=_share(definition, options.get("share")),
         per_share=_boolean(definition, "per_share", options.get("per_share", False)),
         idempotent=_boolean(definition, "idempotent", options.get("idempotent", False)),
+        splits=_splits(definition, options.get("splits")),
         max_attempts=_max_attempts(definition, options),
         timeout_ms=_timeout_ms(definition, options.get("timeout")),
         resources=_resources(definition, options),
@@ -189,6 +196,19 @@ def _share(definition: FunctionDefinition, share: Any) -> str | None:
     if share is not None and share not in SHARE_MODES:
         raise definition.error(f"share={share!r}: must be one of {', '.join(map(repr, SHARE_MODES))}")
     return share  # type: ignore[no-any-return]
+
+
+def _splits(definition: FunctionDefinition, splits: Any) -> InputFormat | None:
+    takes_them = any(argument.name == SPLITS_ARGUMENT for argument in definition.arguments)
+    if splits is None:
+        return None
+    if not isinstance(splits, FileInputFormat | RangeInputFormat | DateInputFormat):
+        raise definition.error(f"splits={splits!r}: must be file_splits(...), range_splits(...) or date_splits(...)")
+    if definition.kind is not FunctionKind.SOURCE:
+        raise definition.error(f"only a source has input splits, and this is a {definition.kind.value}")
+    if not takes_them:
+        raise definition.error("a source with splits takes the argument `splits`, and reads what that holds")
+    return splits
 
 
 def _max_attempts(definition: FunctionDefinition, options: Mapping[str, Any]) -> int | None:

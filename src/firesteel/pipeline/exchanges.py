@@ -22,12 +22,15 @@ def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple
     """One exchange per edge of the graph, in its order. Raises InvalidPipeline.
 
     ALL_TO_ALL is blocking. POINTWISE is pipelined, unless the result is stored for several
-    consumers, or fusing both ends would make pipelined regions wait for each other.
+    consumers, made of input splits draw by draw, or fusing both ends would make pipelined regions
+    wait for each other.
     """
     distributions = [_distribution(edge, graph, parallelism) for edge in graph.edges]
     stored = _stored_results(graph)
     wishes = [
-        edge.source not in stored and distribution.pattern is DistributionPattern.POINTWISE
+        edge.source not in stored
+        and not _draws_splits(graph, edge.source, parallelism)
+        and distribution.pattern is DistributionPattern.POINTWISE
         for edge, distribution in zip(graph.edges, distributions, strict=True)
     ]
     fused = _fused(graph, wishes)
@@ -66,6 +69,11 @@ def _stored_results(graph: LogicalGraph) -> set[str]:
         for name, definition in graph.functions.items()
         if definition.share == "store" or (definition.share is None and consumers.count(name) > 1)
     }
+
+
+def _draws_splits(graph: LogicalGraph, name: str, parallelism: Mapping[str, int]) -> bool:
+    """Whether the function runs once a draw, and what reads it must not."""
+    return graph.functions[name].splits is not None and parallelism[name] > 1
 
 
 def _fused(graph: LogicalGraph, wishes: Sequence[bool]) -> list[bool]:

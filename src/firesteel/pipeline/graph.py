@@ -24,6 +24,7 @@ from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.exchanges import Exchange, plan_exchanges
 from firesteel.pipeline.logical import LogicalGraph, check_supported, missing_parameter, resolve
 from firesteel.pipeline.parameters import WireValue, parameter_values
+from firesteel.pipeline.splits import with_finders
 
 
 def build_job_graph(
@@ -55,6 +56,7 @@ def build_job_graph(
     chains = chain_functions(graph, exchanges, counts, enabled=settings.get_option(OPERATOR_CHAINING))
     vertices = tuple(_vertex(graph, chain, counts, code) for chain in chains)
     datasets, edges = _connections(graph, chains, exchanges, counts)
+    vertices, datasets, edges = with_finders(vertices, datasets, edges)
     return JobGraph(
         job_id=job_id,
         name=name or pipeline.name,
@@ -103,8 +105,9 @@ def _check_override(parallelism: int | None) -> None:
 
 
 def _default_parallelism(definition: FunctionDefinition, parallelism: int | None) -> int:
-    """A source has no share of its input to take yet: it stays whole unless it says otherwise."""
-    return 1 if definition.kind is FunctionKind.SOURCE else parallelism or 1
+    """A source without splits has no share of its input to take: it stays whole."""
+    is_whole = definition.kind is FunctionKind.SOURCE and definition.splits is None
+    return 1 if is_whole else parallelism or 1
 
 
 def _values(graph: LogicalGraph, given: Mapping[str, object], require_all: bool) -> dict[str, WireValue]:
@@ -144,6 +147,7 @@ def _function(graph: LogicalGraph, definition: FunctionDefinition, code: CodeRef
         wants_context=CONTEXT_ARGUMENT in arguments,
         location=code.location(definition),
         per_share=definition.per_share,
+        splits=definition.splits,
     )
 
 

@@ -1,12 +1,15 @@
 """LogicalGraph: the functions of a pipeline with their edges, checked and in topological order."""
 
 import heapq
+import inspect
 import itertools
 from collections.abc import Mapping, Sequence
+from datetime import date
 
 import msgspec
 
 from firesteel.model.jobgraph import FunctionKind, JobType
+from firesteel.model.splits import ParameterReference
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import (
     CONTEXT_ARGUMENT,
@@ -19,6 +22,7 @@ from firesteel.pipeline.definition import (
 from firesteel.pipeline.distributions import Distribution
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.parameters import PARAMETER_TYPES, Parameter, annotated_type, declared_parameters
+from firesteel.pipeline.splits import SPLITS_ARGUMENT, references
 
 
 class LogicalEdge(msgspec.Struct, frozen=True):
@@ -48,11 +52,16 @@ def resolve(pipeline: Pipeline) -> LogicalGraph:
     takers: dict[str, list[tuple[FunctionDefinition, Argument]]] = {}
     for definition in functions.values():
         for argument in definition.arguments:
+            if argument.name == SPLITS_ARGUMENT and definition.splits is not None:
+                continue
             if definition.kind is FunctionKind.NOOP or argument.name in functions:
                 edges.append(_edge(definition, argument, functions))
             elif argument.name not in (SESSION_ARGUMENT, CONTEXT_ARGUMENT):
                 _check_parameter(definition, argument, functions)
                 takers.setdefault(argument.name, []).append((definition, argument))
+        for reference, wanted in references(definition.splits) if definition.splits is not None else ():
+            default = inspect.Parameter.empty if reference.default is None else _default(reference, wanted)
+            takers.setdefault(reference.name, []).append((definition, Argument(reference.name, wanted, default)))
     order = _topological(functions, edges)
     _check_kinds(functions, edges)
     ranks = {name: rank for rank, name in enumerate(order)}
@@ -68,12 +77,18 @@ def check_supported(pipeline: Pipeline, parallelism: Mapping[str, int]) -> None:
     if pipeline.job_type is JobType.STREAMING:
         raise InvalidPipeline(f"pipeline {pipeline.name!r}: streaming pipelines can't be run yet; use mode='batch'")
     for definition in pipeline.definitions:
-        if definition.kind is FunctionKind.SOURCE and parallelism[definition.name] > 1:
+        is_whole = definition.kind is FunctionKind.SOURCE and definition.splits is None
+        if is_whole and parallelism[definition.name] > 1:
             raise definition.error(
-                f"parallelism={parallelism[definition.name]}: a source can't be split yet, so each subtask would read"
-                " everything; leave it at 1 (Spark still spreads the query over its own tasks) and give the functions"
-                " behind it a parallelism"
+                f"parallelism={parallelism[definition.name]}: this source has no splits, so each subtask would read"
+                " everything; give it splits=fs.file_splits(...), fs.range_splits(...) or fs.date_splits(...), or"
+                " leave it at 1 (Spark still spreads the query over its own tasks) and give the functions behind it a"
+                " parallelism"
             )
+
+
+def _default(reference: ParameterReference, wanted: type) -> object:
+    return date.fromisoformat(str(reference.default)) if wanted is date else reference.default
 
 
 def _by_name(pipeline: Pipeline) -> dict[str, FunctionDefinition]:

@@ -4,11 +4,12 @@ The runtime never imports an adapter; the command line and the mini cluster buil
 hand them in. Fakes for all of these are in `firesteel.testing`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 
 
@@ -39,11 +40,12 @@ class TaskBackend(Protocol):
         *,
         on_running: Callable[[], None],
         on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> TaskOutcome:
         """Run one attempt to its end.
 
         Calls `on_running` once, when the user's code begins, and `on_progress` at a bounded
-        rate. Raises TaskFailedError when it fails. When the awaiting task is cancelled, the
+        rate; `draw_splits` with 0, 1, 2, ... until it says that there is no more, when the attempt draws. Raises TaskFailedError when it fails. When the awaiting task is cancelled, the
         attempt's Spark operations are interrupted, its process is gone and its session closed
         before CancelledError leaves this coroutine.
         """

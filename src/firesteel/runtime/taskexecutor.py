@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import socket
 import traceback
 from collections.abc import Callable, Sequence
 
@@ -13,9 +14,10 @@ from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, RegionAttemptID
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobVertex
-from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.messages import SplitRequest, TaskStateUpdate
 from firesteel.model.options import Configuration
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.endpoint import Endpoint
@@ -46,6 +48,8 @@ class TaskExecutorEndpoint(Endpoint):
         super().__init__(core, rpc, clock, on_broken)
         self._leaders, self._backend = leaders, backend
         self._attempts: dict[RegionAttemptID, asyncio.Task[TaskStateUpdate]] = {}
+        self._drawing: dict[RegionAttemptID, asyncio.Future[DrawnSplits]] = {}
+        self._host = socket.gethostname()
         self._unwatch: dict[str, Callable[[], None]] = {}
 
     async def shut_down(self, reason: str) -> None:
@@ -66,6 +70,9 @@ class TaskExecutorEndpoint(Endpoint):
                 self._start(effect)
             case w.CancelTask():
                 self._cancel(effect.attempt)
+            case w.GiveSplits():
+                if (waiting := self._drawing.pop(effect.attempt, None)) is not None:
+                    waiting.set_result(effect.drawn)
             case w.Discard():
                 self.background(self._discard(effect.locations))
             case w.CommitSink():
@@ -134,12 +141,23 @@ class TaskExecutorEndpoint(Endpoint):
                     deployment,
                     on_running=lambda: self.tell(w.TasksChanged((running,))),
                     on_progress=lambda progress: self.tell(w.TaskProgressed(progress)),
+                    draw_splits=lambda number: self._draw(deployment.attempt, number),
                 )
         except TimeoutError as error:
             if not limit.expired():
                 raise
             text = f"the attempt ran longer than its timeout of {limit_ms} ms"
             raise TaskFailedError(FailureInfo(kind=FailureKind.USER, message=text)) from error
+
+    async def _draw(self, attempt: RegionAttemptID, number: int) -> DrawnSplits:
+        """The attempt's next input splits. The core asks for them until it has an answer."""
+        drawn: asyncio.Future[DrawnSplits] = asyncio.get_running_loop().create_future()
+        self._drawing[attempt] = drawn
+        self.tell(w.SplitsWanted(SplitRequest(attempt, number, self._host)))
+        try:
+            return await drawn
+        finally:
+            self._drawing.pop(attempt, None)
 
     async def _commit(self, effect: w.CommitSink) -> None:
         failure: FailureInfo | None = None

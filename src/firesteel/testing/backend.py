@@ -5,7 +5,7 @@ the visible outputs. Each worker has a FakeTaskBackend of it.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
 from firesteel.model.options import Configuration
+from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.tasks import (
     JobInformation,
     ResultPartition,
@@ -23,6 +24,10 @@ from firesteel.model.tasks import (
     TaskProgress,
 )
 from firesteel.runtime.ports import TaskFailedError
+from firesteel.testing.enumeration import range_enumeration
+
+FAKE_SPLITS = 40
+"""Input splits of every source that has any."""
 
 
 @dataclass(slots=True)
@@ -34,6 +39,8 @@ class AttemptRecord:
     subtask: int
     worker: str
     end: str = "RUNNING"
+    splits: list[int] = field(default_factory=list)
+    """Lower ends of the input splits it was given."""
 
 
 @dataclass(slots=True)
@@ -159,6 +166,7 @@ class FakeTaskBackend:
         *,
         on_running: Callable[[], None],
         on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> TaskOutcome:
         assert self.started, "not started yet"
         assert not self.closed, "closed already"
@@ -172,6 +180,8 @@ class FakeTaskBackend:
         on_progress(TaskProgress(attempt=deployment.attempt, function=functions[-1], tasks_total=1))
         try:
             await self.script.note()
+            if any(vertex.draws_splits for vertex in job.graph.vertices if vertex.id in deployment.vertices):
+                await self._draw_all(record, draw_splits)
             await self.script.work(functions, gates)
             outcome = self._write(job, deployment)
         except TaskFailedError:
@@ -187,6 +197,14 @@ class FakeTaskBackend:
             return outcome
         finally:
             await self.script.note()
+
+    async def _draw_all(self, record: AttemptRecord, draw_splits: Callable[[int], Awaitable[DrawnSplits]]) -> None:
+        number = 0
+        while not (drawn := await draw_splits(number)).is_end:
+            record.splits += [split.lower for split in drawn.splits if isinstance(split, RangeInputSplit)]
+            await self.script.note()
+            await asyncio.sleep(self.script.pause_s())
+            number += 1
 
     async def commit(self, commit: SinkCommit) -> None:
         await asyncio.sleep(self.script.pause_s())
@@ -231,6 +249,13 @@ def outcome_of(job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
         for vertex in graph.vertices
         if vertex.id in deployment.vertices and vertex.functions[-1].kind is FunctionKind.SINK
     ]
+    finders = [
+        vertex
+        for vertex in graph.vertices
+        if vertex.id in deployment.vertices and vertex.functions[0].kind is FunctionKind.SPLITS
+    ]
+    if finders:
+        return TaskOutcome(splits=range_enumeration(FAKE_SPLITS))
     return TaskOutcome(
         partitions=tuple(
             ResultPartition(dataset_id=data.id, subtask=deployment.subtask, location=f"{base}/{data.id}")

@@ -69,7 +69,14 @@ class JobMasterPlayer(Player):
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     def do_report(
-        self, worker: str, slots: str = "", runs: str = "", ends: str = "", seq: str | None = None, at: str = ""
+        self,
+        worker: str,
+        slots: str = "",
+        runs: str = "",
+        ends: str = "",
+        seq: str | None = None,
+        at: str = "",
+        wants: str = "",
     ) -> None:
         """`report w1 slots=a,b runs=0#0@a:RUNNING ends=1#0:FINISHED`: all that a worker has."""
         self.sequence += 1
@@ -81,6 +88,7 @@ class JobMasterPlayer(Player):
             executions=tuple(self._execution(text) for text in listed(runs)),
             updates=tuple(self._update(text) for text in listed(ends)),
             progress=tuple(TaskProgress(attempt=attempt(text), stages_done=1) for text in listed(at)),
+            wants=tuple(map(_request, listed(wants))),
         )
         self.deliver(worker, body)
 
@@ -98,6 +106,13 @@ class JobMasterPlayer(Player):
     def do_progress(self, worker: str, text: str) -> None:
         item = TaskProgress(attempt=attempt(text), stages_done=1)
         self.deliver(worker, m.ReportProgress(resource_id=ResourceID(worker), job_id=JOB, progress=(item,)))
+
+    def do_draw(self, worker: str, *requests: str) -> None:
+        """`draw w1 1#0:0`: attempts want their draw of that number."""
+        body = m.RequestNextInputSplits(
+            resource_id=ResourceID(worker), job_id=JOB, wants=tuple(map(_request, requests))
+        )
+        self.deliver(worker, body)
 
     def do_committed(self, worker: str, commit_id: str, problem: str = "") -> None:
         failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=problem) if problem else None
@@ -155,6 +170,11 @@ class JobMasterPlayer(Player):
         logical = self.core.scheduler.topology.logical_of(here.region)
         names = tuple(vertex.id for vertex in logical.vertices)
         return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt)
+
+
+def _request(text: str) -> m.SplitRequest:
+    name, _, number = text.partition(":")
+    return m.SplitRequest(attempt(name), int(number), "here")
 
 
 def summary(view: JobView) -> list[str]:

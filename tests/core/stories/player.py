@@ -37,6 +37,7 @@ from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import DrawnSplits, RangeInputSplit, SplitEnumeration
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment
 from firesteel.model.views import JobResult, JobView
 from tests.core.graphs import JOB
@@ -228,6 +229,13 @@ def show_known(value: object) -> str:
         case TaskDeployment():
             reads = f" reading {show(value.inputs)}" if value.inputs else ""
             return f"{show(value.attempt)} in {value.allocation_id}{reads}"
+        case SplitEnumeration():
+            return f"{len(value.splits)} splits"
+        case DrawnSplits():
+            shown = ",".join(str(split.lower) for split in value.splits if isinstance(split, RangeInputSplit))
+            return f"draw {value.number}: {shown or 'nothing'}{' for its columns' if value.is_end and shown else ''}"
+        case m.SplitRequest():
+            return f"draw {value.number} of {show(value.attempt)}"
         case m.SlotOffer():
             return value.allocation_id
         case m.SlotStatus():

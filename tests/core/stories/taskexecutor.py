@@ -1,14 +1,23 @@
 """Verbs of stories about one TaskExecutor."""
 
 from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
-from firesteel.core.workeffects import JobReleaseDone, SinkCommitDone, Stopping, TaskProgressed, TasksChanged
+from firesteel.core.workeffects import (
+    JobReleaseDone,
+    SinkCommitDone,
+    SplitsWanted,
+    Stopping,
+    TaskProgressed,
+    TasksChanged,
+)
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, JobVertexID, ResourceID
 from firesteel.model.messages import Leader, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.testing.enumeration import range_enumeration
 from tests.core.graphs import JOB, commit_of, job
 from tests.core.stories.player import Player, attempt, listed
 
@@ -78,6 +87,13 @@ class TaskExecutorPlayer(Player):
     def do_acknowledge(self, *attempts: str, token: str = "1") -> None:
         self.deliver("jm", m.AcknowledgeTaskStates(job_id=JOB, attempts=tuple(map(attempt, attempts))), int(token))
 
+    def do_splits(self, text: str, *places: str, token: str = "1") -> None:
+        """`splits 0#0:1 4 5`: the JobMaster's answer to what wants draw 1."""
+        name, _, number = text.partition(":")
+        splits = tuple(range_enumeration(int(place) + 1).splits[-1] for place in places)
+        drawn = DrawnSplits(number=int(number), splits=splits, is_end=not splits)
+        self.deliver("jm", m.NextInputSplits(job_id=JOB, attempt=attempt(name), drawn=drawn), int(token))
+
     def do_discard(self, *locations: str, token: str = "1") -> None:
         self.deliver("jm", m.DiscardResults(job_id=JOB, locations=locations), int(token))
 
@@ -97,6 +113,11 @@ class TaskExecutorPlayer(Player):
 
     def do_progress(self, text: str) -> None:
         self.give(TaskProgressed(TaskProgress(attempt=attempt(text), stages_done=1)))
+
+    def do_wants(self, text: str, job: str = JOB) -> None:
+        """`wants 0#0:1`: an attempt wants its draw 1."""
+        name, _, number = text.partition(":")
+        self.give(SplitsWanted(m.SplitRequest(attempt(name, JobID(job)), int(number), "here")))
 
     def do_committed(self, name: str, problem: str = "") -> None:
         self.give(SinkCommitDone(JOB, commit_of(name).commit_id, FULL if problem else None))

@@ -19,6 +19,7 @@ from firesteel.model.jobgraph import (
     JobVertex,
     RuntimeEnvironment,
 )
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, ResultPartition, TaskDeployment, TaskOutcome, TaskProgress
 
 
@@ -114,6 +115,9 @@ class Observed:
         self.running = 0
         self.progress: list[TaskProgress] = []
 
+    async def draw_splits(self, number: int) -> DrawnSplits:
+        raise AssertionError("no source of these jobs has splits")
+
     def on_running(self) -> None:
         self.running += 1
 
@@ -123,7 +127,13 @@ def run(
 ) -> Coroutine[Any, Any, TaskOutcome]:
     """The attempt as a coroutine; all of the job's functions by default."""
     seen = observed or Observed()
-    return backend.run(job, at or deployment(job), on_running=seen.on_running, on_progress=seen.progress.append)
+    return backend.run(
+        job,
+        at or deployment(job),
+        on_running=seen.on_running,
+        on_progress=seen.progress.append,
+        draw_splits=seen.draw_splits,
+    )
 
 
 Runner = Callable[[Coroutine[Any, Any, Any]], Any]

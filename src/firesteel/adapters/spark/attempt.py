@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.forkclient import Child
 from firesteel.adapters.spark.server import SparkServer
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import TaskProgress
 from firesteel.runtime.ports import TaskFailedError
 
@@ -32,7 +33,10 @@ class AttemptRun:
         self._verdict: FailureInfo | None = None
 
     async def converse(
-        self, on_running: Callable[[], None], on_progress: Callable[[TaskProgress], None]
+        self,
+        on_running: Callable[[], None],
+        on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> wire.Finished:
         """Send the assignment and follow it. Raises TaskFailedError."""
         if self.task.endpoint is not None:
@@ -52,6 +56,8 @@ class AttemptRun:
                     endpoint = await self._server.endpoint()
                     self._bind(endpoint)
                     self.child.send(wire.UseEndpoint(endpoint=endpoint))
+                case wire.WantSplits(number=number):
+                    self.child.send(wire.UseSplits(drawn=await draw_splits(number)))
                 case wire.Finished():
                     return message
                 case wire.Failed(failure=failure):

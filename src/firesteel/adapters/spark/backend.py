@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from firesteel.adapters.blob.artifacts import ArtifactCache
@@ -22,6 +22,7 @@ from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.options import Configuration
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
@@ -100,6 +101,7 @@ class SparkTaskBackend:
         *,
         on_running: Callable[[], None],
         on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> TaskOutcome:
         assert self._server is not None, "started first"
         task = await self._assignment(job, deployment)
@@ -107,7 +109,7 @@ class SparkTaskBackend:
         self._memory.add(run)
         finished = False
         try:
-            outcome = (await run.converse(on_running, on_progress)).outcome
+            outcome = (await run.converse(on_running, on_progress, draw_splits)).outcome
             finished = True
             return outcome
         except asyncio.CancelledError:

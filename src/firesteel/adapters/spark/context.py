@@ -9,6 +9,7 @@ import msgspec
 
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import Artifact, Function
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import SinkCommit, TaskDeployment
 
 
@@ -46,6 +47,8 @@ class AttemptContext:
         self.allow_write: Callable[[str], None] = lambda where: None
         """Called with the path or table that an fs.write_* is about to have Spark write: no other write is allowed to a
         function that sees a share of the rows."""
+        self.draw_splits: Callable[[int], DrawnSplits] = _no_splits
+        """Waits for the attempt's draw of this number."""
         self.sinks: list[SinkCommit] = []
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None
@@ -57,6 +60,10 @@ class AttemptContext:
     def name(self) -> str:
         """`region-attempt`: unique within the job."""
         return f"{self.deployment.attempt.region}-{self.deployment.attempt.attempt}"
+
+
+def _no_splits(number: int) -> DrawnSplits:
+    raise AssertionError(f"draw {number} of an attempt that has no input splits")
 
 
 current_attempt: contextvars.ContextVar[AttemptContext | None] = contextvars.ContextVar("current_attempt", default=None)

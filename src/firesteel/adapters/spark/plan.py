@@ -14,8 +14,11 @@ from firesteel.adapters.spark.exchange import layout_of
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.adapters.spark.shareguard import ShareGuard
+from firesteel.adapters.spark.splitfinder import SplitFinder
+from firesteel.adapters.spark.splits import splits_argument
 from firesteel.model.ids import JobVertexID
-from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex
+from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex, Partitioner
+from firesteel.model.splits import DrawnSplits, InputFormat
 from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
 
 Resolve = Callable[[Function], Callable[..., Any]]
@@ -29,6 +32,9 @@ class RegionPlan:
     ) -> None:
         self._graph, self._deployment, self._session, self._attempt = graph, deployment, session, attempt
         self._parameters = convert_parameters(graph)
+        self._finder = SplitFinder(session.get, self._parameters, attempt.client_directory)
+        self._drawn: DrawnSplits | None = None
+        """The input splits the source is called with."""
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
@@ -48,6 +54,8 @@ class RegionPlan:
         vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
         if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
             self._session.get()  # decorators at module level may ask for it
+        if vertices[0].functions[0].kind is FunctionKind.SPLITS:
+            return self._find_splits(vertices[0].functions[0])
         for vertex in vertices:  # imports first: a broken module must not cost a started query
             for function in vertex.functions:
                 self.active = function
@@ -55,11 +63,34 @@ class RegionPlan:
         if vertices[0].parallelism > 1:
             self._watch_shares(vertices[0].parallelism)
         self._read_inputs()
-        for vertex in vertices:
-            for function in vertex.functions:
-                self._call(vertex, function)
-            self._store(vertex, partition_directory)
+        if vertices[0].draws_splits:
+            self._draw(vertices[0], partition_directory)
+        else:
+            for vertex in vertices:
+                self._run_vertex(vertex, partition_directory)
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
+
+    def _run_vertex(self, vertex: JobVertex, directory: Path) -> None:
+        for function in vertex.functions:
+            self._call(vertex, function)
+        self._store(vertex, directory)
+
+    def _find_splits(self, function: Function) -> TaskOutcome:
+        self.active = function
+        assert function.splits is not None, "what finds splits knows of what"
+        subtasks = max(v.parallelism for v in self._graph.vertices if function.splits in _declared_splits(v))
+        return TaskOutcome(splits=self._finder.find(function.splits, subtasks))
+
+    def _draw(self, vertex: JobVertex, directory: Path) -> None:
+        """A source draws splits until there is no more, and stores what it makes of each draw. Without any, it stores
+        an empty result, for its columns."""
+        number = 0
+        while not (drawn := self._attempt.draw_splits(number)).is_end or number == 0:
+            self._drawn = drawn
+            self._run_vertex(vertex, directory / f"draw-{number}")
+            if drawn.is_end:
+                return
+            number += 1
 
     def _watch_shares(self, parallelism: int) -> None:
         self._guard = ShareGuard(self._session.get(), parallelism)
@@ -68,7 +99,8 @@ class RegionPlan:
     def _read_inputs(self) -> None:
         subtask = self._deployment.subtask
         for edge in self._graph.edges:
-            if edge.exchange is ExchangeMode.BLOCKING and edge.target in self._deployment.vertices:
+            carries_rows = edge.exchange is ExchangeMode.BLOCKING and edge.partitioner is not Partitioner.SPLITS
+            if carries_rows and edge.target in self._deployment.vertices:
                 stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
                 frame = partitions.read(self._session.get(), stored, subtask)
                 self._inputs[edge.target, self._datasets[edge.source].name] = frame
@@ -101,6 +133,8 @@ class RegionPlan:
             for name in function.inputs
         }
         arguments.update((name, self._parameters[name]) for name in function.parameters if name in self._parameters)
+        if function.kind is FunctionKind.SOURCE and function.splits is not None:
+            arguments["splits"] = self._splits(function.splits)
         if function.wants_session:
             arguments["spark"] = self._session.get()
         if function.wants_context:
@@ -117,12 +151,26 @@ class RegionPlan:
             parameters=self._parameters,
         )
 
+    def _splits(self, declared: InputFormat) -> Any:
+        """Those drawn, or, when nothing is to be shared, all there are."""
+        path = self._finder.path_of(declared)
+        if self._drawn is not None:
+            return splits_argument(declared, self._drawn.splits, self._drawn.schema, path)
+        found = self._finder.find(declared, 1)
+        return splits_argument(declared, found.splits, found.schema, path)
+
     def _store(self, vertex: JobVertex, directory: Path) -> None:
         for dataset in self._graph.datasets:
             layout = layout_of(self._graph, dataset.id)
             if dataset.producer == vertex.id and layout is not None:
                 frame, where = self.frames[vertex.functions[-1].name], directory / dataset.id
+                if self._drawn is not None and self._drawn.is_end:
+                    frame = frame.limit(0)
                 self._stored_here.append(partitions.store(frame, where, dataset.id, self._deployment.subtask, layout))
+
+
+def _declared_splits(vertex: JobVertex) -> list[InputFormat]:
+    return [function.splits for function in vertex.functions if function.splits is not None]
 
 
 def convert_parameters(graph: JobGraph) -> dict[str, Any]:

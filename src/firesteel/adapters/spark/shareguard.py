@@ -101,7 +101,8 @@ class ShareGuard:
             if not function.per_share:
                 raise PipelineRefused(_sentence(function, self._parallelism, operator))
 
-        return PlanWalk(self._known, refuse).share_of(relation)
+        leaf = WHOLE if function.splits is None else PART
+        return PlanWalk(self._known, refuse, leaf).share_of(relation)
 
     def _refuse_whole(self, function: Function, verb: str) -> None:
         if not function.per_share:
@@ -120,6 +121,12 @@ _COMMANDS = {
 
 
 def _sentence(function: Function, parallelism: int, operator: str) -> str:
+    if function.splits is not None:
+        return (
+            f"{function.name} reads its input split by split, but {operator} needs more than some splits: do it in a"
+            " transform behind the source; or set parallelism=1; or say per_share=True if a result for each draw of"
+            " splits, or of what else it reads, is what you want"
+        )
     inputs = ", ".join(f'"{name}": fs.hash_by(...)' for name in function.inputs)
     return (
         f"{function.name} has parallelism {parallelism}, so each subtask has a share of the rows, but {operator} needs"

@@ -42,10 +42,11 @@ _WHOLE_INPUT = {
 
 
 class PlanWalk:
-    """The shares of a plan's relations. `known` has those of inputs and earlier results, by plan id."""
+    """The shares of a plan's relations. `known` has those of inputs and earlier results, by plan id; `leaf` is what is
+    read from outside."""
 
-    def __init__(self, known: Mapping[int, Share], refuse: Refuse) -> None:
-        self._known, self._refuse = known, refuse
+    def __init__(self, known: Mapping[int, Share], refuse: Refuse, leaf: Share = WHOLE) -> None:
+        self._known, self._refuse, self._leaf = known, refuse, leaf
 
     def share_of(self, relation: Any) -> Share:
         """What a subtask has of the rows of `relation`."""
@@ -55,6 +56,8 @@ class PlanWalk:
         kind = relation.WhichOneof("rel_type")
         node = getattr(relation, kind) if kind else relation
         inputs = [self.share_of(child) for child in relations_in(node)]
+        if not inputs:
+            return self._leaf
         if all(share.whole for share in inputs):
             return self._whole(kind, node, inputs)
         handler = getattr(self, f"_{kind}", None)

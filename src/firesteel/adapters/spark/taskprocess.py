@@ -20,6 +20,7 @@ from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import Function, RuntimeEnvironment
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import TaskOutcome, TaskProgress
 
 
@@ -50,6 +51,7 @@ class TaskProcess:
             settings,
             report_staging=lambda location, secrets={}: channel.send(wire.Staging(location, secrets)),
         )
+        self._attempt.draw_splits = self._draw_splits
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
 
     def run(self) -> wire.Finished | wire.Failed:
@@ -109,6 +111,14 @@ class TaskProcess:
                 return endpoint
             case other:
                 raise RuntimeError(f"the worker gave no Spark endpoint: {other}")
+
+    def _draw_splits(self, number: int) -> DrawnSplits:
+        self._channel.send(wire.WantSplits(number))
+        match self._channel.receive():
+            case wire.UseSplits(drawn=drawn):
+                return drawn
+            case other:
+                raise RuntimeError(f"the worker gave no input splits: {other}")
 
     def _prepare_session(self, session: Any) -> None:
         atexit.unregister(session.client._on_exit)  # it would ask the server for one more operation

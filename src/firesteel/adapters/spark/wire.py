@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from firesteel.model.failures import FailureInfo
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -76,6 +77,12 @@ class UseEndpoint(msgspec.Struct, frozen=True, kw_only=True, tag="endpoint"):
     endpoint: Endpoint
 
 
+class UseSplits(msgspec.Struct, frozen=True, kw_only=True, tag="splits"):
+    """The answer to WantSplits."""
+
+    drawn: DrawnSplits
+
+
 class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     """Interrupt the operations with a tag, or, without one, close the session."""
 
@@ -84,13 +91,19 @@ class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     tag: str = ""
 
 
-ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | KeeperRequest
+ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | UseSplits | KeeperRequest
 
 # ── child → worker ───────────────────────────────────────────────────────────────────────────
 
 
 class WantEndpoint(msgspec.Struct, frozen=True, tag="want-endpoint"):
     """The child needs Spark and was not told where it is."""
+
+
+class WantSplits(msgspec.Struct, frozen=True, tag="want-splits"):
+    """The child has done its draw before this one."""
+
+    number: int
 
 
 class Running(msgspec.Struct, frozen=True, tag="running"):
@@ -130,7 +143,7 @@ class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
     """The server's own id of a session that was closed, if there was one."""
 
 
-FromChild = WantEndpoint | Running | Progressed | Staging | Finished | Failed | CallResult | KeeperAnswer
+FromChild = WantEndpoint | WantSplits | Running | Progressed | Staging | Finished | Failed | CallResult | KeeperAnswer
 
 # ── worker ↔ fork server (one datagram each) ─────────────────────────────────────────────────
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from firesteel.model.ids import AllocationID, RegionAttemptID, RegionIndex
-from firesteel.model.messages import ExecutionReport, TaskStateUpdate
+from firesteel.model.messages import ExecutionReport, SplitRequest, TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskDeployment, TaskProgress
 
@@ -24,6 +24,8 @@ class TaskTable:
     unacknowledged: dict[RegionAttemptID, TaskStateUpdate] = field(default_factory=dict)
     """How attempts ended that the job's master may not know of; repeated until acknowledged."""
     progress: dict[RegionAttemptID, TaskProgress] = field(default_factory=dict)
+    wants: dict[RegionAttemptID, SplitRequest] = field(default_factory=dict)
+    """Running attempts that wait for input splits; repeated until they have them."""
     _newest: dict[RegionIndex, int] = field(default_factory=dict)
     """Newest attempt of each region that was started or cancelled here."""
 
@@ -62,10 +64,25 @@ class TaskTable:
         if update.state.is_terminal:
             del self.running[update.attempt]
             self.progress.pop(update.attempt, None)
+            self.wants.pop(update.attempt, None)
             self.unacknowledged[update.attempt] = update
         elif task.state is not ExecutionState.CANCELING:
             task.state = update.state
         return True
+
+    def want(self, request: SplitRequest) -> bool:
+        """Note that an attempt waits for input splits; False when it does not run any more."""
+        runs = request.attempt in self.running
+        if runs:
+            self.wants[request.attempt] = request
+        return runs
+
+    def take(self, attempt: RegionAttemptID, number: int) -> bool:
+        """Whether an attempt waits for this draw; it does so no longer."""
+        waits = attempt in self.wants and self.wants[attempt].number == number
+        if waits:
+            del self.wants[attempt]
+        return waits
 
     def acknowledge(self, attempt: RegionAttemptID) -> None:
         """The job's master has it safe."""

@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from firesteel.model.ids import JobVertexID
-from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex
+from firesteel.model.jobgraph import (
+    DistributionPattern,
+    ExchangeMode,
+    InvalidJobGraph,
+    JobEdge,
+    JobGraph,
+    JobVertex,
+    Partitioner,
+)
 
 Regions = npt.NDArray[np.int64]
 """Indices of pipelined regions."""
@@ -41,6 +49,12 @@ class LogicalRegion:
     inputs: tuple[RegionInput, ...]
     consumers: tuple[tuple[int, bool], ...]
     """(logical region, whether all-to-all) of each blocking edge that leaves it."""
+
+    @property
+    def splits_from(self) -> int | None:
+        """Index of the logical region that finds the input splits its subtasks draw, if they do."""
+        inputs = (given.producer for given in self.inputs if given.edge.partitioner is Partitioner.SPLITS)
+        return next(inputs, None)
 
     def regions(self) -> Regions:
         return np.arange(self.offset, self.offset + self.parallelism)

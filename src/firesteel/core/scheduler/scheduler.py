@@ -32,6 +32,7 @@ from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.failover import plan_failover
 from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, JobPhase, Reconciling, Restarting, Running
 from firesteel.core.scheduler.output import SchedulerOutput
+from firesteel.core.scheduler.splits import SplitAssigners
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.core.slots.pool import SlotPool
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -63,6 +64,7 @@ class DefaultScheduler:
         self.graph = ExecutionGraph(self.topology)
         self.partitions = PartitionTracker(self.topology)
         self.pool = SlotPool()
+        self.splits = SplitAssigners(self.topology)
         self.state = state
         self.phase: JobPhase = Created()
         self.output = SchedulerOutput()
@@ -211,6 +213,7 @@ class DefaultScheduler:
     def record(self, record: JournalRecord) -> None:
         """Journal a fact and apply it."""
         fold(self.state, record, self.settings.exception_history_size)
+        self.splits.follow(record)
         self._journal(record)
 
     def enter(self, phase: JobPhase, now_ms: int, failure: FailureInfo | None = None) -> None:
@@ -301,6 +304,7 @@ class DefaultScheduler:
         """Columns, pool and partitions say what the fold of the journal says."""
         self.graph.validate()
         self.pool.validate()
+        self.splits.validate(self.state)
         state, graph = self.state, self.graph
         deployed = graph.in_state(*DEPLOYED_STATES).tolist()
         assert sorted(state.deployed) == deployed, "deployed regions differ from the journal's"

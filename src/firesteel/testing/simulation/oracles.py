@@ -1,5 +1,7 @@
 """What must hold: DESIGN's invariants after every event, and that all comes to an end when faults stop."""
 
+from collections.abc import Iterable, Mapping
+
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobStage
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChanged, Received
 from firesteel.core.execution.partitions import locations_of
@@ -11,7 +13,7 @@ from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
 from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.model.ids import Address, FencingToken, JobID, RegionIndex
+from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import FunctionKind, JobGraph
 from firesteel.model.messages import (
     AnyMessage,
@@ -24,7 +26,7 @@ from firesteel.model.messages import (
 )
 from firesteel.model.states import JobStatus
 from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.spark import target_of
+from firesteel.testing.simulation.spark import Lineage, target_of
 from firesteel.testing.simulation.world import Endpoint
 
 RECOVERY_CHECK_EVERY = 100
@@ -94,6 +96,8 @@ class Oracles:
         visible = {key: made for key, made in self.cluster.storage.visible.items() if key.startswith(job_id)}
         if job_id not in self._sources:
             self._sources[job_id] = sources_of_sinks(self.cluster.graphs[job_id])
+        if status is JobStatus.FINISHED:
+            self._splits_are_read_once(job_id, visible.values())
         for target, commits in visible.items():
             for lineage in commits.values():
                 assert lineage.keys() == self._sources[job_id][target], f"{target} was not made from all it reads"
@@ -106,6 +110,19 @@ class Oracles:
             for lineage in commits.values():
                 for region, attempt in lineage.items():
                     assert attempts.setdefault(region, attempt) == attempt, f"sinks of {job_id} come from two runs"
+
+    def _splits_are_read_once(self, job_id: JobID, visible: Iterable[Mapping[str, Lineage]]) -> None:
+        """Each input split of a source is in exactly one of the attempts that what readers see was made from."""
+        lineages = (lineage for commits in visible for lineage in commits.values())
+        made_from = {region: attempt for lineage in lineages for region, attempt in lineage.items()}
+        storage, topology = self.cluster.storage, Topology(self.cluster.graphs[job_id])
+        for logical in topology.logical:
+            if logical.splits_from is not None:
+                attempts = [RegionAttemptID(job_id, RegionIndex(r), made_from[r]) for r in logical.regions().tolist()]
+                read = sorted(index for attempt in attempts for index in storage.read[attempt])
+                finder = RegionIndex(topology.logical[logical.splits_from].offset)
+                found = storage.found[RegionAttemptID(job_id, finder, made_from[finder])]
+                assert read == list(range(found)), f"input splits of {job_id} were lost or read twice"
 
     def _journals_recover(self) -> None:
         """A JobMaster started now from the journal alone would stand on its feet."""

@@ -4,26 +4,35 @@ What an attempt writes carries its lineage: which attempt of which region it was
 oracle can tell whether a sink's rows come from one consistent run.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from firesteel.core.effects import Effect
+from firesteel.core.execution.topology import Topology
 from firesteel.core.workeffects import (
     CancelTask,
     CommitSink,
     Discard,
+    GiveSplits,
     JobReleaseDone,
     ReleaseJob,
     SinkCommitDone,
+    SplitsWanted,
     StartTasks,
     TasksChanged,
 )
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import JobID, RegionAttemptID, derived_id
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobVertex
-from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.messages import SplitRequest, TaskStateUpdate
+from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.testing.enumeration import range_enumeration
 from firesteel.testing.simulation.world import Endpoint, World
+
+SPLITS_MAX = 60
+"""Input splits of a source."""
 
 Lineage = dict[int, int]
 """Region -> attempt, of everything a piece of data was made from."""
@@ -39,6 +48,21 @@ class Storage:
     visible: dict[str, dict[str, Lineage]] = field(default_factory=dict)
     """Target -> commit id -> lineage."""
     job_of: dict[str, JobID] = field(default_factory=dict)
+    read: dict[RegionAttemptID, tuple[int, ...]] = field(default_factory=dict)
+    """Input splits that a finished attempt has read."""
+    found: dict[RegionAttemptID, int] = field(default_factory=dict)
+    """How many input splits an attempt has found."""
+
+
+@dataclass(slots=True)
+class Drawing:
+    """An attempt that draws input splits."""
+
+    end: Callable[[], None]
+    """What it does when there are no more."""
+    read: list[int] = field(default_factory=list)
+    finder: int = -1
+    """The attempt that has found the splits."""
 
 
 class FakeSpark:
@@ -48,6 +72,8 @@ class FakeSpark:
         self.world, self.storage, self.worker = world, storage, worker
         self.running: dict[RegionAttemptID, bool] = {}
         """Attempts that run, and whether they are being cancelled."""
+        self.drawing: dict[RegionAttemptID, Drawing] = {}
+        """Attempts that draw input splits."""
 
     def interpret(self, endpoint: Endpoint, effect: Effect) -> None:
         """Do what a TaskExecutor's core wants of its own process."""
@@ -57,6 +83,8 @@ class FakeSpark:
                     self._start(endpoint, effect.job, deployment)
             case CancelTask():
                 self._cancel(endpoint, effect.attempt)
+            case GiveSplits():
+                self._read_splits(endpoint, effect.attempt, effect.drawn)
             case Discard():
                 for location in effect.locations:
                     self.storage.stored.pop(location, None)
@@ -71,6 +99,7 @@ class FakeSpark:
     def die(self) -> None:
         """The worker's process is gone, with its stored results when it is unlucky."""
         self.running.clear()
+        self.drawing.clear()
         if self.world.stream("partitions").random() < self.world.faults.partition_loss:
             for location in [name for name, worker in self.storage.owner.items() if worker == self.worker]:
                 if "/sink/" not in location:
@@ -84,7 +113,37 @@ class FakeSpark:
         end_ms = running_ms + chance.randint(0, self.world.faults.task_ms_max)
         running = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.RUNNING)
         self.world.after(running_ms, lambda: self._change(endpoint, running))
-        self.world.after(end_ms, lambda: self._end(endpoint, job, deployment))
+        if any(vertex.draws_splits for vertex in job.graph.vertices if vertex.id in deployment.vertices):
+            self.drawing[deployment.attempt] = Drawing(lambda: self._end(endpoint, job, deployment))
+            self.world.after(end_ms, lambda: self._want_splits(endpoint, deployment.attempt, 0))
+        else:
+            self.world.after(end_ms, lambda: self._end(endpoint, job, deployment))
+
+    def _want_splits(self, endpoint: Endpoint, attempt: RegionAttemptID, number: int) -> None:
+        if attempt in self.running:
+            self.world.give(endpoint, SplitsWanted(SplitRequest(attempt, number, self.worker)))
+
+    def _read_splits(self, endpoint: Endpoint, attempt: RegionAttemptID, drawn: DrawnSplits) -> None:
+        """Take some time for a draw, or fail of it; then ask for the next one."""
+        if attempt not in self.running:
+            return
+        drawing = self.drawing[attempt]
+        drawing.finder = int(drawn.schema)
+        if drawn.is_end:
+            drawing.end()
+            return
+        drawing.read += [split.lower for split in drawn.splits if isinstance(split, RangeInputSplit)]
+        chance = self.world.stream("spark-draw")
+        delay_ms = chance.randint(0, self.world.faults.task_ms_max // 4)
+        if chance.random() < self.world.faults.task_failure / 4:
+            self.world.after(delay_ms, lambda: self._fail(endpoint, attempt))
+        else:
+            self.world.after(delay_ms, lambda: self._want_splits(endpoint, attempt, drawn.number + 1))
+
+    def _fail(self, endpoint: Endpoint, attempt: RegionAttemptID) -> None:
+        if attempt in self.running:
+            failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
+            self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
 
     def _change(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
         if update.attempt in self.running:
@@ -112,11 +171,20 @@ class FakeSpark:
 
     def _finish(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
         del self.running[update.attempt]
+        self.drawing.pop(update.attempt, None)
         self.world.give(endpoint, TasksChanged((update,)))
 
     def _write(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
         attempt, graph = deployment.attempt, job.graph
+        if attempt in self.drawing:
+            self.storage.read[attempt] = tuple(self.drawing[attempt].read)
+        heads = [vertex.functions[0] for vertex in graph.vertices if vertex.id in deployment.vertices]
+        if heads[0].kind is FunctionKind.SPLITS:
+            count = self.storage.found[attempt] = self.world.stream("splits").randint(0, SPLITS_MAX)
+            return TaskOutcome(splits=range_enumeration(count, str(attempt.attempt)))
         lineage: Lineage = {attempt.region: attempt.attempt}
+        if attempt in self.drawing:
+            lineage[finder_of(graph, attempt.region)] = self.drawing[attempt].finder
         for part in deployment.inputs:
             lineage.update(self.storage.stored[part.location])
         read_by_others = {edge.source for edge in graph.edges if edge.exchange is ExchangeMode.BLOCKING}
@@ -176,6 +244,14 @@ class FakeSpark:
             if job_id == effect.job_id and (mine or "/result/" in location):
                 self.storage.stored.pop(location, None)
         self.world.after(1, lambda: self.world.give(endpoint, JobReleaseDone(effect.job_id)))
+
+
+def finder_of(graph: JobGraph, region: RegionIndex) -> RegionIndex:
+    """The region that finds the input splits which `region` draws."""
+    topology = Topology(graph)
+    found = topology.logical_of(region).splits_from
+    assert found is not None, "it draws splits"
+    return RegionIndex(topology.logical[found].offset)
 
 
 def target_of(graph: JobGraph, vertex: JobVertex, subtask: int) -> str:

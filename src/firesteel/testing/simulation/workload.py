@@ -19,6 +19,11 @@ from firesteel.model.jobgraph import (
     Partitioner,
     RuntimeEnvironment,
 )
+from firesteel.model.splits import RangeInputFormat
+from firesteel.pipeline.splits import with_finders
+
+ANY_SPLITS = RangeInputFormat(column="n", lower=0, upper=1, count=1)
+"""Of every source that has any; a fake Spark finds as many as it likes."""
 
 
 def random_job(chance: random.Random, number: int, vertices_max: int = 6, parallelism_max: int = 6) -> JobGraph:
@@ -34,25 +39,36 @@ def random_job(chance: random.Random, number: int, vertices_max: int = 6, parall
         for source in sorted(chance.sample(range(target), min(target, chance.choice((0, 1, 1, 2))))):
             edges.append(_edge(chance, (ids[source], widths[source]), (ids[target], widths[target])))
             readers[source] += 1
-    vertices = tuple(_vertex(ids[i], i, widths[i], sink=not readers[i]) for i in range(count))
+    fed = {edge.target: None for edge in edges}
+    vertices = tuple(_vertex(chance, (ids[i], i), widths[i], (ids[i] in fed, bool(readers[i]))) for i in range(count))
     datasets = tuple(
         IntermediateDataSet(id=DataSetID(ids[i]), name=f"v{i}", producer=ids[i]) for i in range(count) if readers[i]
     )
     environment = RuntimeEnvironment(python="3.11", pyspark="4.3.0")
+    drawing = {DataSetID(vertex.id): None for vertex in vertices if vertex.draws_splits}
+    stored = [_blocking(edge) if edge.source in drawing else edge for edge in edges]  # a draw has no result of its own
+    vertices, datasets, all_edges = with_finders(vertices, datasets, stored)
     graph = JobGraph(
         job_id=job_id,
         name=f"job-{number}",
         vertices=vertices,
         datasets=datasets,
-        edges=tuple(edges),
+        edges=all_edges,
         environment=environment,
     )
     return _without_circles(graph)
 
 
-def _vertex(vertex_id: JobVertexID, index: int, parallelism: int, *, sink: bool) -> JobVertex:
-    kind = FunctionKind.SINK if sink else FunctionKind.TRANSFORM
-    function = Function(name=f"v{index}", uid=f"v{index}", kind=kind)
+def _vertex(
+    chance: random.Random, place: tuple[JobVertexID, int], parallelism: int, is_read_and_reads: tuple[bool, bool]
+) -> JobVertex:
+    vertex_id, index = place
+    has_input, has_reader = is_read_and_reads
+    kind = FunctionKind.TRANSFORM if has_reader else FunctionKind.SINK
+    splits = None
+    if has_reader and not has_input and chance.random() < 0.5:
+        kind, splits = FunctionKind.SOURCE, ANY_SPLITS
+    function = Function(name=f"v{index}", uid=f"v{index}", kind=kind, splits=splits)
     return JobVertex(id=vertex_id, name=f"v{index}", functions=(function,), parallelism=parallelism)
 
 
@@ -68,11 +84,14 @@ def _edge(chance: random.Random, source: tuple[JobVertexID, int], target: tuple[
     )
 
 
+def _blocking(edge: JobEdge) -> JobEdge:
+    return msgspec.structs.replace(edge, exchange=ExchangeMode.BLOCKING)
+
+
 def _without_circles(graph: JobGraph) -> JobGraph:
     """Make every edge blocking when regions would wait for one another."""
     try:
         Topology(graph)
     except InvalidJobGraph:
-        edges = tuple(msgspec.structs.replace(edge, exchange=ExchangeMode.BLOCKING) for edge in graph.edges)
-        return msgspec.structs.replace(graph, edges=edges)
+        return msgspec.structs.replace(graph, edges=tuple(map(_blocking, graph.edges)))
     return graph
