@@ -69,3 +69,28 @@ class JobConnection:
             progress=tuple(self.tasks.progress.values()),
             wants=tuple(self.tasks.wants.values()),
         )
+
+
+def answers_without_job(
+    resource_id: ResourceID, job_id: JobID, sequence: int, body: m.AnyMessage
+) -> tuple[m.AnyMessage, ...]:
+    """What a worker that has nothing of a job says to its master; `sequence` is the number of a report, if it is one."""
+    match body:
+        case m.ReleaseJobResources():
+            return (m.JobReleased(resource_id=resource_id, job_id=job_id),)
+        case m.CommitSinks():
+            text = f"worker {resource_id} does not know the job any more"
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=text)
+            return tuple(
+                m.SinkCommitAnswer(resource_id=resource_id, job_id=job_id, commit_id=commit.commit_id, failure=failure)
+                for commit in body.commits
+            )
+        case m.AllocatedSlots() if not (body.held or body.wants_report):
+            return ()
+        case m.SubmitTasks() | m.CancelTasks() | m.AllocatedSlots():
+            nothing = m.TaskManagerReport(
+                resource_id=resource_id, job_id=job_id, sequence=sequence, slots=(), executions=()
+            )
+            return (nothing,)
+        case _:
+            return ()  # it asks for nothing

@@ -16,7 +16,7 @@ from firesteel.core.effects import (
     Timer,
     TimerFired,
 )
-from firesteel.core.jobconnection import JobConnection
+from firesteel.core.jobconnection import JobConnection, answers_without_job
 from firesteel.core.machine import Core
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
@@ -38,7 +38,7 @@ from firesteel.core.workeffects import (
     WatchLeader,
 )
 from firesteel.model import messages as m
-from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.tasks import TaskProgress
@@ -221,18 +221,9 @@ class TaskExecutorCore(Core):
         """Nothing of the job is here: say so, so that its master need not wait."""
         if isinstance(body, m.ReleaseJobResources):
             self._effects.append(Discard(body.locations))
-            self._send_leader(sender, m.JobReleased(resource_id=self.resource_id, job_id=job_id))
-        elif isinstance(body, m.CommitSinks):
-            for commit in body.commits:
-                self._answer_commit(sender, job_id, commit.commit_id, _not_known(self.resource_id))
-        elif isinstance(body, m.SubmitTasks | m.CancelTasks) or (
-            isinstance(body, m.AllocatedSlots) and (body.held or body.wants_report)
-        ):
-            self._sequence += 1
-            nothing = m.TaskManagerReport(
-                resource_id=self.resource_id, job_id=job_id, sequence=self._sequence, slots=(), executions=()
-            )
-            self._send_leader(sender, nothing)
+        self._sequence += 1
+        for answer in answers_without_job(self.resource_id, job_id, self._sequence, body):
+            self._send_leader(sender, answer)
 
     def _obey(self, job_id: JobID, job: JobConnection, body: m.AnyMessage) -> None:
         match body:
@@ -394,7 +385,3 @@ class TaskExecutorCore(Core):
         if leader is not None and leader.address == event.address:
             self._registration.instance_id = None
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
-
-
-def _not_known(worker: ResourceID) -> FailureInfo:
-    return FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"worker {worker} does not know the job any more")
