@@ -122,7 +122,7 @@ async def run(cluster: MiniCluster, job: BuiltJob, **parameters: str) -> float:
 @asynccontextmanager
 async def bare_client(cluster: MiniCluster) -> AsyncIterator[Process]:
     """A process with a session on the cluster's own Spark, waiting for inputs to count."""
-    endpoint = spark_endpoint(cluster)
+    endpoint = await spark_endpoint(cluster)
     arguments = (str(endpoint.port), endpoint.token)
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.bare", *arguments, cwd=ROOT, stdin=PIPE, stdout=PIPE
@@ -138,15 +138,12 @@ async def bare_client(cluster: MiniCluster) -> AsyncIterator[Process]:
             await client.wait()
 
 
-def spark_endpoint(cluster: MiniCluster) -> Endpoint:
+async def spark_endpoint(cluster: MiniCluster) -> Endpoint:
     """Where the cluster's only Spark listens. No interface tells: nobody but a benchmark goes there past firesteel."""
     (worker,) = cluster.workers.values()
     backend = worker.backend
     assert isinstance(backend, SparkTaskBackend)
-    assert backend._server is not None
-    endpoint = backend._server.current
-    assert endpoint is not None, "a job has run on it"
-    return endpoint
+    return await backend.endpoint()
 
 
 def fresh_copy(texts: Path) -> str:

@@ -35,6 +35,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     trace: str = ""
     partitions: tuple[str, ...] = ()
     """Locations of the stored results that could not be read (kind PARTITION)."""
+    backend: str = ""
+    """Which of the worker's Spark backends has died of it, or with it; empty when none did."""
 
     def headline(self) -> str:
         """One line: where, then what."""

@@ -348,7 +348,12 @@ LOAD_BALANCE_MODE = ConfigOption(
 )
 
 # ── Spark ────────────────────────────────────────────────────────────────────────────────────
-SPARK_HEAP = ConfigOption("taskmanager.spark.heap", "memory", 1024, "Heap of a Spark backend JVM (-Xmx).")
+SPARK_HEAP = ConfigOption(
+    "taskmanager.spark.heap",
+    "memory",
+    1024,
+    "Heap of a worker's Spark backends (-Xmx) in all: one JVM has it with `isolation: shared`, each a slot's share else.",
+)
 SPARK_MASTER = ConfigOption(
     "taskmanager.spark.master", "str", "", "Spark master of the backend; empty means local[N] with the worker's cores."
 )
@@ -356,8 +361,14 @@ SPARK_ISOLATION = ConfigOption(
     "taskmanager.spark.isolation",
     "str",
     "shared",
-    "Who shares a Spark backend JVM: all attempts on the worker.",
-    ("shared",),
+    "Who shares a Spark backend JVM: all attempts on the worker, those of one job, or those of one job in one slot.",
+    ("shared", "job", "slot"),
+)
+SPARK_SPARES = ConfigOption(
+    "taskmanager.spark.spare-backends",
+    "int",
+    1,
+    "Backend JVMs started ahead of need with `isolation: job` or `slot`, beside those in use and of the same size.",
 )
 SPARK_CLASS_DATA_ARCHIVE = ConfigOption(
     "taskmanager.spark.class-data-archive",

@@ -87,6 +87,8 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[ResultPartition, ...] = ()
     """The registered results its blocking edges read."""
     restore: RestorePoint | None = None
+    alone: bool = False
+    """Run it in a Spark backend of its own: earlier attempts were there when backends died."""
 
 
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

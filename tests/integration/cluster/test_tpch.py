@@ -48,7 +48,7 @@ class Reference:
     def __init__(self, cluster: MiniCluster, do: Do, tables: Path, scratch: Path) -> None:
         self._do, self._tables, self._scratch = do, tables, scratch
         self._answers: dict[str, pa.Table] = {}
-        endpoint = spark_endpoint(cluster)
+        endpoint = do(spark_endpoint(cluster))
         settings = [f"{key}={value}" for key, value in SETTINGS.items()]
         command = [sys.executable, "-m", "benchmarks.tpch.bare", str(endpoint.port), endpoint.token, *settings]
         self._process: Process = do(asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE))
@@ -83,15 +83,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reference(
     cluster: MiniCluster, do: Do, tables: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Reference]:
-    do(endpoint_of(cluster))
     reference = Reference(cluster, do, tables, tmp_path_factory.mktemp("reference"))
     yield reference
     do(reference.close())
-
-
-async def endpoint_of(cluster: MiniCluster) -> None:
-    (worker,) = cluster.workers.values()
-    await worker.backend._server.endpoint()  # type: ignore[attr-defined]
 
 
 def written(directory: Path) -> pa.Table:

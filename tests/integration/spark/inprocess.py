@@ -28,8 +28,7 @@ class InProcess:
     """A Connect session on a backend, and a directory for stored results."""
 
     def __init__(self, backend: SparkTaskBackend, directory: Path, do: Callable[[Any], Any]) -> None:
-        assert backend._server is not None
-        endpoint = do(backend._server.endpoint())
+        endpoint = do(backend.endpoint())
         self.session = AttemptSession(lambda: endpoint, SessionName("tester", str(uuid.uuid4())), "tests", SETTINGS)
         self.directory = directory
 

@@ -1,10 +1,14 @@
 """How things end: cancelled attempts, dead JVMs, dead workers. Each test has a backend of its own."""
 
 import asyncio
+import contextlib
+import http.client
+import json
 import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +45,17 @@ def slow(spark, mark, output):
 def quick(spark, output):
     write_parquet(spark.range(3), output)
 """
+ENDLESS = """
+from firesteel.adapters.spark.sinks import write_parquet
+from pyspark.sql import functions as F
+import pathlib
+
+def endless(spark, mark, output):
+    rows = spark.range(10**13).select((F.rand() + F.col("id")).alias("x"))
+    pathlib.Path(mark).write_text("now")
+    write_parquet(rows.groupBy((F.col("x") % 7).alias("k")).count(), output)
+"""
+ENDLESS_SINK = (function("endless", "sink", wants_session=True, parameters=("mark", "output")),)
 SLOW_SINK = (function("slow", "sink", wants_session=True, parameters=("mark", "output")),)
 QUICK_SINK = (function("quick", "sink", wants_session=True, parameters=("output",)),)
 
@@ -74,6 +89,19 @@ def work(tmp_path: Path) -> Iterator[Path]:
     assert not left
 
 
+def running_jobs() -> list[int]:
+    """Ids of the jobs that run in any JVM of this process, as Spark's own web interface says."""
+    found: list[int] = []
+    for jvm in [p for p in psutil.Process().children(recursive=True) if p.name() == "java"]:
+        for port in [c.laddr.port for c in jvm.net_connections("inet") if c.status == psutil.CONN_LISTEN]:
+            base = f"http://127.0.0.1:{port}/api/v1/applications"
+            with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # a port of another kind
+                (application,) = json.load(urllib.request.urlopen(base, timeout=20))
+                jobs = json.load(urllib.request.urlopen(f"{base}/{application['id']}/jobs?status=running", timeout=20))
+                found += [job["jobId"] for job in jobs]
+    return found
+
+
 def new_backend(work: Path, blobs: LocalBlobStore) -> SparkTaskBackend:
     return SparkTaskBackend(Configuration(CONFIGURATION), work, blobs)
 
@@ -96,14 +124,44 @@ def test_a_cancelled_attempt_leaves_no_process_session_or_file(
         assert not psutil.pid_exists(pid)
         assert not (work / "attempts" / job.graph.job_id / "0-0").exists()
         assert not (tmp_path / ".firesteel-staging").exists()
-        assert backend._server is not None
-        endpoint = await backend._server.endpoint()
+        endpoint = await backend.endpoint()
         name = session_id(deployment(job).attempt)
         probe = f"{endpoint.port} {endpoint.token} tester {name}".encode()
         sys_path = str(Path(__file__).parents[3])
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), sys_path)))
         answer = await backend.call("tests.integration.spark.test_endings:open_session", probe)
         assert b"SESSION_CLOSED" in answer
+        quick = jobs.job(SLOW, QUICK_SINK, parameters={"output": str(tmp_path / "out")})
+        assert (await run(backend, quick)).sinks[0].rows == 3
+        await backend.close()
+
+    asyncio.run(story())
+
+
+def test_attempts_that_are_cancelled_while_they_submit_leave_no_spark_job(
+    work: Path, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker
+) -> None:
+    async def cancel_one(backend: SparkTaskBackend, number: int, delay_s: float) -> None:
+        mark = tmp_path / f"mark{number}"
+        job = jobs.job(ENDLESS, ENDLESS_SINK, parameters={"mark": str(mark), "output": str(tmp_path / "out")})
+        running = asyncio.get_running_loop().create_task(run(backend, job))
+        await appears(mark)
+        await asyncio.sleep(delay_s)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    async def story() -> None:
+        config = Configuration({**CONFIGURATION, "spark.ui.enabled": "true", "spark.ui.port": "0"})
+        backend = SparkTaskBackend(config, work, blobs)
+        await backend.start()
+        for number in range(4):
+            await cancel_one(backend, number, 0.1 * number)
+        quiet = 0
+        async with asyncio.timeout(400):
+            while quiet < 3:
+                quiet = 0 if await asyncio.to_thread(running_jobs) else quiet + 1
+                await asyncio.sleep(1)
         quick = jobs.job(SLOW, QUICK_SINK, parameters={"output": str(tmp_path / "out")})
         assert (await run(backend, quick)).sinks[0].rows == 3
         await backend.close()

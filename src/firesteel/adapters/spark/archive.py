@@ -36,7 +36,7 @@ class ClassDataArchive:
         self._classes = directory / f"spark-{key}.{os.getpid()}.classes"
         self._dump_command = tuple(dump_command)
         self._trusted = True
-        self._recorded = False
+        self._recorded = self._complete = False
 
     def flags(self) -> tuple[str, ...]:
         """What to tell the next JVM: use the archive, else note down the classes for it, else neither."""
@@ -44,7 +44,7 @@ class ClassDataArchive:
             return ()
         if self._file.exists():
             return (f"-XX:SharedArchiveFile={self._file}", "-Xshare:auto", *_QUIET)
-        if not self._is_writable():
+        if self._recorded or not self._is_writable():  # one JVM of a worker writes the list
             return ()
         self._recorded = True
         return (f"-XX:DumpLoadedClassList={self._classes}",)
@@ -55,9 +55,13 @@ class ClassDataArchive:
         for path in (self._file, self._classes):
             path.unlink(missing_ok=True)
 
+    def started(self) -> None:
+        """A JVM is up: what was noted down is of use."""
+        self._complete = True
+
     async def write(self) -> None:
-        """Make the archive of what was noted down, in the background. The JVM has ended."""
-        if not self._recorded or not self._classes.exists():
+        """Make the archive of what was noted down, in the background. All JVMs have ended."""
+        if not (self._recorded and self._complete and self._classes.exists()):
             return
         if self._file.exists():  # another worker was quicker
             self._classes.unlink(missing_ok=True)

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.backends import Seat
 from firesteel.adapters.spark.forkclient import Child
-from firesteel.adapters.spark.server import SparkServer
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import TaskProgress
@@ -24,8 +24,8 @@ _EOF_GRACE_SECONDS = 1.0
 class AttemptRun:
     """Talks with one task process until it reports or ends."""
 
-    def __init__(self, task: wire.RunTask, child: Child, server: SparkServer) -> None:
-        self.task, self.child, self._server = task, child, server
+    def __init__(self, task: wire.RunTask, child: Child, seat: Seat) -> None:
+        self.task, self.child, self.seat = task, child, seat
         self.endpoint: wire.Endpoint | None = None
         """Where its session is, or may be."""
         self.staging: dict[str, Mapping[str, str]] = {}
@@ -53,7 +53,7 @@ class AttemptRun:
                 case wire.Staging(location=location, secrets=secrets):
                     self.staging[location] = secrets
                 case wire.WantEndpoint():
-                    endpoint = await self._server.endpoint()
+                    endpoint = await self.seat.take().server.endpoint()
                     self._bind(endpoint)
                     self.child.send(wire.UseEndpoint(endpoint=endpoint))
                 case wire.WantSplits(number=number):
@@ -75,7 +75,7 @@ class AttemptRun:
     def _bind(self, endpoint: wire.Endpoint) -> None:
         """From here on the death of the JVM is the death of the attempt: Connect clients retry for minutes."""
         self.endpoint = endpoint
-        self._server.death().add_done_callback(self._on_backend_death)
+        self.seat.take().server.death().add_done_callback(self._on_backend_death)
 
     def _on_backend_death(self, death: asyncio.Future[FailureInfo]) -> None:
         if not death.cancelled():
@@ -86,7 +86,7 @@ class AttemptRun:
         if failure.kind is FailureKind.ENVIRONMENT and self.endpoint is not None and self._verdict is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_EOF_GRACE_SECONDS):
-                    self._verdict = await asyncio.shield(self._server.death())
+                    self._verdict = await asyncio.shield(self.seat.take().server.death())
         return self._verdict or failure
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import logging
+import itertools
 import os
 import signal
 import uuid
@@ -14,11 +14,13 @@ from firesteel.adapters.blob.local import BlobSource
 from firesteel.adapters.spark import launch, wire
 from firesteel.adapters.spark.archive import MAX_HEAP_MIB, ClassDataArchive, archive_key, default_directory
 from firesteel.adapters.spark.attempt import AttemptRun
+from firesteel.adapters.spark.backends import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.forkclient import ForkServer
-from firesteel.adapters.spark.keeper import KeeperFailed, SessionKeeper
+from firesteel.adapters.spark.keeper import SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
-from firesteel.adapters.spark.server import SparkServer, backend_command
+from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.sinkoutput import SinkOutput
+from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.options import Configuration
@@ -26,8 +28,6 @@ from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
-
-logger = logging.getLogger(__name__)
 
 _SESSION_NAMESPACE = uuid.UUID("6f1d3c1e-5b0a-5c57-9a5e-f17e57ee1000")
 _GRACE_SECONDS = 1.0
@@ -38,7 +38,7 @@ CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"
 
 
 class SparkTaskBackend:
-    """The worker's `TaskBackend` (see runtime.ports): one Spark Connect JVM, one fork server, a process per attempt.
+    """The worker's `TaskBackend` (see runtime.ports): Spark Connect JVMs, one fork server, a process per attempt.
 
     Everything it writes lies under `work_dir`, apart from what sinks stage beside their targets and the JVM's
     class-data archive in the user's cache directory. `ephemeral`, a directory around it that this process means to
@@ -51,44 +51,45 @@ class SparkTaskBackend:
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
         self._artifacts = ArtifactCache(self._work_dir / "artifacts", blobs)
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
-        self._keeper = SessionKeeper(self._forks)
-        self._memory = MemoryGuard(_memory_limit_mib(config))
-        self._server: SparkServer | None = None
+        self._memory = MemoryGuard(task_memory_limit_mib(config))
+        self._pool: BackendPool | None = None
+        self._archive: ClassDataArchive | None = None
+        self._numbers = itertools.count(1)
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
         self._output = SinkOutput(self._forks, self._artifacts)
         self._closed = False
 
     async def start(self) -> None:
         installation = launch.find_installation()
+        size = backend_size(self._config)
         self._work_dir.mkdir(parents=True, exist_ok=True)
-        cores = max(1, round(float(self._config.get_option(options.TASK_CPU))) or os.cpu_count() or 1)
-        heap = self._config.get_option(options.SPARK_HEAP)
-        user = self._config.spark()
-        master = self._config.get_option(options.SPARK_MASTER)
-        settings = launch.spark_configuration(
-            self._work_dir, cores, {**user, **({"spark.master": master} if master else {})}
+        self._archive = self._class_data_archive(installation, size.heap_mib)
+        self._pool = BackendPool(
+            self._config.get_option(options.SPARK_ISOLATION),
+            lambda alone: self._make(installation, backend_size(self._config, alone=alone), alone),
+            limit=self._config.get_option(options.NUMBER_OF_TASK_SLOTS),
+            spares=self._config.get_option(options.SPARK_SPARES),
         )
-        self._server = SparkServer(
-            backend_command(installation, heap, self._work_dir, settings),
-            self._archive(installation, heap),
-            self._work_dir / "logs",
-            self._config.get_option(options.SPARK_START_TIMEOUT) / 1000,
-            self._ephemeral,
-        )
-        self._server.start()
+        self._pool.start()
         await self._forks.start()
-        self._services.start(self._meet_backend(), "session-keeper-start")
         self._services.start(self._memory.watch(), "memory-guard")
 
     async def close(self) -> None:
-        if self._closed or self._server is None:
+        if self._closed or self._pool is None:
             return
         self._closed = True
         await self._services.close()
         await self._cleanups.close(_CLOSE_SECONDS)
-        await self._keeper.close()
-        await asyncio.gather(self._forks.close(), self._server.close())
-        await self._output.discard([str(self._work_dir / name) for name in ("tmp", "local", "derby", "attempts")])
+        await asyncio.gather(self._pool.close(), self._forks.close())
+        if self._archive is not None:
+            await self._archive.write()
+        scratch = [str(self._work_dir / name) for name in ("tmp", "local", "derby", "backends", "attempts")]
+        await self._output.discard(scratch)
+
+    async def endpoint(self) -> wire.Endpoint:
+        """Where the JVM listens that attempts share. Raises TaskFailedError."""
+        assert self._pool is not None, "started first"
+        return await self._pool.shared()
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process that has PySpark loaded. Raises TaskFailedError."""
@@ -103,9 +104,19 @@ class SparkTaskBackend:
         on_progress: Callable[[TaskProgress], None],
         draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> TaskOutcome:
-        assert self._server is not None, "started first"
-        task = await self._assignment(job, deployment)
-        run = AttemptRun(task, await self._forks.take(), self._server)
+        assert self._pool is not None, "started first"
+        seat = Seat(self._pool, deployment)
+        try:
+            task = await self._assignment(job, deployment, seat)
+            run = AttemptRun(task, await self._forks.take(), seat)
+        except BaseException:
+            seat.leave()
+            raise
+        return await self._follow(run, on_running, on_progress)
+
+    async def _follow(
+        self, run: AttemptRun, on_running: Callable[[], None], on_progress: Callable[[TaskProgress], None]
+    ) -> TaskOutcome:
         self._memory.add(run)
         finished = False
         try:
@@ -117,7 +128,7 @@ class SparkTaskBackend:
             raise
         finally:
             self._memory.remove(run)
-            self._output.note(deployment.attempt.job_id, run.staging)
+            self._output.note(run.task.job.graph.job_id, run.staging)
             self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
     async def commit(self, commit: SinkCommit) -> None:
@@ -130,9 +141,10 @@ class SparkTaskBackend:
         await self._output.release(job_id)
         await self._output.discard([str(self._work_dir / name / job_id) for name in ("attempts", "partitions")])
         await self._artifacts.release(job_id)
+        if self._pool is not None:
+            await self._pool.release_job(job_id)
 
-    async def _assignment(self, job: JobInformation, deployment: TaskDeployment) -> wire.RunTask:
-        assert self._server is not None, "started first"
+    async def _assignment(self, job: JobInformation, deployment: TaskDeployment, seat: Seat) -> wire.RunTask:
         attempt = deployment.attempt
         name = f"{attempt.region}-{attempt.attempt}"
         code = await self._artifacts.use(attempt.job_id, job.graph.artifacts)
@@ -141,7 +153,7 @@ class SparkTaskBackend:
             deployment=deployment,
             session=wire.SessionName(job.user, session_id(attempt)),
             operation_tag=f"firesteel-{attempt.job_id}-{name}",
-            endpoint=self._server.current if _wants_spark(job, deployment) else None,
+            endpoint=seat.take().server.current if _wants_spark(job, deployment) else None,
             code=code.directories,
             code_archives=code.archives,
             pickles=code.pickles,
@@ -154,9 +166,8 @@ class SparkTaskBackend:
 
     async def _abort(self, run: AttemptRun) -> None:
         """Interrupt, give the process a moment, kill it, close its session, remove what it wrote."""
-        if run.endpoint is not None and self._is_current(run.endpoint):
-            with contextlib.suppress(KeeperFailed, TaskFailedError):
-                await self._keeper.interrupt(run.endpoint, run.task.session, run.task.operation_tag)
+        if run.endpoint is not None:
+            await run.seat.take().interrupt(run.endpoint, run.task.session)
         run.child.signal_group(signal.SIGTERM)
         await self._clean_up(run, keep_output=False)
 
@@ -170,35 +181,40 @@ class SparkTaskBackend:
             await asyncio.shield(run.child.exited)
         run.child.close()
         if not self._closed:  # else the JVM goes, and all sessions with it
-            await self._prepare_next(run)
+            await self._prepare_next(run, was_cut=not keep_output)
+        run.seat.leave()
         rubbish = [run.task.directory]
         if not keep_output:
             rubbish += [run.task.partitions, *run.staging]
         await self._output.discard(rubbish)
 
-    async def _prepare_next(self, run: AttemptRun) -> None:
+    async def _prepare_next(self, run: AttemptRun, *, was_cut: bool) -> None:
         """A fresh spare process, and no session left of this attempt."""
         with contextlib.suppress(TaskFailedError):
             await self._forks.refill()
         endpoint, run.endpoint = run.endpoint, None
-        if endpoint is not None and self._is_current(endpoint):
-            try:
-                closed = await self._keeper.close_session(endpoint, run.task.session)
-                if closed and self._server is not None:
-                    await self._server.end_python_workers(closed)
-            except (KeeperFailed, TaskFailedError) as error:
-                logger.warning("session %s was not closed: %s", run.task.session.session_id, error)
+        if endpoint is not None:
+            await run.seat.take().close_session(endpoint, run.task.session, was_cut=was_cut)
 
-    async def _meet_backend(self) -> None:
-        """Start the session keeper as soon as there is something to keep."""
-        assert self._server is not None, "started first"
-        with contextlib.suppress(TaskFailedError):
-            await self._keeper.connect(await self._server.endpoint())
+    def _make(self, installation: launch.SparkInstallation, size: BackendSize, alone: bool) -> SparkBackend:
+        user, master = self._config.spark(), self._config.get_option(options.SPARK_MASTER)
+        is_shared = self._config.get_option(options.SPARK_ISOLATION) == "shared" and not alone
+        own = None if is_shared else self._work_dir / "backends" / uuid.uuid4().hex[:8]
+        directory = own or self._work_dir
+        settings = launch.spark_configuration(
+            directory, size.cores, {**user, **({"spark.master": master} if master else {})}
+        )
+        spec = ServerSpec(
+            backend_command(installation, size.heap_mib, directory, settings),
+            self._archive,
+            self._work_dir / "logs",
+            self._config.get_option(options.SPARK_START_TIMEOUT) / 1000,
+            self._ephemeral,
+            self._numbers,
+        )
+        return SparkBackend(SparkServer(spec), SessionKeeper(self._forks), own)
 
-    def _is_current(self, endpoint: wire.Endpoint) -> bool:
-        return self._server is not None and self._server.current == endpoint
-
-    def _archive(self, installation: launch.SparkInstallation, heap_mib: int) -> ClassDataArchive | None:
+    def _class_data_archive(self, installation: launch.SparkInstallation, heap_mib: int) -> ClassDataArchive | None:
         wanted = self._config.get_option(options.SPARK_CLASS_DATA_ARCHIVE) and heap_mib <= MAX_HEAP_MIB
         if not wanted or launch.configuration_directories():
             return None
@@ -216,14 +232,6 @@ def _wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:
     mine = set(deployment.vertices)
     functions = (f for vertex in job.graph.vertices if vertex.id in mine for f in vertex.functions)
     return bool(deployment.inputs) or any(function.wants_session for function in functions)
-
-
-def _memory_limit_mib(config: Configuration) -> int:
-    configured = config.get_option(options.TASK_MEMORY_LIMIT)
-    if configured:
-        return configured
-    total_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
-    return max(512, round(0.8 * (total_mib - config.get_option(options.SPARK_HEAP))))
 
 
 async def _to_the_end(task: asyncio.Task[None]) -> None:

@@ -10,6 +10,8 @@ from firesteel.runtime.background import BackgroundTasks
 logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_SECONDS = 12.0
+"""Of one call; closing a session also waits for what runs in it."""
+CLOSE_TIMEOUT_SECONDS = 40.0
 
 
 class KeeperFailed(Exception):
@@ -28,13 +30,24 @@ class SessionKeeper:
         self._waiting: dict[int, asyncio.Future[wire.KeeperAnswer]] = {}
         self._connecting = asyncio.Lock()
 
-    async def interrupt(self, endpoint: wire.Endpoint, session: wire.SessionName, tag: str) -> None:
-        """Interrupt the session's operations that carry `tag`. Raises KeeperFailed."""
-        await self._request(endpoint, session, tag)
+    async def interrupt(self, endpoint: wire.Endpoint, session: wire.SessionName) -> wire.KeeperAnswer:
+        """Interrupt all that runs in the session now. Raises KeeperFailed."""
+        request = wire.KeeperRequest(number=self._next(), session=session, action=wire.SessionAction.INTERRUPT)
+        answer = await self._request(endpoint, request, REQUEST_TIMEOUT_SECONDS)
+        if answer.error:
+            raise KeeperFailed(answer.error)
+        return answer
 
-    async def close_session(self, endpoint: wire.Endpoint, session: wire.SessionName) -> str:
-        """Close the session and end what runs in it. Returns the server's own id of it. Raises KeeperFailed."""
-        return (await self._request(endpoint, session, "")).server_session
+    async def close_session(
+        self, endpoint: wire.Endpoint, session: wire.SessionName, *, was_cut: bool
+    ) -> wire.KeeperAnswer:
+        """End what runs in the session, and close it; the answer's `error` says why that was not done well.
+
+        Raises KeeperFailed.
+        """
+        action = wire.SessionAction.CLOSE
+        request = wire.KeeperRequest(number=self._next(), session=session, action=action, was_cut=was_cut)
+        return await self._request(endpoint, request, CLOSE_TIMEOUT_SECONDS)
 
     async def connect(self, endpoint: wire.Endpoint) -> Child:
         """The keeper process for that backend, started if need be."""
@@ -54,22 +67,24 @@ class SessionKeeper:
         await self._background.close()
         self._fail_waiting("the session keeper was closed")
 
-    async def _request(self, endpoint: wire.Endpoint, session: wire.SessionName, tag: str) -> wire.KeeperAnswer:
-        child = await self.connect(endpoint)
+    def _next(self) -> int:
         self._numbers += 1
-        number = self._numbers
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        child.send(wire.KeeperRequest(number=number, session=session, tag=tag))
+        return self._numbers
+
+    async def _request(
+        self, endpoint: wire.Endpoint, request: wire.KeeperRequest, timeout_seconds: float
+    ) -> wire.KeeperAnswer:
+        child = await self.connect(endpoint)
+        answer = self._waiting[request.number] = asyncio.get_running_loop().create_future()
+        child.send(request)
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
+            async with asyncio.timeout(timeout_seconds):
                 kept: wire.KeeperAnswer = await answer
+                return kept
         except TimeoutError:
             raise KeeperFailed("the Spark backend did not answer in time") from None
         finally:
-            self._waiting.pop(number, None)
-        if kept.error:
-            raise KeeperFailed(kept.error)
-        return kept
+            self._waiting.pop(request.number, None)
 
     async def _read(self, child: Child) -> None:
         while isinstance(message := await child.receive(), wire.KeeperAnswer):

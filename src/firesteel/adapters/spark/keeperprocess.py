@@ -1,9 +1,15 @@
 """The session keeper's process: holds a channel to the backend, interrupts and closes sessions at the worker's word.
 
 The worker must be able to do so whatever became of a task process, and must not import gRPC itself.
+
+An operation that was submitted a moment ago may not be known yet, and then is not interrupted; and a session whose
+operations have not ended is not closed properly. So a session is closed when Spark says that nothing runs in it. Even
+that can be wrong: Spark takes one interrupt an operation, which Hadoop swallows while it makes a directory, and an
+operation can end while a stage of it is still being submitted. So it is reported when anything had to be interrupted.
 """
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +20,16 @@ import pyspark.sql.connect.proto.base_pb2_grpc as services
 from firesteel.adapters.spark import wire
 
 _DEADLINE_SECONDS = 10.0
-_MAX_AT_ONCE = 8
+_MAX_AT_ONCE = 32
+END_SECONDS = 8.0
+"""How long operations get to end after their interrupt: planning is not interrupted, and may take its time."""
+_POLL_SECONDS = 0.05
+_SETTLE_SECONDS = 0.2
+"""A request that a killed task process had sent may still be on its way for so long."""
+_UNDER_WAY = (
+    pb2.GetStatusResponse.OperationStatus.OPERATION_STATE_RUNNING,
+    pb2.GetStatusResponse.OperationStatus.OPERATION_STATE_TERMINATING,
+)
 
 
 def main(channel: wire.ChildChannel, endpoint: wire.Endpoint) -> None:
@@ -39,30 +54,70 @@ class _Keeper:
         self._sending = threading.Lock()
 
     def serve(self, request: wire.KeeperRequest) -> None:
-        error = server_session = ""
         try:
-            if request.tag:
-                self._interrupt(request.session, request.tag)
-            else:
-                server_session = self._release(request.session)
+            answer = self._answer(request)
         except grpc.RpcError as failed:
-            error = str(failed)
+            answer = wire.KeeperAnswer(number=request.number, error=str(failed))
         with self._sending:
-            answer = wire.KeeperAnswer(number=request.number, error=error, server_session=server_session)
             self._channel.send(answer)
 
-    def _interrupt(self, session: wire.SessionName, tag: str) -> None:
+    def _answer(self, request: wire.KeeperRequest) -> wire.KeeperAnswer:
+        if request.action is wire.SessionAction.INTERRUPT:
+            return wire.KeeperAnswer(number=request.number, interrupted=self._interrupt(request.session))
+        interrupted = self._end_operations(request.session, _SETTLE_SECONDS if request.was_cut else 0.0)
+        server_session = self._status(request.session).server_side_session_id
+        error = ""
+        try:
+            self._release(request.session)
+        except grpc.RpcError as failed:
+            error = str(failed)
+        return wire.KeeperAnswer(
+            number=request.number, error=error, server_session=server_session, interrupted=interrupted or bool(error)
+        )
+
+    def _release(self, session: wire.SessionName) -> None:
+        user = pb2.UserContext(user_id=session.user)
+        message = pb2.ReleaseSessionRequest(session_id=session.session_id, user_context=user)
+        self._stub.ReleaseSession(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+
+    def _interrupt(self, session: wire.SessionName) -> bool:
+        """All that runs there, of whatever thread or tag: the session is the attempt's own. Whether anything did."""
         message = pb2.InterruptRequest(
             session_id=session.session_id,
             user_context=pb2.UserContext(user_id=session.user),
-            interrupt_type=pb2.InterruptRequest.INTERRUPT_TYPE_TAG,
-            operation_tag=tag,
+            interrupt_type=pb2.InterruptRequest.INTERRUPT_TYPE_ALL,
         )
-        self._stub.Interrupt(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        answer = self._stub.Interrupt(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        return bool(answer.interrupted_ids)
 
-    def _release(self, session: wire.SessionName) -> str:
-        message = pb2.ReleaseSessionRequest(
-            session_id=session.session_id, user_context=pb2.UserContext(user_id=session.user)
+    def _end_operations(self, session: wire.SessionName, settle_seconds: float) -> bool:
+        """Interrupt until nothing has run for `settle_seconds`, or END_SECONDS are over. Whether anything did."""
+        interrupted = False
+        give_up = time.monotonic() + END_SECONDS
+        quiet_since = time.monotonic()
+        while time.monotonic() < give_up:
+            if self._operations_under_way(session):
+                interrupted = True
+                self._interrupt(session)
+                quiet_since = time.monotonic() + _POLL_SECONDS
+            elif time.monotonic() - quiet_since >= settle_seconds:
+                break
+            time.sleep(_POLL_SECONDS)
+        return interrupted
+
+    def _operations_under_way(self, session: wire.SessionName) -> int:
+        return sum(operation.state in _UNDER_WAY for operation in self._status(session).operation_statuses)
+
+    def _status(self, session: wire.SessionName) -> Any:
+        """Empty for a session that was never opened, or is closed."""
+        message = pb2.GetStatusRequest(
+            session_id=session.session_id,
+            user_context=pb2.UserContext(user_id=session.user),
+            operation_status=pb2.GetStatusRequest.OperationStatusRequest(),
         )
-        answer = self._stub.ReleaseSession(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
-        return str(answer.server_side_session_id)
+        try:
+            return self._stub.GetStatus(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        except grpc.RpcError as error:
+            if "INVALID_HANDLE" in str(error):
+                return pb2.GetStatusResponse()
+            raise

@@ -16,8 +16,8 @@ def end_python_workers(supervisor_pid: int, server_session: str) -> int:
     """Kill what the JVM under that supervisor started for the session; the number of daemons killed."""
     mark = _VARIABLE + server_session.encode()
     ended = 0
-    for jvm in _children(supervisor_pid):
-        for pid in _children(jvm):
+    for jvm in children(supervisor_pid):
+        for pid in children(jvm):
             if mark in _environment(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)  # a daemon leads the group its workers are in
@@ -25,7 +25,8 @@ def end_python_workers(supervisor_pid: int, server_session: str) -> int:
     return ended
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Pids of what a process has started itself."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from firesteel.adapters.spark import launch
@@ -24,22 +25,27 @@ SETTLED_SECONDS = 60.0
 FIRST_BACKOFF_SECONDS = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """What all JVMs of one server, and in part those of one worker, have in common."""
+
+    make_command: Callable[[tuple[str, ...]], list[str]]
+    """The command line, for the given flags of a class-data archive."""
+    archive: ClassDataArchive | None
+    logs: Path
+    start_timeout_seconds: float
+    ephemeral: Path | None
+    numbers: Iterator[int]
+    """Generations: of all JVMs of the worker, so that their logs have names of their own."""
+
+
 class SparkServer:
     """Keeps a JVM running. `endpoint()` waits for the one that is up or coming."""
 
-    def __init__(
-        self,
-        make_command: Callable[[tuple[str, ...]], list[str]],
-        archive: ClassDataArchive | None,
-        log_directory: Path,
-        start_timeout_seconds: float,
-        ephemeral: Path | None = None,
-    ) -> None:
-        self._make_command, self._archive = make_command, archive
-        self._log_directory, self._start_timeout = log_directory, start_timeout_seconds
-        self._ephemeral = ephemeral
+    def __init__(self, spec: ServerSpec) -> None:
+        self._spec = spec
         self._jvm: SparkJvm | None = None
-        self._generation = 0
+        self._renewing = False
         self._endpoint: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
         self._death: asyncio.Future[FailureInfo] = asyncio.get_running_loop().create_future()
         self._background = BackgroundTasks()
@@ -62,58 +68,75 @@ class SparkServer:
         """Set when the JVM that is up now, or coming, dies. Not to be cancelled: shield it."""
         return self._death
 
+    @property
+    def pid(self) -> int | None:
+        """Of the JVM's supervisor, while it runs."""
+        return self._jvm.pid if self._jvm is not None else None
+
     async def end_python_workers(self, server_session: str) -> None:
         """End what the JVM keeps for a session that was closed."""
-        pid = self._jvm.pid if self._jvm is not None else None
-        if pid is not None:
-            await asyncio.to_thread(end_python_workers, pid, server_session)
+        if self.pid is not None:
+            await asyncio.to_thread(end_python_workers, self.pid, server_session)
+
+    async def renew(self) -> None:
+        """End the JVM, which nobody uses, and let another one take its place. `endpoint()` waits for that one."""
+        if self.current is None or self._jvm is None:
+            return
+        self._renewing = True
+        self._endpoint = asyncio.get_running_loop().create_future()
+        await self._jvm.kill()
 
     async def close(self) -> None:
         """End the JVM, hard: its sessions are closed, and it has no state of its own. Idempotent."""
         await self._background.close()
-        was_up = self.current is not None
         if self._jvm is not None:
             await self._jvm.kill()
         for future in (self._endpoint, self._death):
             future.cancel()
-        if was_up and self._archive is not None:
-            await self._archive.write()
 
     async def _keep_running(self) -> None:
         restarts = 0
         while True:
             started = time.monotonic()
-            died = await self._run_one()
+            generation, died = await self._run_one()
             failure = FailureInfo(
-                kind=FailureKind.ENVIRONMENT, message=str(died), exception="SparkBackendDied", trace=died.tail
+                kind=FailureKind.ENVIRONMENT,
+                message=str(died),
+                exception="SparkBackendDied",
+                trace=died.tail,
+                backend=f"spark-{generation}",
             )
-            restarts = 0 if time.monotonic() - started > SETTLED_SECONDS else restarts + 1
-            if self._archive is not None and self.current is None:
-                self._archive.distrust()
+            restarts = 0 if self._renewing or time.monotonic() - started > SETTLED_SECONDS else restarts + 1
+            if self._spec.archive is not None and self.current is None and not self._renewing:
+                self._spec.archive.distrust()
             if restarts > MAX_RESTARTS:
                 self._give_up(failure)
                 return
-            logger.warning("%s; starting another (%d of %d)", failure.message, restarts, MAX_RESTARTS)
-            self._renew(failure)
-            await asyncio.sleep(FIRST_BACKOFF_SECONDS * 2 ** max(0, restarts - 1))
+            if not self._renewing:
+                logger.warning("%s; starting another (%d of %d)", failure.message, restarts, MAX_RESTARTS)
+                self._replace(failure)
+                await asyncio.sleep(FIRST_BACKOFF_SECONDS * 2 ** max(0, restarts - 1))
+            self._renewing = False
 
-    async def _run_one(self) -> JvmDied:
+    async def _run_one(self) -> tuple[int, JvmDied]:
         """One JVM from start to death."""
-        self._generation += 1
-        flags = self._archive.flags() if self._archive is not None else ()
-        log = self._log_directory / f"spark-{self._generation}.log"
-        jvm = self._jvm = SparkJvm(self._make_command(flags), log, self._generation, self._ephemeral)
+        spec, generation = self._spec, next(self._spec.numbers)
+        flags = spec.archive.flags() if spec.archive is not None else ()
+        log = spec.logs / f"spark-{generation}.log"
+        jvm = self._jvm = SparkJvm(spec.make_command(flags), log, generation, spec.ephemeral)
         await jvm.start()
         try:
-            async with asyncio.timeout(self._start_timeout):
+            async with asyncio.timeout(spec.start_timeout_seconds):
                 self._endpoint.set_result(await jvm.endpoint())
+            if spec.archive is not None:
+                spec.archive.started()
         except TimeoutError:
             await jvm.kill()
         except JvmDied as died:
-            return died
-        return await jvm.died()
+            return generation, died
+        return generation, await jvm.died()
 
-    def _renew(self, failure: FailureInfo) -> None:
+    def _replace(self, failure: FailureInfo) -> None:
         loop = asyncio.get_running_loop()
         death, self._death = self._death, loop.create_future()
         if self._endpoint.done():
@@ -130,7 +153,7 @@ class SparkServer:
 
 
 def backend_command(
-    installation: launch.SparkInstallation, heap_mib: int, work_dir: Path, settings: dict[str, str]
+    installation: launch.SparkInstallation, heap_mib: int, work_dir: Path, settings: Mapping[str, str]
 ) -> Callable[[tuple[str, ...]], list[str]]:
     """Makes the command for the given flags of a class-data archive; prepares the directories it names."""
     for name in ("tmp", "derby", "local", "warehouse"):

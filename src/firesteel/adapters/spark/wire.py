@@ -4,6 +4,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Mapping
+from enum import Enum
 
 import msgspec
 
@@ -83,12 +84,19 @@ class UseSplits(msgspec.Struct, frozen=True, kw_only=True, tag="splits"):
     drawn: DrawnSplits
 
 
-class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
-    """Interrupt the operations with a tag, or, without one, close the session."""
+class SessionAction(Enum):
+    INTERRUPT = "interrupt"
+    """Interrupt what runs in it."""
+    CLOSE = "close"
+    """End what runs in it, then close it."""
 
+
+class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     number: int
     session: SessionName
-    tag: str = ""
+    action: SessionAction
+    was_cut: bool = False
+    """Its task process ended in the middle: what it had asked Spark for may only just arrive there."""
 
 
 ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | UseSplits | KeeperRequest
@@ -140,7 +148,9 @@ class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
     number: int
     error: str = ""
     server_session: str = ""
-    """The server's own id of a session that was closed, if there was one."""
+    """The server's own id of a session that was to be closed, if there was one."""
+    interrupted: bool = False
+    """Something ran in the session."""
 
 
 FromChild = WantEndpoint | WantSplits | Running | Progressed | Staging | Finished | Failed | CallResult | KeeperAnswer

@@ -1,0 +1,96 @@
+"""`isolation: job` and `slot`: whose JVM dies with whom. A backend of its own, with several JVMs."""
+
+import asyncio
+from pathlib import Path
+
+import psutil
+import pytest
+
+from firesteel.adapters.blob.local import LocalBlobStore
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.model.failures import FailureKind
+from firesteel.model.ids import AllocationID
+from firesteel.model.options import Configuration
+from firesteel.model.tasks import JobInformation, TaskDeployment
+from firesteel.runtime.ports import TaskFailedError
+from tests.integration.spark.conftest import CONFIGURATION
+from tests.integration.spark.jobs import JobMaker, deployment, function, run
+from tests.integration.spark.test_endings import appears
+
+pytestmark = pytest.mark.spark
+
+BODY = """
+from firesteel.adapters.spark.sinks import write_parquet
+from pyspark.sql import functions as F
+import pathlib, time
+
+def hungry(spark, output):
+    rows = spark.range(20).select(F.expr("repeat(cast(id as string), 100000000)").alias("x"))
+    write_parquet(rows.agg(F.collect_list("x").alias("x")), output)
+
+def patient(spark, mark, gate, output):
+    spark.range(3).createOrReplaceTempView("mine")
+    pathlib.Path(mark).write_text(spark.sql("select count(*) as n from mine").first().n.__str__())
+    while not pathlib.Path(gate).exists():
+        time.sleep(0.02)
+    write_parquet(spark.table("mine"), output)
+"""
+HUNGRY = (function("hungry", "sink", wants_session=True, parameters=("output",)),)
+PATIENT = (function("patient", "sink", wants_session=True, parameters=("mark", "gate", "output")),)
+
+
+def jvms() -> list[psutil.Process]:
+    return [process for process in psutil.Process().children(recursive=True) if process.name() == "java"]
+
+
+async def until_jvms(count: int) -> None:
+    async with asyncio.timeout(120):
+        while len(jvms()) != count:
+            await asyncio.sleep(0.1)
+
+
+def in_slot(job: JobInformation, slot: str) -> TaskDeployment:
+    """The job's attempt, in a slot of that name."""
+    at = deployment(job)
+    return TaskDeployment(
+        attempt=at.attempt, allocation_id=AllocationID(slot), vertices=at.vertices, subtask=0, alone=at.alone
+    )
+
+
+@pytest.mark.parametrize("isolation", ["job", "slot"])
+def test_a_job_that_exhausts_its_heap_does_not_touch_another(
+    isolation: str, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker
+) -> None:
+    async def story() -> None:
+        config = Configuration({**CONFIGURATION, "taskmanager.spark.isolation": isolation})
+        backend = SparkTaskBackend(config, tmp_path / "work", blobs)
+        await backend.start()
+        paths = {name: str(tmp_path / name) for name in ("mark", "gate", "output")}
+        patient = jobs.job(BODY, PATIENT, parameters=paths)
+        hungry = jobs.job(BODY, HUNGRY, parameters={"output": str(tmp_path / "never")})
+        running = asyncio.get_running_loop().create_task(run(backend, patient, in_slot(patient, "one")))
+        assert await appears(tmp_path / "mark") == "3"
+        with pytest.raises(TaskFailedError) as caught:
+            await run(backend, hungry, in_slot(hungry, "two"))
+        assert caught.value.failure.kind is FailureKind.ENVIRONMENT
+        assert "ran out of memory (heap)" in caught.value.failure.message
+        assert caught.value.failure.backend
+        (tmp_path / "gate").touch()
+        assert (await running).sinks[0].rows == 3
+        await backend.release_job(hungry.graph.job_id)
+        await backend.release_job(patient.graph.job_id)
+        await until_jvms(1)  # the spare
+        assert len(list((tmp_path / "work" / "backends").iterdir())) == 1
+        await backend.close()
+        assert not jvms()
+
+    asyncio.run(story())
+
+
+def test_heaps_that_are_too_small_are_refused_with_what_to_do(tmp_path: Path, blobs: LocalBlobStore) -> None:
+    config = Configuration(
+        {"taskmanager.spark.isolation": "slot", "taskmanager.numberOfTaskSlots": "4", "taskmanager.spark.heap": "1g"}
+    )
+    backend = SparkTaskBackend(config, tmp_path / "work", blobs)
+    with pytest.raises(TaskFailedError, match=r"set taskmanager.spark.heap to 1888m or more"):
+        asyncio.run(backend.start())
