@@ -36,6 +36,7 @@ def noted_classes(flags: tuple[str, ...]) -> Path:
 
 async def written(archive: ClassDataArchive, directory: Path) -> None:
     """Write, and wait for the process that nobody waits for."""
+    archive.started()
     await archive.write()
     async with asyncio.timeout(20):
         while any(path.suffix != ".jsa" for path in directory.iterdir()):
