@@ -13,7 +13,7 @@ from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.execution.topology import Regions
 from firesteel.core.journal import JobState
 from firesteel.core.machine import Core, JournaledCore
-from firesteel.core.scheduler import failover, splits
+from firesteel.core.scheduler import failover, quarantine, splits
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.taskexecutor import TaskExecutorCore
@@ -171,6 +171,11 @@ def restarts_adopted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ExecutionGraph, "restore", restore_as_running)
 
 
+def suspects_have_company(patch: pytest.MonkeyPatch) -> None:
+    """A region that has been in two backends which died runs among others again."""
+    patch.setattr(quarantine, "runs_alone", lambda state, region: False)
+
+
 PLANTS = {
     plant.__name__: Plant(plant, seeds)
     for plant, seeds in (
@@ -187,6 +192,7 @@ PLANTS = {
         (splits_lost_with_their_attempt, 50),
         (splits_drawn_again_after_a_change, 50),
         (draws_not_idempotent, 50),
+        (suspects_have_company, 30),
     )
 }
 

@@ -121,6 +121,8 @@ class JobState(msgspec.Struct, kw_only=True):
     restarting: dict[RegionIndex, int] = {}
     """Regions to run again, with the time before which they do not."""
     restarts: int = 0
+    backend_deaths: dict[RegionIndex, int] = {}
+    """How many Spark backends have died with an attempt of a region in them."""
     exceptions: tuple[ExceptionEntry, ...] = ()
     """Newest first."""
     intended: tuple[SinkCommit, ...] = ()
@@ -155,6 +157,9 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
         case RestartPlanned():
             state.restarting.update((region, record.due_ms) for region in record.regions)
             state.restarts = record.restarts
+            if record.entry.failure.backend:
+                region = RegionIndex(record.entry.region)
+                state.backend_deaths[region] = state.backend_deaths.get(region, 0) + 1
             state.exceptions = (record.entry, *state.exceptions)[:history_size]
         case FailureRecorded():
             state.exceptions = (record.entry, *state.exceptions)[:history_size]

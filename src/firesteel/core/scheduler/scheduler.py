@@ -27,6 +27,7 @@ from firesteel.core.journal import (
     SinkCommitted,
     fold,
 )
+from firesteel.core.scheduler import quarantine
 from firesteel.core.scheduler.backoff import RestartStrategy
 from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.failover import plan_failover
@@ -112,6 +113,7 @@ class DefaultScheduler:
         )
         self._end(regions, ExecutionState.FAILED, now_ms)
         first = int(regions[0])
+        failure = quarantine.judged(self.state, RegionIndex(first), failure)
         attempt = int(self.graph.attempt[first])
         entry = ExceptionEntry(timestamp_ms=now_ms, failure=failure, region=first, attempt=attempt, task_manager=worker)
         lost = self.partitions.makers_of(failure.partitions)
@@ -198,6 +200,7 @@ class DefaultScheduler:
             vertices=tuple(vertex.id for vertex in logical.vertices),
             subtask=subtask,
             inputs=self.partitions.inputs_of(logical, subtask),
+            alone=quarantine.runs_alone(self.state, region),
         )
 
     def uncommitted(self) -> list[SinkCommit]:

@@ -42,6 +42,8 @@ class Faults:
     stall_ms_max: int = 0
     stalls: dict[str, int] = field(default_factory=dict)
     """Nodes whose processes stand still, until when: suspended, or out of memory."""
+    poison: float = 0.0
+    """Chance that a region kills the Spark backend it runs in, each time."""
 
     def copies(self, chance: random.Random) -> int:
         """How often a message arrives."""
@@ -95,4 +97,5 @@ def draw(chance: random.Random) -> Faults:
         unreadable=sometimes(0.4, 0.01, 0.2),
         stall_every_ms=int(sometimes(0.3, 10_000, 60_000)),
         stall_ms_max=chance.choice((5_000, 30_000, 90_000)),
+        poison=sometimes(0.3, 0.02, 0.3),
     )

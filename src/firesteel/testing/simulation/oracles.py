@@ -7,12 +7,13 @@ from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChange
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.execution.topology import Topology
 from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState
+from firesteel.core.journal import JobState, RestartPlanned
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
 from firesteel.core.taskexecutor import TaskExecutorCore
+from firesteel.core.workeffects import StartTasks
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import FunctionKind, JobGraph
 from firesteel.model.messages import (
@@ -49,6 +50,7 @@ class Oracles:
         self._stale_words_do_nothing(endpoint, event, effects)
         if isinstance(core, TaskExecutorCore):
             self._slots_hold_one(core)
+            self._suspects_run_alone(effects)
         if isinstance(core, DispatcherCore):
             self._results_are_final()
         if self.cluster.world.events % RECOVERY_CHECK_EVERY == 0:
@@ -82,6 +84,17 @@ class Oracles:
         seats = [task.allocation_id for job in core.jobs.values() for task in job.tasks.running.values()]
         assert len(set(seats)) == len(seats), "two attempts run in one slot"
         assert len(seats) <= len(core.table.slots), "a worker runs more than it has slots"
+
+    def _suspects_run_alone(self, effects: list[Effect]) -> None:
+        """Who was in two backends that died, as its journal knows, starts in no backend with others."""
+        for started in (deployment for e in effects if isinstance(e, StartTasks) for deployment in e.deployments):
+            attempt = started.attempt
+            store = self.cluster.jobs.get(attempt.job_id)
+            entries = [r.entry for r in store.records if isinstance(r, RestartPlanned)] if store is not None else []
+            before = [e for e in entries if e.region == attempt.region and e.attempt < attempt.attempt]
+            deaths = sum(bool(entry.failure.backend) for entry in before)
+            assert deaths <= 2, f"{attempt} goes on after {deaths} backends have died under it"
+            assert started.alone == (deaths == 2), f"{attempt} may kill its neighbours a third time"
 
     def _results_are_final(self) -> None:
         for job_id, (result, _) in self.cluster.results.items():

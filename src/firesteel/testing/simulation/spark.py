@@ -4,6 +4,7 @@ What an attempt writes carries its lineage: which attempt of which region it was
 oracle can tell whether a sink's rows come from one consistent run.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -74,6 +75,8 @@ class FakeSpark:
         """Attempts that run, and whether they are being cancelled."""
         self.drawing: dict[RegionAttemptID, Drawing] = {}
         """Attempts that draw input splits."""
+        self._alone: dict[RegionAttemptID, None] = {}
+        """Those of them that have a backend of their own; all others share one."""
 
     def interpret(self, endpoint: Endpoint, effect: Effect) -> None:
         """Do what a TaskExecutor's core wants of its own process."""
@@ -100,6 +103,7 @@ class FakeSpark:
         """The worker's process is gone, with its stored results when it is unlucky."""
         self.running.clear()
         self.drawing.clear()
+        self._alone.clear()
         if self.world.stream("partitions").random() < self.world.faults.partition_loss:
             for location in [name for name, worker in self.storage.owner.items() if worker == self.worker]:
                 if "/sink/" not in location:
@@ -108,6 +112,8 @@ class FakeSpark:
     def _start(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
         assert deployment.attempt not in self.running, f"{deployment.attempt} was started twice"
         self.running[deployment.attempt] = False
+        if deployment.alone:
+            self._alone[deployment.attempt] = None
         chance = self.world.stream("spark")
         running_ms = chance.randint(0, 20)
         end_ms = running_ms + chance.randint(0, self.world.faults.task_ms_max)
@@ -158,7 +164,9 @@ class FakeSpark:
         if deployment.inputs and chance.random() < self.world.faults.unreadable:
             self.storage.stored.pop(chance.choice(deployment.inputs).location, None)
         missing = tuple(part.location for part in deployment.inputs if part.location not in self.storage.stored)
-        if missing:
+        if self._is_poison(attempt):
+            self._kill_backend(endpoint, attempt)
+        elif missing:
             kind, text = FailureKind.PARTITION, "a stored result is gone"
             failure = FailureInfo(kind=kind, message=text, partitions=missing)
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
@@ -169,9 +177,22 @@ class FakeSpark:
             outcome = self._write(job, deployment)
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FINISHED, outcome=outcome))
 
+    def _is_poison(self, attempt: RegionAttemptID) -> bool:
+        poison = self.world.faults.poison
+        return poison > 0 and random.Random(f"{self.world.seed}:{attempt.job_id}:{attempt.region}").random() < poison
+
+    def _kill_backend(self, endpoint: Endpoint, killer: RegionAttemptID) -> None:
+        """The JVM the attempt runs in dies, and all attempts in it fail."""
+        shared = [attempt for attempt in self.running if attempt not in self._alone]
+        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the Spark backend has died", backend="spark-1")
+        for attempt in [killer] if killer in self._alone else shared:
+            if attempt in self.running:  # the master may have ended it meanwhile
+                self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
+
     def _finish(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
         del self.running[update.attempt]
         self.drawing.pop(update.attempt, None)
+        self._alone.pop(update.attempt, None)
         self.world.give(endpoint, TasksChanged((update,)))
 
     def _write(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:

@@ -1,0 +1,29 @@
+"""Quarantine: regions whose attempts were in Spark backends when these died. Pure functions of the journal.
+
+Who of those that share a backend has killed it can't be seen from outside. But one that was there when it died twice is
+suspect enough to run alone from then on: an innocent one just runs, one that kills a third backend has shown that it is
+the cause, and has hurt nobody else by it.
+"""
+
+import msgspec
+
+from firesteel.core.journal import JobState
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import RegionIndex
+
+DEATHS_BEFORE_ALONE = 2
+"""Backends that may die with attempts of a region in them before it runs alone."""
+
+
+def runs_alone(state: JobState, region: RegionIndex) -> bool:
+    """Whether the region's current attempt has a backend of its own."""
+    return state.backend_deaths.get(region, 0) >= DEATHS_BEFORE_ALONE
+
+
+def judged(state: JobState, region: RegionIndex, failure: FailureInfo) -> FailureInfo:
+    """The failure as it is to be dealt with: for good when a backend has died with nothing but this region in it."""
+    if not failure.backend or not runs_alone(state, region):
+        return failure
+    deaths = state.backend_deaths[region] + 1
+    message = f"{deaths} Spark backends have died under it, the last with nothing else in it: {failure.message}"
+    return msgspec.structs.replace(failure, kind=FailureKind.NON_RECOVERABLE, message=message)
