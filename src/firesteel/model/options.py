@@ -336,7 +336,13 @@ TASK_MEMORY_LIMIT = ConfigOption(
     "taskmanager.memory.task-process.limit",
     "memory",
     0,
-    "Resident memory one task process may use before it is killed; 0 means 80 % of what the machine has beside the Spark heap.",
+    "Memory the task process of an attempt and its Spark Python workers may use before the attempt is ended; 0 means 80 % of what the machine has beside the Spark heap.",
+)
+TASK_LOG_LIMIT = ConfigOption(
+    "taskmanager.task-process.log-limit",
+    "memory",
+    64,
+    "Size of the file with what one attempt prints; of a larger one the newest quarter is kept.",
 )
 TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 2, "Task processes forked ahead of need.")
 LOAD_BALANCE_MODE = ConfigOption(

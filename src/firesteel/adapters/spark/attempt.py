@@ -30,6 +30,8 @@ class AttemptRun:
         """Where its session is, or may be."""
         self.staging: dict[str, Mapping[str, str]] = {}
         """What it has said that it writes elsewhere, with the secrets that removing it takes."""
+        self.server_session = ""
+        """The server's own id of the session, once Spark works for it."""
         self._verdict: FailureInfo | None = None
 
     async def converse(
@@ -50,6 +52,8 @@ class AttemptRun:
                     on_running()
                 case wire.Progressed(progress=progress):
                     on_progress(progress)
+                case wire.SessionKnown(server_session=server_session):
+                    self.server_session = server_session
                 case wire.Staging(location=location, secrets=secrets):
                     self.staging[location] = secrets
                 case wire.WantEndpoint():

@@ -18,6 +18,7 @@ from firesteel.adapters.spark.backends import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
+from firesteel.adapters.spark.printed import with_output
 from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
@@ -51,7 +52,7 @@ class SparkTaskBackend:
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
         self._artifacts = ArtifactCache(self._work_dir / "artifacts", blobs)
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
-        self._memory = MemoryGuard(task_memory_limit_mib(config))
+        self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
         self._pool: BackendPool | None = None
         self._archive: ClassDataArchive | None = None
         self._numbers = itertools.count(1)
@@ -112,10 +113,14 @@ class SparkTaskBackend:
         except BaseException:
             seat.leave()
             raise
-        return await self._follow(run, on_running, on_progress)
+        return await self._follow(run, on_running, on_progress, draw_splits)
 
     async def _follow(
-        self, run: AttemptRun, on_running: Callable[[], None], on_progress: Callable[[TaskProgress], None]
+        self,
+        run: AttemptRun,
+        on_running: Callable[[], None],
+        on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> TaskOutcome:
         self._memory.add(run)
         finished = False
@@ -126,6 +131,8 @@ class SparkTaskBackend:
         except asyncio.CancelledError:
             await _to_the_end(self._cleanups.start(self._abort(run), "attempt-abort"))
             raise
+        except TaskFailedError as error:
+            raise TaskFailedError(with_output(error.failure, Path(run.task.log))) from error
         finally:
             self._memory.remove(run)
             self._output.note(run.task.job.graph.job_id, run.staging)

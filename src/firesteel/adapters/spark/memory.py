@@ -1,9 +1,12 @@
-"""Watches the resident memory of task processes, and kills the one that outgrows its limit."""
+"""Watches what attempts hold and print: memory of the task process and its Spark Python workers, size of the log."""
 
 import asyncio
 import os
+from pathlib import Path
 
 from firesteel.adapters.spark.attempt import AttemptRun
+from firesteel.adapters.spark.printed import keep_short
+from firesteel.adapters.spark.pythonworkers import python_workers
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.options import TASK_MEMORY_LIMIT
 
@@ -14,8 +17,8 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class MemoryGuard:
     """One for all attempts of a worker."""
 
-    def __init__(self, limit_mib: int) -> None:
-        self._limit_mib = limit_mib
+    def __init__(self, limit_mib: int, log_limit_mib: int) -> None:
+        self._limit_mib, self._log_limit_bytes = limit_mib, log_limit_mib << 20
         self._runs: list[AttemptRun] = []
 
     def add(self, run: AttemptRun) -> None:
@@ -27,24 +30,38 @@ class MemoryGuard:
     async def watch(self) -> None:
         """Sample until cancelled."""
         while True:
-            for run in self._runs:
-                self._check(run)
+            for run in tuple(self._runs):
+                await self._check(run)
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    def _check(self, run: AttemptRun) -> None:
+    async def _check(self, run: AttemptRun) -> None:
         pid = run.child.pid
         if not pid.done() or pid.cancelled() or run.child.exited.done():
             return
-        resident = resident_mib(pid.result())
-        if resident > self._limit_mib:
-            run.condemn(
-                FailureInfo(
-                    kind=FailureKind.USER,
-                    message=f"the task process held {resident} MiB of memory, over the limit of {self._limit_mib} MiB: "
-                    f"collect less data into Python, or raise {TASK_MEMORY_LIMIT.key}",
-                    exception="MemoryLimitExceeded",
-                )
-            )
+        await asyncio.to_thread(keep_short, Path(run.task.log), self._log_limit_bytes)
+        own = resident_mib(pid.result())
+        workers = await asyncio.to_thread(_python_workers_mib, run) if run.server_session else 0
+        if own + workers > self._limit_mib:
+            run.condemn(_too_much(own, workers, self._limit_mib))
+
+
+def _too_much(own_mib: int, workers_mib: int, limit_mib: int) -> FailureInfo:
+    held, advice = f"the task process held {own_mib} MiB of memory", "collect less data into Python"
+    if workers_mib > own_mib:
+        held = f"Spark's Python workers held {workers_mib} MiB of memory and the task process {own_mib} MiB"
+        advice = "let Python functions hold less at once (more, smaller Spark partitions; smaller Arrow batches)"
+    return FailureInfo(
+        kind=FailureKind.USER,
+        message=f"{held}, over the limit of {limit_mib} MiB: {advice}, or raise {TASK_MEMORY_LIMIT.key}",
+        exception="MemoryLimitExceeded",
+    )
+
+
+def _python_workers_mib(run: AttemptRun) -> int:
+    supervisor = run.seat.take().server.pid
+    if supervisor is None:
+        return 0
+    return sum(map(_proportional_kib, python_workers(supervisor, run.server_session))) >> 10
 
 
 def resident_mib(pid: int) -> int:
@@ -53,4 +70,13 @@ def resident_mib(pid: int) -> int:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE_BYTES >> 20
     except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _proportional_kib(pid: int) -> int:
+    """Memory of a process, pages it shares with others by its share of them: workers are forks of one daemon."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("Pss:")), 0)
+    except OSError:
         return 0

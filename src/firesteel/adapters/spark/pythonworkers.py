@@ -14,15 +14,22 @@ _VARIABLE = b"SPARK_JOB_ARTIFACT_UUID="
 
 def end_python_workers(supervisor_pid: int, server_session: str) -> int:
     """Kill what the JVM under that supervisor started for the session; the number of daemons killed."""
+    daemons = _daemons(supervisor_pid, server_session)
+    for pid in daemons:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # a daemon leads the group its workers are in
+    return len(daemons)
+
+
+def python_workers(supervisor_pid: int, server_session: str) -> list[int]:
+    """Pids of the daemons and workers the JVM under that supervisor has for the session."""
+    daemons = _daemons(supervisor_pid, server_session)
+    return [*daemons, *(worker for daemon in daemons for worker in children(daemon))]
+
+
+def _daemons(supervisor_pid: int, server_session: str) -> list[int]:
     mark = _VARIABLE + server_session.encode()
-    ended = 0
-    for jvm in children(supervisor_pid):
-        for pid in children(jvm):
-            if mark in _environment(pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)  # a daemon leads the group its workers are in
-                    ended += 1
-    return ended
+    return [pid for jvm in children(supervisor_pid) for pid in children(jvm) if mark in _environment(pid)]
 
 
 def children(pid: int) -> list[int]:

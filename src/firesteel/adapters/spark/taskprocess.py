@@ -122,19 +122,23 @@ class TaskProcess:
 
     def _prepare_session(self, session: Any) -> None:
         atexit.unregister(session.client._on_exit)  # it would ask the server for one more operation
-        session.registerProgressHandler(self._progress_handler())
+        session.registerProgressHandler(self._progress_handler(session.client))
         if self._task.code_archives:
             session.client._session_hooks.append(_ShipCode(session, self._task.code_archives))
 
-    def _progress_handler(self) -> Callable[..., None]:
+    def _progress_handler(self, client: Any) -> Callable[..., None]:
         interval = self._task.progress_interval_ms / 1000
         last = 0.0
+        told = False
         lock = threading.Lock()  # user code may run several actions in threads
 
         def report(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-            nonlocal last
+            nonlocal last, told
             now = time.monotonic()
             with lock:
+                if not told and client._server_session_id:
+                    told = True
+                    self._channel.send(wire.SessionKnown(client._server_session_id))
                 if now - last < interval and not done:
                     return
                 last = now

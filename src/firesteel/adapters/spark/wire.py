@@ -122,6 +122,12 @@ class Progressed(msgspec.Struct, frozen=True, tag="progress"):
     progress: TaskProgress
 
 
+class SessionKnown(msgspec.Struct, frozen=True, tag="session"):
+    """The server's own id of the attempt's session: what its Python workers are marked with."""
+
+    server_session: str
+
+
 class Staging(msgspec.Struct, frozen=True, tag="staging"):
     """What the attempt is about to write outside the work directory."""
 
@@ -153,7 +159,18 @@ class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
     """Something ran in the session."""
 
 
-FromChild = WantEndpoint | WantSplits | Running | Progressed | Staging | Finished | Failed | CallResult | KeeperAnswer
+FromChild = (
+    WantEndpoint
+    | WantSplits
+    | Running
+    | Progressed
+    | SessionKnown
+    | Staging
+    | Finished
+    | Failed
+    | CallResult
+    | KeeperAnswer
+)
 
 # ── worker ↔ fork server (one datagram each) ─────────────────────────────────────────────────
 
