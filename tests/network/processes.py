@@ -24,6 +24,7 @@ class Cluster:
         self.options = {
             "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.rpc.port": "0",
+            "rest.port": "0",
             "cluster.work-dir": str(directory / "work"),
             **(options or {}),
         }
@@ -77,7 +78,8 @@ class Cluster:
     async def close(self) -> None:
         for worker in self.workers:
             if worker.returncode is None:
-                os.killpg(worker.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended, and that was not told yet
+                    os.killpg(worker.pid, signal.SIGKILL)
             await worker.wait()
         await self.master.stop()
 
