@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -71,6 +71,11 @@ class FakeClient:
         if status.is_terminal:
             self._ended.set()
         return view(status, job_id=job_id, version=self.asked)
+
+    async def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
+        while not self._ended.is_set():
+            yield await self.request_job(job_id)
+            await asyncio.sleep(0)
 
     async def list_jobs(self) -> list[JobView]:
         return []

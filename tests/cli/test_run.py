@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from firesteel.cli import run as run_module
-from firesteel.cli import watch
 from firesteel.cli.interrupts import Interrupts
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.states import JobStatus
@@ -20,7 +19,6 @@ from tests.cli.fakes import FakeCluster
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch):
     """`cluster(statuses)` is what `run` opens."""
-    monkeypatch.setattr(watch, "POLL_INTERVAL_S", 0.0)
     monkeypatch.setattr(run_module, "java_problem", lambda: "")
 
     def install(*statuses: JobStatus) -> FakeCluster:

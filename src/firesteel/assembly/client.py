@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from firesteel.model.views import (
     TaskManagerView,
     VertexView,
 )
-from firesteel.runtime.client import NoLeader
+from firesteel.runtime.client import NoLeader, job_changes
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
 
@@ -34,6 +34,7 @@ LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """How long a client waits for a leader in this process, and how often it looks."""
 
 E = TypeVar("E", bound=Endpoint)
+Seen = TypeVar("Seen", JobView, JobSummary)
 
 
 class MasterClient:
@@ -52,7 +53,7 @@ class MasterClient:
         try:
             async with self._master.uploads.put(files):
                 return await self._submit(graph)
-        except (r.DuplicateJob, r.StorageUnavailable, BlobCorrupt):
+        except (r.DuplicateJob, r.TooManyJobs, r.StorageUnavailable, BlobCorrupt):
             await (await self._dispatcher()).delete_unused_blobs(files)
             raise
 
@@ -76,10 +77,14 @@ class MasterClient:
         return [with_place(view, queue) for view in (await self._dispatcher()).views()]
 
     async def list_job_summaries(self) -> list[JobSummary]:
-        return (await self._dispatcher()).summaries()
+        queue = self._queue()
+        return [_with_reason(line, queue) for line in (await self._dispatcher()).summaries()]
 
     async def request_job_summary(self, job_id: JobID) -> JobSummary:
-        return (await self._dispatcher()).summary(job_id)
+        return _with_reason((await self._dispatcher()).summary(job_id), self._queue())
+
+    def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
+        return job_changes(self, job_id)
 
     async def request_subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
         return (await self._dispatcher()).subtasks(job_id, vertex)
@@ -136,11 +141,16 @@ class MasterClient:
 
 def with_place(view: JobView, queue: Mapping[JobID, QueuePlace]) -> JobView:
     """The view of a job with its place in the line for slots, when it stands there."""
-    place = queue.get(view.job_id)
+    return msgspec.structs.replace(_with_reason(view, queue), queue=queue.get(view.job_id))
+
+
+def _with_reason(seen: Seen, queue: Mapping[JobID, QueuePlace]) -> Seen:
+    """Why the job waits, when it stands in the line for slots."""
+    place = queue.get(seen.job_id)
     if place is None:
-        return view
-    if view.status is JobStatus.CREATED:
+        return seen
+    if seen.status is JobStatus.CREATED:
         reason = f"place {place.place} in queue {place.queue}: {place.reason}"
     else:
         reason = f"lacks {place.slots_missing} slots: {place.reason}"
-    return msgspec.structs.replace(view, queue=place, reason=reason)
+    return msgspec.structs.replace(seen, reason=reason)

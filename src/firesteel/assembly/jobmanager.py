@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from firesteel.adapters.blob.local import LocalBlobStore
@@ -21,6 +22,7 @@ from firesteel.assembly.master import Master
 from firesteel.assembly.worker import limited
 from firesteel.model import options
 from firesteel.model.options import Configuration
+from firesteel.rest.server import serve_rest
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.retrieval import LeaderAnnouncer
 
@@ -28,9 +30,9 @@ from firesteel.runtime.retrieval import LeaderAnnouncer
 class JobManager:
     """One master process, on the network. `failed` is set to what it can't go on from."""
 
-    def __init__(self, config: Configuration) -> None:
-        """Raises ConfigurationError."""
-        self.config = config
+    def __init__(self, config: Configuration, *, shut_down: Callable[[], None] | None = None) -> None:
+        """Raises ConfigurationError. `shut_down` is to stop this process, for clients who may ask for it."""
+        self.config, self._shut_down = config, shut_down
         self.host, self.port = config.get_option(options.JOBMANAGER_ADDRESS), config.get_option(options.JOBMANAGER_PORT)
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._settings = network_settings(config, f"jobmanager {os.getpid()} on {platform.node()}")
@@ -39,7 +41,7 @@ class JobManager:
         self._ends = contextlib.AsyncExitStack()
 
     def __str__(self) -> str:
-        return f"jobmanager at {self.host}:{self.port}"
+        return f"jobmanager at {self.host}:{self.port}, REST at {self.rest.address}"
 
     async def start(self) -> None:
         """Serve. Raises OSError when the port is taken or the disk is full; then nothing is left."""
@@ -79,10 +81,20 @@ class JobManager:
         announcer = LeaderAnnouncer(self._rpc, election)
         self._ends.callback(announcer.stop)
         announcer.start()
-        await self._start_rest()
+        await self._start_rest(work_dir)
 
-    async def _start_rest(self) -> None:
-        """The REST endpoint is started here, on `self.client`; its end goes onto `self._ends`."""
+    async def _start_rest(self, work_dir: Path) -> None:
+        """Its clients are told when nobody leads, rather than kept waiting."""
+        self.rest = serve_rest(
+            MasterClient(self.master, leader_wait_s=0.0),
+            self.config,
+            work_dir=work_dir,
+            log_dir=work_dir / "log",
+            clock=self._clock,
+            shut_down=self._shut_down,
+        )
+        self._ends.push_async_callback(self.rest.stop)
+        await self.rest.start()
 
     async def _stop_master(self) -> None:
         async with limited(self.config, "the master"):

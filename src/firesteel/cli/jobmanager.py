@@ -1,10 +1,12 @@
 """`firesteel jobmanager`: a master in the foreground."""
 
+import signal
 from collections.abc import Sequence
 
 import click
 
 from firesteel.cli.foreground import run_in_foreground
+from firesteel.model.options import Configuration
 
 
 @click.command()
@@ -17,4 +19,7 @@ def jobmanager(definitions: Sequence[str]) -> int:
     """
     from firesteel.assembly.jobmanager import JobManager
 
-    return run_in_foreground(definitions, JobManager)
+    def make(config: Configuration) -> JobManager:
+        return JobManager(config, shut_down=lambda: signal.raise_signal(signal.SIGTERM))
+
+    return run_in_foreground(definitions, make)

@@ -1,5 +1,6 @@
 """`firesteel`: commands are loaded when they are used, so that `--help` answers at once."""
 
+import builtins
 import importlib
 import os
 import sys
@@ -12,6 +13,12 @@ from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, CommandError
 
 COMMANDS = {
     "run": ("firesteel.cli.run", "Run a pipeline and follow it to its end."),
+    "submit": ("firesteel.cli.submit", "Hand a pipeline's job in to a cluster, and leave it."),
+    "list": ("firesteel.cli.jobs", "List the jobs of a cluster."),
+    "info": ("firesteel.cli.jobs", "Show a job with its vertices and failures."),
+    "attach": ("firesteel.cli.jobs", "Follow a job to its end."),
+    "wait": ("firesteel.cli.jobs", "Wait for a job's end."),
+    "cancel": ("firesteel.cli.jobs", "Cancel a job."),
     "plan": ("firesteel.cli.plan", "Show graph, regions and exchanges of a pipeline, without Spark."),
     "jobmanager": ("firesteel.cli.jobmanager", "Run a master in the foreground."),
     "taskmanager": ("firesteel.cli.taskmanager", "Run a worker in the foreground."),
@@ -32,7 +39,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        name = f"{cmd_name}_" if hasattr(builtins, cmd_name) else cmd_name
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), name)
         assert isinstance(command, click.Command), "a command's module defines it under its name"
         return command
 

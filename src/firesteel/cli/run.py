@@ -6,7 +6,7 @@ import os
 import tempfile
 import traceback
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,10 +24,10 @@ from firesteel.cli.settings import load_configuration, pairs
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.model.options import JOB_PRIORITY, JOB_QUEUE, JOB_TIMEOUT, Configuration, parse_duration_ms
+from firesteel.model.options import JOB_PRIORITY, JOB_QUEUE, JOB_TIMEOUT, REST_ADDRESS, Configuration, parse_duration_ms
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
-from firesteel.runtime.client import ClusterClient, DuplicateJob
+from firesteel.runtime.client import ClusterClient, DuplicateJob, TooManyJobs
 from firesteel.runtime.ports import TaskFailedError
 
 BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
@@ -58,34 +58,56 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     configuration: Configuration
     parallelism: int | None = None
     name: str = ""
+    detach: bool = False
+
+
+def job_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options of the commands that make a job of a file."""
+    for option in reversed(_JOB_OPTIONS):
+        command = option(command)
+    return command
+
+
+_JOB_OPTIONS = (
+    click.argument("file"),
+    click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter."),
+    click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none."),
+    click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*."),
+    click.option("--name", default="", help="Name of the job; the pipeline's by default."),
+    click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
+    click.option("--queue", help="The queue it waits in."),
+    click.option("--timeout", metavar="TIME", help='The job fails after this time, like "90 s" or "10 min".'),
+    click.option(
+        "--master", default="", metavar="ADDRESS[,ADDRESS...]", help="Run it there: HOST:PORT of a master's REST."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    click.option("--verbose", "-v", is_flag=True, help="Print full traces."),
+)
 
 
 @click.command()
-@click.argument("file")
-@click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter.")
-@click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
-@click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
-@click.option("--name", default="", help="Name of the job; the pipeline's by default.")
-@click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default.")
-@click.option("--queue", help="The queue it waits in.")
-@click.option("--timeout", metavar="TIME", help='The job fails after this time, like "90 s" or "10 min".')
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
-def run(file: str, parameters: Sequence[str], definitions: Sequence[str], **rest: Any) -> int:
-    """Run the pipeline of FILE (FILE:NAME when it has several) on a cluster of its own.
+@job_options
+@click.option("--detach", is_flag=True, help="Print the job's id once it is safe with the master, and leave it.")
+def run(**arguments: Any) -> int:
+    """Run the pipeline of FILE (FILE:NAME when it has several) and follow the job.
 
-    Follows the job; the result goes to standard output, everything else to standard error.
+    On a cluster of its own, or on the one that --master or rest.address name. The result goes to
+    standard output, everything else to standard error. Ctrl-C cancels the job.
     """
+    return run_command(**arguments)
+
+
+def run_command(parameters: Sequence[str], definitions: Sequence[str], timeout: str | None, **rest: Any) -> int:
     as_json, verbose = rest.pop("as_json"), rest.pop("verbose")
     wishes = {
         JOB_PRIORITY.key: rest.pop("priority"),
         JOB_QUEUE.key: rest.pop("queue"),
-        JOB_TIMEOUT.key: _timeout(rest.pop("timeout")),
+        JOB_TIMEOUT.key: _timeout(timeout),
     }
     options = RunOptions(
-        file=os.path.join(os.getcwd(), file),
+        file=os.path.join(os.getcwd(), rest.pop("file")),
         parameters=pairs(parameters, "--param"),
-        configuration=load_configuration(definitions).merged(
+        configuration=load_configuration(definitions, rest.pop("master")).merged(
             {key: str(value) for key, value in wishes.items() if value is not None}
         ),
         **rest,
@@ -93,19 +115,24 @@ def run(file: str, parameters: Sequence[str], definitions: Sequence[str], **rest
     log_file = open_log_file(options.configuration)
     os.environ.setdefault(CLIENT_DIRECTORY_VARIABLE, os.getcwd())
     try:
-        end = asyncio.run(run_job(options))
+        done = asyncio.run(run_job(options))
     except CommandError as error:
         _report(error.message, error.trace, log_file, verbose)
         if as_json:
             problem = {"status": "REJECTED", "error": error.message, "location": error.location}
             click.echo(msgspec.json.encode(problem))
         return error.code
-    return _finish(end, log_file, as_json=as_json, verbose=verbose)
+    if isinstance(done, End):
+        return _finish(done, log_file, as_json=as_json, verbose=verbose)
+    click.echo(msgspec.json.encode({"status": "SUBMITTED", "job_id": done}) if as_json else done)
+    return FINISHED
 
 
-async def run_job(options: RunOptions) -> End:
-    """Run the job to its end on a mini cluster. Raises CommandError."""
-    if problem := java_problem():
+async def run_job(options: RunOptions) -> End | JobID:
+    """Run the job to its end, or hand it in when it is to be left alone. Raises CommandError."""
+    if options.detach and not options.configuration.get_option(REST_ADDRESS):
+        raise CommandError("a cluster of its own ends with the command: name another one with --master", BAD_USAGE)
+    if not options.configuration.get_option(REST_ADDRESS) and (problem := java_problem()):
         raise CommandError(problem, UNREACHABLE)
     display = open_display()
     try:
@@ -115,6 +142,8 @@ async def run_job(options: RunOptions) -> End:
         raise CommandError("interrupted before the job was submitted", INTERRUPTED) from None
     except TaskFailedError as error:
         raise CommandError(error.failure.headline(), UNREACHABLE, trace=error.failure.trace) from None
+    except PermissionError as error:
+        raise CommandError(str(error), BAD_USAGE) from None
     except OSError as error:
         raise CommandError(f"the cluster can't be used: {error}", UNREACHABLE, trace=traceback.format_exc()) from None
     finally:
@@ -122,14 +151,20 @@ async def run_job(options: RunOptions) -> End:
 
 
 def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cluster]:
-    """A mini cluster; Spark starts in the background while the graph is built."""
-    from firesteel.minicluster import MiniCluster
+    """The cluster that the configuration names, or a mini cluster: there Spark starts while the graph is built."""
+    cluster: AbstractAsyncContextManager[Cluster]
+    if configuration.get_option(REST_ADDRESS):
+        from firesteel.client.remote import RemoteCluster
 
-    cluster: AbstractAsyncContextManager[Cluster] = MiniCluster(configuration)
+        cluster = RemoteCluster(configuration)
+    else:
+        from firesteel.minicluster import MiniCluster
+
+        cluster = MiniCluster(configuration)
     return cluster
 
 
-async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts) -> End:
+async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts) -> End | JobID:
     display.note(f"building {os.path.basename(options.file)}")
     async with open_cluster(options.configuration) as cluster:
         with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
@@ -137,6 +172,8 @@ async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts)
             for warning in built.warnings:
                 click.echo(f"firesteel: warning: {warning}", err=True)
             job_id = await _submit(cluster, built)
+        if options.detach:
+            return job_id
         interrupts.defer()
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
         end = await watch.until_end()
@@ -147,7 +184,7 @@ async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts)
 async def _submit(cluster: Cluster, built: BuiltJob) -> JobID:
     try:
         return await cluster.client.submit_job(built.graph, built.artifact_paths())
-    except (InvalidJobGraph, DuplicateJob) as error:
+    except (InvalidJobGraph, DuplicateJob, TooManyJobs) as error:
         raise CommandError(str(error), BAD_USAGE) from None
 
 

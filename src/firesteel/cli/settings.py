@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from firesteel.cli.exits import BAD_USAGE, CommandError
-from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.options import REST_ADDRESS, Configuration, ConfigurationError
 
 CONF_DIR_VARIABLE = "FIRESTEEL_CONF_DIR"
 CONF_FILE = "config.yaml"
 
 
-def load_configuration(definitions: Sequence[str]) -> Configuration:
-    """The configuration file's values with `key=value` definitions on top. Raises CommandError."""
+def load_configuration(definitions: Sequence[str], master: str = "") -> Configuration:
+    """The configuration file's values with `key=value` definitions and masters' addresses on top. Raises CommandError."""
     file = _configuration_file()
     values = read_yaml(file) if file else {}
     try:
@@ -20,7 +20,7 @@ def load_configuration(definitions: Sequence[str]) -> Configuration:
     except ConfigurationError as error:
         raise CommandError(f"{file}: {error}", BAD_USAGE) from None
     try:
-        return base.merged(pairs(definitions, "-D"))
+        return base.merged(pairs(definitions, "-D")).merged({REST_ADDRESS.key: master} if master else {})
     except ConfigurationError as error:
         raise CommandError(str(error), BAD_USAGE) from None
 

@@ -268,6 +268,18 @@ EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "
 
 # ── REST ─────────────────────────────────────────────────────────────────────────────────────
 REST_PORT = ConfigOption("rest.port", "int", 8081, "Port of the REST endpoint; 0 takes a free one.")
+REST_ADDRESS = ConfigOption(
+    "rest.address",
+    "str",
+    "",
+    "Where clients find the masters: HOST:PORT or https://HOST:PORT, several parted by commas. Empty means the REST port of this machine, and for `firesteel run` a cluster of its own.",
+)
+CLIENT_TIMEOUT = ConfigOption(
+    "client.timeout",
+    "duration",
+    60_000,
+    "How long a client goes on asking a cluster that has answered before and does not now.",
+)
 REST_BIND_ADDRESS = ConfigOption(
     "rest.bind-address",
     "str",

@@ -1,6 +1,6 @@
 """What goes wrong with a request, as a status and a sentence."""
 
-from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, UnknownJob
+from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.runtime.client import NoLeader
 
@@ -32,6 +32,8 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(404, f"Job could not be found: {error}")
         case DuplicateJob():
             return RestError(409, str(error))
+        case TooManyJobs():
+            return RestError(429, str(error))
         case InvalidJobGraph():
             return RestError(400, str(error))
         case NoLeader():

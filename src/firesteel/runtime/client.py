@@ -1,6 +1,7 @@
 """What a client may ask of a cluster: one interface for the mini cluster and the network."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,12 @@ __all__ = [
     "TooManyJobs",
     "UnknownJob",
 ]
+
+CHANGES_INTERVAL_S = 0.1
+"""Least time between two views of one job that is followed."""
+
+QUIET_MAX_S = 10.0
+"""Most time between two views of a job that is followed."""
 
 
 class NoLeader(ConnectionError):
@@ -56,6 +63,9 @@ class ClusterClient(Protocol):
     async def request_job_result(self, job_id: JobID) -> JobResult:
         """Waits until the job has ended."""
 
+    def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
+        """The job now, and after its changes, to its end; what changes fast is told together."""
+
     async def cancel_job(self, job_id: JobID) -> None:
         """Ask for the job to end; returns when that is safe with its master, before it has ended.
 
@@ -77,3 +87,22 @@ class ClusterGateway(ClusterClient, Protocol):
         """The current or last attempts of a vertex's subtasks; those of large ended jobs are not all kept."""
 
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]: ...
+
+
+async def job_changes(gateway: ClusterGateway, job_id: JobID) -> AsyncIterator[JobView]:
+    """What `follow_job` gives, by looking at the job's line of the overview again and again.
+
+    A job of which there is nothing new is told of too, now and then: whoever sends it on notices by that
+    when nobody listens any more.
+    """
+    loop = asyncio.get_running_loop()
+    told, told_s = None, 0.0
+    while True:
+        line = await gateway.request_job_summary(job_id)
+        news = (line.status, line.version, line.reason)
+        if news != told or loop.time() - told_s >= QUIET_MAX_S:
+            told, told_s = news, loop.time()
+            yield await gateway.request_job(job_id)
+        if line.status.is_globally_terminal:
+            return
+        await asyncio.sleep(CHANGES_INTERVAL_S)

@@ -23,12 +23,6 @@ WAIT_MAX_MS = 60_000
 RESULT_STORED_MS = 1_000
 """The result of a job that has just ended is told once it is stored, which takes a moment."""
 
-CHANGES_INTERVAL_S = 0.1
-"""Least time between two views of one job in a stream: what changes faster is told together."""
-
-SIGN_OF_LIFE_S = 10.0
-"""A stream that has nothing to tell says so this often, so that both ends notice a broken connection."""
-
 _APPLICATION_STATUS = {
     JobStatus.FINISHED: "SUCCEEDED",
     JobStatus.FAILED: "FAILED",
@@ -63,36 +57,12 @@ async def events(call: Call) -> Response:
 
 async def _changes(gateway: ClusterGateway, job_id: JobID) -> AsyncIterator[bytes]:
     """Ends early when the leader goes: who listens connects again."""
-    result = asyncio.ensure_future(gateway.request_job_result(job_id))  # noqa: TID251 - ended below, by this generator
-    result.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
-        async for event in _until(result, gateway, job_id):
-            yield event
+        async for view in gateway.follow_job(job_id):
+            yield _event("job", msgspec.json.encode(shown(view)))
+        yield _event("result", msgspec.json.encode(await gateway.request_job_result(job_id)))
     except (NoLeader, UnknownJob):
         return
-    finally:
-        result.cancel()
-
-
-async def _until(result: asyncio.Future[JobResult], gateway: ClusterGateway, job_id: JobID) -> AsyncIterator[bytes]:
-    seen, quiet_s = None, 0.0
-    while not result.done():
-        summary = await gateway.request_job_summary(job_id)
-        if (summary.status, summary.version) != seen:
-            seen, quiet_s = (summary.status, summary.version), 0.0
-            yield _event("job", await _view_json(gateway, job_id))
-        elif quiet_s >= SIGN_OF_LIFE_S:
-            quiet_s = 0.0
-            yield b": nothing new\n\n"
-        quiet_s += CHANGES_INTERVAL_S
-        await asyncio.wait({result}, timeout=CHANGES_INTERVAL_S)
-    ended = result.result()
-    yield _event("job", await _view_json(gateway, job_id))
-    yield _event("result", msgspec.json.encode(ended))
-
-
-async def _view_json(gateway: ClusterGateway, job_id: JobID) -> bytes:
-    return msgspec.json.encode(shown(await gateway.request_job(job_id)))
 
 
 def _event(name: str, data: bytes) -> bytes:

@@ -1,0 +1,177 @@
+"""`firesteel list | info | attach | wait | cancel`: the jobs of a cluster."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
+from firesteel.cli.follow import describe_failure, duration, result_json, result_lines, vertex_state
+from firesteel.cli.settings import load_configuration
+from firesteel.client.http import HttpClusterClient
+from firesteel.client.remote import http_client
+from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.options import ConfigurationError
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, JobSummary, JobView
+from firesteel.runtime.client import DuplicateJob, UnknownJob
+
+ID_LENGTH = 32
+
+T = TypeVar("T")
+
+
+def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options of the commands that speak to a cluster."""
+    for option in (
+        click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--master", default="", metavar="ADDRESS[,ADDRESS...]", help="HOST:PORT of a master's REST."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("list")
+@click.option("--all", "-a", "with_ended", is_flag=True, help="Also those that have ended.")
+@cluster_options
+def list_(with_ended: bool, as_json: bool, **cluster: Any) -> int:
+    """List the jobs of a cluster, newest first: id, state, name, owner, tasks, and why it waits."""
+
+    async def work(client: HttpClusterClient) -> list[JobSummary]:
+        return await client.list_job_summaries()
+
+    found = [job for job in _asked(work, **cluster) if with_ended or not job.status.is_globally_terminal]
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+    for job in [] if as_json else found:
+        click.echo(summary_line(job, round(time.time() * 1_000)))
+    return FINISHED
+
+
+@click.command()
+@click.argument("job")
+@cluster_options
+def info(job: str, as_json: bool, **cluster: Any) -> int:
+    """Show JOB (its id, or the beginning of it) with its vertices and failures."""
+
+    async def work(client: HttpClusterClient) -> JobView:
+        return await client.request_job(await found_id(client, job))
+
+    view = _asked(work, **cluster)
+    click.echo(msgspec.json.encode(view) if as_json else "\n".join(view_lines(view, round(time.time() * 1_000))))
+    return FINISHED
+
+
+@click.command()
+@click.argument("job")
+@cluster_options
+def cancel(job: str, as_json: bool, **cluster: Any) -> int:
+    """Ask for the end of JOB. Returns when its master has that safe, before the job has ended."""
+
+    async def work(client: HttpClusterClient) -> JobID:
+        job_id = await found_id(client, job)
+        await client.cancel_job(job_id)
+        return job_id
+
+    job_id = _asked(work, **cluster)
+    click.echo(msgspec.json.encode({"cancelled": job_id}) if as_json else f"{job_id} is being cancelled")
+    return FINISHED
+
+
+@click.command()
+@click.argument("job")
+@cluster_options
+def wait(job: str, as_json: bool, **cluster: Any) -> int:
+    """Wait until JOB has ended, and print its result. Exit codes: 0 finished, 1 failed or cancelled."""
+
+    async def work(client: HttpClusterClient) -> JobResult:
+        return await client.request_job_result(await found_id(client, job))
+
+    return _told(_asked(work, **cluster), as_json)
+
+
+@click.command()
+@click.argument("job")
+@cluster_options
+def attach(job: str, as_json: bool, **cluster: Any) -> int:
+    """Follow JOB to its end, and print its result. Ctrl-C leaves it alone."""
+    from firesteel.cli.live import open_display
+    from firesteel.cli.watch import Watch
+
+    async def work(client: HttpClusterClient) -> JobResult:
+        job_id = await found_id(client, job)
+        display = open_display()
+        try:
+            return (await Watch(client, job_id, display, asyncio.Event()).until_end()).result
+        finally:
+            display.close()
+
+    return _told(_asked(work, **cluster), as_json)
+
+
+async def found_id(client: HttpClusterClient, text: str) -> JobID:
+    """The job whose id begins so. Raises UnknownJob, or CommandError when several do."""
+    if len(text) == ID_LENGTH:
+        return JobID(text)
+    found = [job.job_id for job in await client.list_job_summaries() if text and job.job_id.startswith(text)]
+    if not found:
+        raise UnknownJob(f"no job's id begins with {text!r}: see `firesteel list --all`")
+    if len(found) > 1:
+        raise CommandError(f"the ids of {len(found)} jobs begin with {text!r}: write more of it", BAD_USAGE)
+    return found[0]
+
+
+def summary_line(job: JobSummary, now_ms: int) -> str:
+    """A job on one line."""
+    done, total = job.tasks.get("FINISHED", 0), sum(job.tasks.values())
+    until_ms = job.end_time_ms if job.end_time_ms >= 0 else now_ms
+    parts = (
+        job.job_id,
+        f"{job.status.value:<9}",
+        job.name,
+        f"of {job.owner}" if job.owner else "",
+        f"{done}/{total} tasks" if total else "",
+        duration(until_ms - job.start_time_ms) if job.start_time_ms >= 0 else "",
+        f"({job.reason})" if job.reason and not job.status.is_globally_terminal else "",
+    )
+    return "  ".join(part for part in parts if part)
+
+
+def view_lines(view: JobView, now_ms: int) -> list[str]:
+    """A job on some lines."""
+    until_ms = view.end_time_ms if view.end_time_ms >= 0 else now_ms
+    elapsed = f" for {duration(until_ms - view.start_time_ms)}" if view.start_time_ms >= 0 else ""
+    lines = [f"{view.name} ({view.job_id}): {view.status.value}{elapsed}{view.owner and ', of '}{view.owner}"]
+    lines += [f"  {view.reason}"] if view.reason and not view.status.is_globally_terminal else []
+    lines += [f"  {vertex.name}: {vertex_state(vertex)}" for vertex in view.vertices]
+    return lines + [f"  failed: {describe_failure(entry)}" for entry in view.exceptions]
+
+
+def _told(result: JobResult, as_json: bool) -> int:
+    click.echo(result_json(result) if as_json else "\n".join(result_lines(result)))
+    if result.failure is not None:
+        click.echo(f"firesteel: {result.failure.headline()}", err=True)
+    return FINISHED if result.status is JobStatus.FINISHED else JOB_FAILED
+
+
+def _asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, definitions: Sequence[str]) -> T:
+    """What `work` gives of the cluster's client. Raises CommandError."""
+
+    async def ask() -> T:
+        async with http_client(load_configuration(definitions, master)) as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(ask())
+    except ClusterUnreachable as error:
+        raise CommandError(str(error), UNREACHABLE) from None
+    except (UnknownJob, Refused, RequestFailed, DuplicateJob, InvalidJobGraph, ConfigurationError) as error:
+        raise CommandError(str(error), BAD_USAGE) from None
+    except KeyboardInterrupt:
+        raise CommandError("interrupted: the job goes on", INTERRUPTED) from None

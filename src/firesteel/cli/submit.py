@@ -1,0 +1,21 @@
+"""`firesteel submit`: `run --detach` on a cluster."""
+
+from typing import Any
+
+import click
+
+from firesteel.cli.run import job_options, run_command
+from firesteel.cli.settings import load_configuration
+from firesteel.model.options import REST_ADDRESS, REST_PORT
+
+
+@click.command()
+@job_options
+def submit(master: str, **arguments: Any) -> int:
+    """Hand in the job of the pipeline of FILE, and print its id once it is safe with the master.
+
+    To the cluster that --master or rest.address name, else to the one on this machine.
+    """
+    configured = load_configuration(arguments["definitions"], master)
+    address = configured.get_option(REST_ADDRESS) or f"127.0.0.1:{configured.get_option(REST_PORT)}"
+    return run_command(master=address, detach=True, **arguments)

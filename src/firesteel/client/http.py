@@ -1,0 +1,168 @@
+"""HttpClusterClient: a runtime.client.ClusterClient over the REST endpoint."""
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from firesteel.client.transport import Transport
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph, encode_job_graph
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobView
+
+RESULT_WAIT_S = 30.0
+"""How long one request for a result waits; then it is sent again."""
+
+
+class _Line(msgspec.Struct, rename="kebab"):
+    """What of a line of /jobs/overview is read."""
+
+    jid: JobID
+    name: str
+    state: JobStatus
+    start_time: int
+    end_time: int
+    last_modification: int
+    tasks: dict[str, int]
+    owner: str = ""
+    reason: str = ""
+
+
+class _Lines(msgspec.Struct):
+    jobs: list[_Line]
+
+
+class _Ended(msgspec.Struct):
+    result: JobResult | None = None
+
+
+class _Overview(msgspec.Struct, rename="kebab"):
+    taskmanagers: int
+    slots_total: int
+    slots_available: int
+
+
+class _JobUrl(msgspec.Struct, rename="camel"):
+    job_url: str
+
+
+class HttpClusterClient:
+    """A client of the cluster whose masters' REST endpoints are at `addresses` (URLs), as the holder of a token.
+
+    Its coroutines raise ClusterUnreachable when no master answers or leads, Refused when this one may not,
+    beside what ClusterClient says.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], *, token: str = "", tls: ssl.SSLContext | None = None, patience_s: float = 60.0
+    ) -> None:
+        self._transport = Transport(addresses, token=token, tls=tls, patience_s=patience_s)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
+        hashes = list(dict.fromkeys(artifact.sha256 for artifact in graph.artifacts))
+        names = {"jobGraphFileName": "job-graph.json", "jobArtifactFileNames": hashes}
+        with contextlib.ExitStack() as opened:
+            parts: list[tuple[str, Any]] = [
+                ("request", (None, msgspec.json.encode(names), "application/json")),
+                ("file_0", ("job-graph.json", encode_job_graph(graph), "application/json")),
+            ]
+            for index, sha256 in enumerate(hashes, start=1):
+                file = opened.enter_context(artifacts[sha256].open("rb"))
+                parts.append((f"file_{index}", (sha256, file, "application/octet-stream")))
+            answer = await self._transport.request("POST", "/v1/jobs", files=parts)
+        return JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
+
+    async def request_job(self, job_id: JobID) -> JobView:
+        answer = await self._transport.request("GET", f"/v1/jobs/{job_id}/view")
+        return msgspec.json.decode(answer, type=JobView)
+
+    async def list_job_summaries(self) -> list[JobSummary]:
+        answer = await self._transport.request("GET", "/v1/jobs/overview")
+        return [_summary(line) for line in msgspec.json.decode(answer, type=_Lines).jobs]
+
+    async def list_jobs(self) -> list[JobView]:
+        return [
+            JobView(
+                job_id=job.job_id,
+                name=job.name,
+                status=job.status,
+                start_time_ms=job.start_time_ms,
+                end_time_ms=job.end_time_ms,
+                owner=job.owner,
+                reason=job.reason,
+            )
+            for job in await self.list_job_summaries()
+        ]
+
+    async def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
+        """Connects again when the stream breaks, until the job has ended."""
+        ended = False
+        while not ended:
+            async for name, data in self._events(job_id):
+                if name == "job":
+                    view = msgspec.json.decode(data, type=JobView)
+                    ended = view.status.is_globally_terminal
+                    yield view
+                if ended:
+                    break
+
+    async def request_job_result(self, job_id: JobID) -> JobResult:
+        path = f"/v1/jobs/{job_id}/execution-result?wait={RESULT_WAIT_S * 1_000:.0f}"
+        while True:
+            answer = await self._transport.request("GET", path, wait_s=RESULT_WAIT_S)
+            result = msgspec.json.decode(answer, type=_Ended).result
+            if result is not None:
+                return result
+
+    async def cancel_job(self, job_id: JobID) -> None:
+        await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
+
+    async def request_cluster_overview(self) -> ClusterOverview:
+        found = msgspec.json.decode(await self._transport.request("GET", "/v1/overview"), type=_Overview)
+        jobs: dict[str, int] = {}
+        for job in await self.list_job_summaries():
+            jobs[job.status.value] = jobs.get(job.status.value, 0) + 1
+        return ClusterOverview(
+            task_managers=found.taskmanagers,
+            slots_total=found.slots_total,
+            slots_free=found.slots_available,
+            jobs=jobs,
+        )
+
+    async def _events(self, job_id: JobID) -> AsyncIterator[tuple[str, str]]:
+        """(name, data) of each event of one connection."""
+        name = ""
+        async for line in self._transport.lines(f"/v1/jobs/{job_id}/events"):
+            field, _, value = line.partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                yield name, value
+
+
+def _summary(line: _Line) -> JobSummary:
+    tasks = {state.name: line.tasks.get(state.name.lower(), 0) for state in ExecutionState}
+    return JobSummary(
+        job_id=line.jid,
+        name=line.name,
+        status=line.state,
+        owner=line.owner,
+        start_time_ms=line.start_time,
+        end_time_ms=line.end_time,
+        modified_ms=line.last_modification,
+        reason=line.reason,
+        tasks={name: count for name, count in tasks.items() if count},
+    )

@@ -1,0 +1,103 @@
+"""A cluster elsewhere, as the command line uses one: its client, and a process of our own to build jobs in."""
+
+import asyncio
+import os
+import shutil
+import ssl
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from firesteel.client.http import HttpClusterClient
+from firesteel.client.transport import urls
+from firesteel.model import options
+from firesteel.model.options import Configuration, ConfigurationError
+
+TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
+"""Environment variable with the token that says who asks; on a command line everybody could read it."""
+
+
+class BuildProcessFailed(OSError):
+    """The process that builds jobs has ended without an answer: it was killed, or the machine has no memory left."""
+
+
+def http_client(configuration: Configuration, environment: Mapping[str, str] = os.environ) -> HttpClusterClient:
+    """A client of the masters that `rest.address` names. Raises ConfigurationError."""
+    text = configuration.get_option(options.REST_ADDRESS) or f"127.0.0.1:{configuration.get_option(options.REST_PORT)}"
+    try:
+        addresses = urls(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{options.REST_ADDRESS.key}: {error}") from None
+    patience_ms = configuration.get_option(options.CLIENT_TIMEOUT)
+    return HttpClusterClient(
+        addresses,
+        token=environment.get(TOKEN_VARIABLE, ""),
+        tls=_tls(configuration) if any(each.startswith("https:") for each in addresses) else None,
+        patience_s=patience_ms / 1_000,
+    )
+
+
+class RemoteCluster:
+    """`async with RemoteCluster(configuration) as cluster: ...`; its client says when nobody answers."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Raises ConfigurationError."""
+        self.client = http_client(configuration)
+        self._work_dir: Path | None = None
+
+    async def __aenter__(self) -> Self:
+        """Nothing is built for a cluster that does not answer. Raises ClusterUnreachable."""
+        try:
+            await self.client.request_cluster_overview()
+            self._work_dir = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="firesteel-"))
+        except BaseException:
+            await self.client.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.close()
+        await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
+
+    @property
+    def work_dir(self) -> Path:
+        """Where jobs are built."""
+        assert self._work_dir is not None, "not entered"
+        return self._work_dir
+
+    async def call(self, entry_point: str, payload: bytes) -> bytes:
+        """Run `module:function(bytes) -> bytes` in a process of its own. Raises BuildProcessFailed."""
+        answer = self.work_dir / f"answer-{uuid.uuid4().hex}"
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "firesteel.client.child", entry_point, os.fspath(answer)),
+            stdin=asyncio.subprocess.PIPE,
+            env={**os.environ, "SPARK_CONNECT_MODE_ENABLED": "1"},
+        )
+        try:
+            await process.communicate(payload)
+        except BaseException:
+            process.kill()
+            await process.wait()
+            raise
+        if not answer.is_file():
+            raise BuildProcessFailed(f"the process that builds the job has ended with code {process.returncode}")
+        return await asyncio.to_thread(answer.read_bytes)
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    """Trusts the configured authority, else the machine's; shows a certificate where one is configured."""
+    try:
+        context = ssl.create_default_context(cafile=configuration.get_option(options.REST_CA) or None)
+        certificate = configuration.get_option(options.REST_CERTIFICATE)
+        if certificate:
+            context.load_cert_chain(certificate, configuration.get_option(options.REST_PRIVATE_KEY) or None)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"the certificates of security.ssl.rest can't be read: {error}") from None
+    return context

@@ -1,0 +1,152 @@
+"""HTTP to whichever of several masters answers."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import httpx
+import msgspec
+
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.runtime.client import DuplicateJob, TooManyJobs, UnknownJob
+
+RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
+"""Time between two rounds over all addresses: the first, doubled each time up to the second."""
+
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 30.0
+"""An answer begins this long after its request, and after the time that the request says it may wait."""
+
+
+class ClusterUnreachable(ConnectionError):
+    """No master answers at any address, or none leads."""
+
+
+class Refused(PermissionError):
+    """The cluster does not know who we are, or we may not do this."""
+
+
+class RequestFailed(RuntimeError):
+    """The cluster's answer is an error that is none of the others."""
+
+
+class _Errors(msgspec.Struct):
+    errors: list[str] = []
+
+
+class Transport:
+    """Sends requests to `addresses` (URLs), starting with the one that answered last.
+
+    A request that finds nobody, or no leader, is sent again for `patience_s`; a cluster that was never
+    reached is given up after one round, for then the address may be wrong.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], *, token: str = "", tls: ssl.SSLContext | None = None, patience_s: float = 60.0
+    ) -> None:
+        assert addresses, "a cluster has an address"
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._addresses, self._patience_s = list(addresses), patience_s
+        self._reached = False
+        self._http = httpx.AsyncClient(
+            headers=headers,
+            verify=tls if tls is not None else _needs_tls(addresses),
+            timeout=httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def request(self, method: str, path: str, *, wait_s: float = 0.0, **content: Any) -> bytes:
+        """The body of a good answer. Raises ClusterUnreachable, or what the answer's status means."""
+        timeout = httpx.Timeout(READ_TIMEOUT_S + wait_s, connect=CONNECT_TIMEOUT_S)
+        async for address in self._tried():
+            with contextlib.suppress(httpx.TransportError):
+                answer = await self._http.request(method, address + path, timeout=timeout, **content)
+                if self._serves(answer):
+                    _check(answer)
+                    return answer.content
+        raise AssertionError("the addresses end with an error")
+
+    async def lines(self, path: str) -> AsyncIterator[str]:
+        """Lines of a stream, once somebody serves it; ends when the connection does."""
+        async for address in self._tried():
+            with contextlib.suppress(httpx.TransportError):
+                async with self._http.stream("GET", address + path) as answer:
+                    if not self._serves(answer):
+                        continue
+                    if answer.is_error:
+                        await answer.aread()
+                    _check(answer)
+                    async for line in answer.aiter_lines():
+                        yield line
+                return
+
+    def _serves(self, answer: httpx.Response) -> bool:
+        """Whether there is somebody to answer; 503 says that nobody leads."""
+        self._reached = True
+        return answer.status_code != httpx.codes.SERVICE_UNAVAILABLE
+
+    async def _tried(self) -> AsyncIterator[str]:
+        """Addresses to try, again and again; an address that answers is tried first from then on."""
+        loop = asyncio.get_running_loop()
+        until_s, delay_s = loop.time() + self._patience_s, RETRY_DELAY_S
+        while True:
+            for address in tuple(self._addresses):
+                yield address
+                self._addresses.remove(address)
+                self._addresses.append(address)
+            if not self._reached or loop.time() >= until_s:
+                what = "no master leads" if self._reached else "nobody answers"
+                raise ClusterUnreachable(f"{what} at {', '.join(self._addresses)}")
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, RETRY_DELAY_MAX_S)
+
+
+def urls(text: str) -> list[str]:
+    """Addresses like `host`, `host:8081` or `https://host:8081`, parted by commas. Raises ValueError."""
+    found = []
+    for address in filter(None, (part.strip() for part in text.split(","))):
+        with_scheme = address if "://" in address else f"http://{address}"
+        try:
+            url = httpx.URL(with_scheme)
+        except httpx.InvalidURL as error:
+            raise ValueError(f"{address!r} is no address: {error}") from None
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ValueError(f"{address!r} is no address: write HOST:PORT, or https://HOST:PORT")
+        port = f":{url.port}" if url.port is not None else ("" if url.scheme == "https" else ":8081")
+        host = f"[{url.host}]" if ":" in url.host else url.host
+        found.append(f"{url.scheme}://{host}{port}{url.path.rstrip('/')}")
+    if not found:
+        raise ValueError("no address is given")
+    return found
+
+
+def _needs_tls(addresses: Sequence[str]) -> bool:
+    """Loading the machine's authorities takes a while, and means nothing where nothing is encrypted."""
+    return any(address.startswith("https:") for address in addresses)
+
+
+def _check(answer: httpx.Response) -> None:
+    if answer.is_success:
+        return
+    try:
+        text = " ".join(msgspec.json.decode(answer.content, type=_Errors).errors)
+    except msgspec.MsgspecError:
+        text = f"HTTP {answer.status_code} {answer.reason_phrase}"
+    match answer.status_code:
+        case 401 | 403:
+            raise Refused(text)
+        case 404:
+            raise UnknownJob(text)
+        case 409:
+            raise DuplicateJob(text)
+        case 429:
+            raise TooManyJobs(text)
+        case 400 | 413:
+            raise InvalidJobGraph(text)
+        case _:
+            raise RequestFailed(text)

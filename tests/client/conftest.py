@@ -1,0 +1,64 @@
+"""A cluster without Spark behind a REST endpoint, in a thread of its own, for clients that block."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.testing.backend import TaskScript
+from tests.rest.cluster import LIMIT_S, RestCluster, rest_cluster
+
+
+class Served:
+    """`rest` lives in another thread: use `do` for everything that touches it."""
+
+    def __init__(self, directory: Path, script: TaskScript) -> None:
+        self._directory, self._script = directory, script
+        self._up: Future[tuple[asyncio.AbstractEventLoop, RestCluster]] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        self._loop, self.rest = self._up.result(LIMIT_S)
+        self.address = self.rest.server.address.removeprefix("http://")
+
+    async def _serve(self) -> None:
+        self._over = asyncio.Event()
+        try:
+            async with rest_cluster(self._directory, script=self._script) as rest:
+                self._up.set_result((asyncio.get_running_loop(), rest))
+                await self._over.wait()
+        except BaseException as error:
+            if self._up.done():
+                raise
+            self._up.set_exception(error)
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine beside the cluster."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(LIMIT_S)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something beside the cluster."""
+
+        async def work() -> Any:
+            return function(*arguments)
+
+        return self.do(work())
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(LIMIT_S)
+
+
+@pytest.fixture
+def script() -> TaskScript:
+    return TaskScript()
+
+
+@pytest.fixture
+def served(tmp_path: Path, script: TaskScript) -> Iterator[Served]:
+    made = Served(tmp_path, script)
+    yield made
+    made.end()

@@ -1,0 +1,122 @@
+"""The command line against a cluster on the network."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from firesteel.model.states import JobStatus
+from firesteel.testing.backend import TaskScript
+from tests.cli.conftest import command, etl, own_environment
+from tests.client.conftest import Served
+
+__all__ = ["command", "etl", "own_environment"]
+
+
+def test_jobs_from_the_command_line(command, etl: str, served: Served, script: TaskScript) -> None:
+    served.call(script.hold, "lines")
+    master = ("--master", served.address)
+    code, out, _ = command("submit", etl, "-p", "input=x", *master)
+    assert code == 0
+    job_id = out.strip()
+    served.do(script.until_running("lines"))
+    code, out, _ = command("list", *master)
+    assert code == 0
+    assert out.startswith(f"{job_id}  RUNNING    wordcount")
+    assert json.loads(command("list", "--json", *master)[1])[0]["job_id"] == job_id
+    code, out, _ = command("info", job_id[:6], *master)
+    assert code == 0
+    assert out.splitlines()[0].startswith(f"wordcount ({job_id}): RUNNING")
+    assert "  lines -> result: RUNNING" in out.splitlines()
+    assert command("cancel", job_id, *master)[:2] == (0, f"{job_id} is being cancelled\n")
+    code, out, _ = command("wait", job_id, *master)
+    assert (code, out.splitlines()[0].split(" in ")[0]) == (1, "wordcount CANCELED")
+    assert command("list", *master)[1] == ""
+    assert job_id in command("list", "--all", *master)[1]
+
+
+def test_run_on_a_cluster(command, etl: str, served: Served, script: TaskScript) -> None:
+    """With and without success; the second address is the right one."""
+    served.call(script.fail, "lines")
+    master = ("--master", f"127.0.0.1:9,{served.address}")
+    code, _, err = command("run", etl, "-p", "input=x", *master)
+    assert code == 1
+    assert "lines: as the script says" in err
+    code, out, err = command("run", etl, "-p", "input=x", *master, "--json")
+    assert (code, json.loads(out)["status"]) == (0, "FINISHED")
+    assert "lines -> result: FINISHED" in err
+    job_id = json.loads(out)["job_id"]
+    code, out, _ = command("attach", job_id, *master)
+    assert (code, out.splitlines()[0].split(" in ")[0]) == (0, "wordcount FINISHED")
+    assert "failed: lines: as the script says" in command("info", other_job(command, master, job_id), *master)[1]
+
+
+def other_job(command, master: tuple[str, str], job_id: str) -> str:
+    jobs = json.loads(command("list", "--all", "--json", *master)[1])
+    return next(str(job["job_id"]) for job in jobs if job["job_id"] != job_id)
+
+
+def test_what_goes_wrong(command, etl: str, served: Served, tmp_path: Path) -> None:
+    master = ("--master", served.address)
+    nobody = ("--master", "127.0.0.1:9")
+    for arguments in (("list",), ("info", "ab"), ("wait", "ab"), ("cancel", "ab"), ("submit", etl, "-p", "input=x")):
+        code, _, err = command(*arguments, *nobody)
+        assert code == 3, arguments
+        assert "nobody answers at http://127.0.0.1:9" in err
+    assert command("run", etl, "-p", "input=x", "--detach")[0] == 2
+    assert command("run", etl, *master)[0] == 2
+    (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")
+    code, _, err = command("run", str(tmp_path / "broken.py"), *master)
+    assert code == 2
+    assert "nothing_of_that_name" in err
+    (tmp_path / "ends.py").write_text("import os\nos._exit(9)\n")
+    code, _, err = command("run", str(tmp_path / "ends.py"), *master)
+    assert code == 3
+    assert "ended with code 9" in err
+    for arguments in (("info", "ab"), ("info", ""), ("cancel", "0" * 32), ("wait", "no id")):
+        code, _, err = command(*arguments, *master)
+        assert code == 2, arguments
+        assert err.startswith("firesteel: ")
+    assert command("list", "--master", "ftp://x")[0] == 2
+
+
+def test_interrupting_a_run_cancels_its_job(etl: str, served: Served, script: TaskScript, tmp_path: Path) -> None:
+    """And interrupting one that only looks on does not."""
+    served.call(script.hold, "lines")
+    master = ("--master", served.address)
+    with started(tmp_path, "run", etl, "-p", "input=x", *master) as run:
+        served.do(script.until_running("lines"))
+        (job,) = served.do(served.rest.cluster.client.list_jobs())
+        with started(tmp_path, "attach", job.job_id, *master) as attached:
+            assert "RUNNING" in lines_of(attached).readline()
+            attached.send_signal(signal.SIGINT)
+            assert attached.wait(60) == 130
+        assert served.do(served.rest.cluster.client.request_job(job.job_id)).status is JobStatus.RUNNING
+        while "RUNNING" not in lines_of(run).readline():
+            pass
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) == 130
+    assert served.do(served.rest.cluster.client.request_job(job.job_id)).status is JobStatus.CANCELED
+
+
+def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    program = (sys.executable, "-m", "firesteel", *arguments)
+    return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+
+
+def lines_of(process: subprocess.Popen[str]) -> IO[str]:
+    assert process.stderr is not None
+    return process.stderr
+
+
+@pytest.mark.parametrize("name", ["list", "info", "attach", "wait", "cancel", "submit"])
+def test_help(command, name: str) -> None:
+    code, out, _ = command(name, "--help")
+    assert code == 0
+    assert "--master" in out

@@ -1,0 +1,160 @@
+"""The client that programs use, against an endpoint that answers, changes hands, goes away."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from firesteel.client.http import HttpClusterClient
+from firesteel.client.transport import ClusterUnreachable, Refused, urls
+from firesteel.core.effects import DISPATCHER
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.states import JobStatus
+from firesteel.runtime.client import DuplicateJob, UnknownJob
+from firesteel.testing.backend import TaskScript
+from tests.rest.cluster import artifact, graph, rest_cluster
+
+CODE = b"PK" * 100_000
+HELD = graph("lines*2 => counts", "held", artifacts=(artifact(CODE),))
+SHA256 = hashlib.sha256(CODE).hexdigest()
+NOBODY = "http://127.0.0.1:9"
+"""Where nobody listens."""
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    path = tmp_path / "code.zip"
+    path.write_bytes(CODE)
+    return path
+
+
+def test_a_job_through_its_life(tmp_path: Path, script: TaskScript, code: Path) -> None:
+    """The second address answers; from then on it is asked first."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with (
+            rest_cluster(tmp_path, script=script) as rest,
+            HttpClusterClient([NOBODY, rest.server.address]) as client,
+        ):
+            assert await client.submit_job(HELD, {SHA256: code}) == HELD.job_id
+            assert await client.submit_job(HELD, {SHA256: code}) == HELD.job_id
+            await script.until_running("lines", 2)
+            assert await client.request_job(HELD.job_id) == await rest.cluster.client.request_job(HELD.job_id)
+            async with asyncio.TaskGroup() as group:
+                result = group.create_task(client.request_job_result(HELD.job_id))
+                views = group.create_task(views_of(client, HELD.job_id))
+                while not views.done() and not await is_seen(client, HELD.job_id):
+                    await asyncio.sleep(0.01)
+                script.release("lines")
+            assert result.result() == await rest.cluster.client.request_job_result(HELD.job_id)
+            assert views.result()[-1] is JobStatus.FINISHED
+            (line,) = await client.list_jobs()
+            assert (line.job_id, line.status, line.name) == (HELD.job_id, JobStatus.FINISHED, "held")
+            overview = await client.request_cluster_overview()
+            assert overview == await rest.cluster.client.request_cluster_overview()
+
+    asyncio.run(story())
+
+
+async def is_seen(client: HttpClusterClient, job_id: JobID) -> bool:
+    return (await client.request_job(job_id)).status is JobStatus.RUNNING
+
+
+async def views_of(client: HttpClusterClient, job_id: JobID) -> list[JobStatus]:
+    return [view.status async for view in client.follow_job(job_id)]
+
+
+def test_what_is_refused(tmp_path: Path, script: TaskScript, code: Path) -> None:
+    async def story() -> None:
+        users = tmp_path / "users.yaml"
+        users.write_text("users: [{name: vera, roles: [view], token: v}, {name: sam, roles: [submit], token: s}]")
+        async with rest_cluster(tmp_path, script=script, options={"rest.users-file": str(users)}) as rest:
+            address = [rest.server.address]
+            async with HttpClusterClient(address) as nobody, HttpClusterClient(address, token="v") as vera:
+                with pytest.raises(Refused, match="who you are"):
+                    await nobody.list_jobs()
+                with pytest.raises(Refused, match="role submit"):
+                    await vera.submit_job(HELD, {SHA256: code})
+                for ask in (vera.request_job, vera.request_job_result, vera.cancel_job, lambda id: views_of(vera, id)):
+                    with pytest.raises(UnknownJob):
+                        await ask(HELD.job_id)
+            async with HttpClusterClient(address, token="s") as sam:
+                with pytest.raises(InvalidJobGraph, match="SHA-256"):
+                    await sam.submit_job(
+                        msgspec.structs.replace(HELD, artifacts=(artifact(b"x"),)),
+                        {hashlib.sha256(b"x").hexdigest(): code},
+                    )
+                await sam.submit_job(HELD, {SHA256: code})
+                await sam.request_job_result(HELD.job_id)
+                with pytest.raises(DuplicateJob, match="has ended"):
+                    await sam.submit_job(HELD, {SHA256: code})
+
+    asyncio.run(story())
+
+
+def test_nobody_answers() -> None:
+    """An address that never answered is given up at once."""
+
+    async def story() -> None:
+        async with HttpClusterClient([NOBODY], patience_s=600) as client:
+            with pytest.raises(ClusterUnreachable, match=r"nobody answers at http://127\.0\.0\.1:9"):
+                await client.list_jobs()
+
+    asyncio.run(story())
+
+
+def test_a_change_of_leaders(tmp_path: Path, script: TaskScript, code: Path) -> None:
+    """Who waits and who follows goes on when another one leads; when none does for long, that is said."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with (
+            rest_cluster(tmp_path, script=script) as rest,
+            HttpClusterClient([rest.server.address], patience_s=0.3) as hasty,
+            HttpClusterClient([rest.server.address]) as client,
+        ):
+            async with asyncio.TaskGroup() as group:
+                await client.submit_job(HELD, {SHA256: code})
+                await script.until_running("lines", 2)
+                result = group.create_task(client.request_job_result(HELD.job_id))
+                views = group.create_task(views_of(client, HELD.job_id))
+                await hasty.list_jobs()
+                rest.cluster.revoke_leadership(DISPATCHER)
+                with pytest.raises(ClusterUnreachable, match="no master leads"):
+                    await asked_for_ever(hasty)
+                rest.cluster.grant_leadership(DISPATCHER)
+                await client.list_jobs()
+                script.release("lines")
+            assert result.result().status is JobStatus.FINISHED
+            assert views.result()[-1] is JobStatus.FINISHED
+
+    asyncio.run(story())
+
+
+async def asked_for_ever(client: HttpClusterClient) -> None:
+    while True:
+        await client.list_jobs()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("host", ["http://host:8081"]),
+        ("a:1, b:2", ["http://a:1", "http://b:2"]),
+        ("https://a", ["https://a"]),
+        ("https://a:8443/spark/", ["https://a:8443/spark"]),
+        ("[::1]:8081", ["http://[::1]:8081"]),
+    ],
+)
+def test_addresses(text: str, expected: list[str]) -> None:
+    assert urls(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", " , ", "ftp://a", "a:b", "http://"])
+def test_addresses_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError):
+        urls(text)
