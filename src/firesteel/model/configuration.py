@@ -1,0 +1,131 @@
+"""What an option is, and a configuration of them. Import these from `model.options`, which declares the options."""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class ConfigurationError(ValueError):
+    """The user's fault: an unknown key or a value that does not fit. The text says what would."""
+
+
+class ConfigOption(Generic[T]):
+    """One option. `kind` is one of str, int, float, bool, duration (in ms), memory (in MiB), slots (by queue)."""
+
+    def __init__(self, key: str, kind: str, default: T, description: str, choices: tuple[str, ...] = ()) -> None:
+        assert kind in _PARSERS, f"unknown option type {kind}"
+        assert key not in OPTIONS, f"option {key} is declared twice"
+        self.key, self.kind, self.default, self.description, self.choices = key, kind, default, description, choices
+        OPTIONS[key] = self
+
+    def parse(self, text: str) -> T:
+        """The value that `text` means. Raises ConfigurationError naming key, type and an example."""
+        try:
+            value = _PARSERS[self.kind](str(text).strip())
+        except ValueError:
+            raise ConfigurationError(f"{self.key}: {text!r} is not a {self.kind} ({_EXAMPLES[self.kind]})") from None
+        if self.choices and value not in self.choices:
+            raise ConfigurationError(f"{self.key}: {text!r} is none of {', '.join(self.choices)}")
+        return value  # type: ignore[no-any-return]
+
+
+OPTIONS: dict[str, ConfigOption[Any]] = {}
+
+
+class Configuration(Mapping[str, str]):
+    """Immutable texts by key, checked at construction: every key is an option or starts with `spark.`."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = {key: str(value) for key, value in (values or {}).items()}
+        for key, value in self._values.items():
+            if not key.startswith("spark."):
+                option_of(key).parse(value)
+
+    def get_option(self, option: ConfigOption[T]) -> T:
+        """The option's value here, else its default."""
+        text = self._values.get(option.key)
+        return option.default if text is None else option.parse(text)
+
+    def merged(self, other: Mapping[str, str]) -> "Configuration":
+        """This configuration with `other` on top."""
+        return Configuration({**self._values, **other})
+
+    def spark(self) -> dict[str, str]:
+        """The keys that are Spark's."""
+        return {key: value for key, value in self._values.items() if key.startswith("spark.")}
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def option_of(key: str) -> ConfigOption[Any]:
+    """The option of that key. Raises ConfigurationError with the nearest name."""
+    if key in OPTIONS:
+        return OPTIONS[key]
+    near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
+
+
+def parse_duration_ms(text: str) -> int:
+    """Milliseconds of a text like `500 ms`, `10 s` or `5 min`; a bare number is milliseconds. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?", text)
+    if match is None:
+        raise ValueError(text)
+    scale = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+    return round(float(match[1]) * scale[match[2] or "ms"])
+
+
+def parse_memory_mib(text: str) -> int:
+    """MiB of a text like `512m` or `2g`; a bare number is MiB. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|kb|m|mb|g|gb|t|tb)?b?", text.lower())
+    if match is None:
+        raise ValueError(text)
+    scale = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+    return round(float(match[1]) * scale[(match[2] or "m")[0]])
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def parse_queue_slots(text: str) -> dict[str, int]:
+    """Slots by queue of a text like `etl=8, adhoc=2`. Raises ValueError."""
+    queues: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"([\w.-]+)\s*=\s*([1-9]\d*)", part)
+        if match is None or match[1] in queues:
+            raise ValueError(text)
+        queues[match[1]] = int(match[2])
+    return queues
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": _bool,
+    "duration": parse_duration_ms,
+    "memory": parse_memory_mib,
+    "slots": parse_queue_slots,
+}
+_EXAMPLES = {
+    "str": "any text",
+    "int": "like 4",
+    "float": "like 1.5",
+    "bool": "true or false",
+    "duration": "like 500 ms, 10 s or 5 min",
+    "memory": "like 512m or 2g",
+    "slots": "like etl=8, adhoc=2, each queue once and with at least one slot",
+}
