@@ -29,6 +29,18 @@ def test_messages_go_both_ways_over_the_one_connection() -> None:
     asyncio.run(story())
 
 
+def test_a_host_is_found_by_any_of_its_names() -> None:
+    async def story() -> None:
+        async with nodes() as (here, there):
+            master, worker = Box(here, "master"), Box(there, "worker")
+            worker.send(address_at("localhost", here.port, "master"), "hello")
+            await master.until(lambda box: box.texts)
+            master.send(worker.address, "answer")
+            await worker.until(lambda box: box.texts)
+
+    asyncio.run(story())
+
+
 def test_endpoints_of_one_process_need_no_connection() -> None:
     async def story() -> None:
         async with nodes() as (here, _):

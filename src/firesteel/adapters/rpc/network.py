@@ -137,14 +137,21 @@ class NetworkRpc:
                 logger.warning("ignored a %s among messages", type(frame).__name__)
 
     def _deliver(self, way: Way, envelope: Envelope) -> None:
-        mailbox = self._mailboxes.get(envelope.recipient)
+        recipient = self._here(envelope.recipient)
+        mailbox = self._mailboxes.get(recipient)
         if mailbox is None:
             self._say(way, Absent(envelope.recipient, "nobody is there"))
             return
         if _target(envelope.sender) is None:
             self._routes[envelope.sender] = way
-        self._note(envelope.recipient, envelope.sender, way)
+        self._note(recipient, envelope.sender, way)
         mailbox.tell(Received(envelope))
+
+    def _here(self, address: Address) -> Address:
+        """An address as this process writes it: the same host has several names, and connections find it by any."""
+        if address in self._mailboxes or self._listens_at is None or _target(address) is None:
+            return address
+        return address_at(*self._listens_at, urlsplit(address).path.removeprefix("/"))
 
     def _on_absent(self, frame: Absent) -> None:
         self._routes.pop(frame.address, None)
