@@ -2,6 +2,7 @@
 #
 #   make demo      run the word count example on a cluster of its own
 #   make test      every test, among them those with a real Spark
+#   make compat    Flink's own command line against our REST endpoint (downloads 330 MB once)
 #   make check     format, lint, types, imports, tidy, core tests and simulation: under two minutes
 
 PYTHON ?= python3
@@ -66,6 +67,11 @@ core: install-dev
 simulate: install-dev
 	$(BIN)/python -m firesteel.testing.simulation --seeds $(SEEDS)
 
+# The real `flink` command line against our REST endpoint; downloads 330 MB the first time.
+.PHONY: compat
+compat: java install-dev
+	FIRESTEEL_FLINK_JARS=$$($(BIN)/python -m tools.flink) $(BIN)/pytest tests/compat
+
 bench: java install-dev
 	$(BIN)/python -m benchmarks
 
@@ -79,6 +85,8 @@ lock: install-dev
 	@for name in build runtime dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-deps --generate-hashes --no-header \
+	  requirements/compat.in -o requirements/compat.txt
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

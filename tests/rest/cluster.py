@@ -90,10 +90,11 @@ async def rest_cluster(
     workers: int = 1,
     options: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
+    limit_s: float = LIMIT_S,
 ) -> AsyncIterator[RestCluster]:
     config = Configuration({"taskmanager.numberOfTaskSlots": "2", "rest.port": "0", **(options or {})})
     script, shut_downs = script or TaskScript(), list[str]()
-    async with asyncio.timeout(LIMIT_S), MiniCluster(config, workers=workers, backend=script.backend) as cluster:
+    async with asyncio.timeout(limit_s), MiniCluster(config, workers=workers, backend=script.backend) as cluster:
         gateway = MasterClient(cluster.master, leader_wait_s=0.0)
         while True:
             with contextlib.suppress(ConnectionError):

@@ -100,6 +100,7 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
     ),
     "an artifact nobody knows": (submission(PLAIN, {"more.zip": b"x"}), 400, "knows nothing of these files: more.zip"),
     "a file that is not named": ([*submission(PLAIN), ("file_9", ("x", b"x"))], 400, "not named in the request: x"),
+    "a file of a foreign name": ([*submission(PLAIN), ("file_9", ("ключ 🔑", b"x"))], 400, "in the request: ключ 🔑"),
     "a file twice": ([*submission(PLAIN), submission(PLAIN)[1]], 400, "comes twice"),
     "a name named twice": (
         submission(PLAIN, {"a": b"x"}, jobArtifactFileNames=["a", "a"]),

@@ -61,8 +61,12 @@ def _operation(route: Route, shape_of: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(route: Route, shape_of: dict[str, Any]) -> dict[str, Any]:
     if route.answer is None:
-        kind = "text/event-stream" if route.path.endswith("/events") else "text/plain"
-        return {"description": "Text.", "content": {kind: {"schema": {"type": "string"}}}}
+        content = (
+            {"text/event-stream": {}}
+            if route.path.endswith("/events")
+            else {"text/plain": {"schema": {"type": "string"}}}
+        )
+        return {"description": "Text.", "content": content}
     return {"description": route.summary, "content": _json(shape_of[str(route.answer)])}
 
 

@@ -150,7 +150,7 @@ class _Reader:
             raise bad_request("A part's header is too long.")
 
     def _on_header_end(self) -> None:
-        self._headers[self._header_name.decode("latin-1").lower()] = self._header_value.decode("utf-8", "replace")
+        self._headers[self._header_name.decode("latin-1").lower()] = self._header_value.decode("latin-1")
         self._header_name.clear()
         self._header_value.clear()
 
