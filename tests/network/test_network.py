@@ -8,6 +8,7 @@ import pytest
 
 from firesteel.adapters.rpc import frames as f
 from firesteel.adapters.rpc.network import address_at
+from firesteel.core.effects import PeerLost, Received
 from tests.network.peers import HOST, LIMIT_S, Box, Node, nodes
 
 FAST = {"rpc.keep-alive.interval": "50 ms", "rpc.keep-alive.timeout": "1500 ms"}
@@ -93,6 +94,29 @@ def test_a_lost_connection_is_told_to_all_who_talked_over_it_and_a_new_one_is_ma
             assert idle.events == []
             worker.send(master.address, "two")
             await master.until(lambda box: box.texts == ["one", "two"])
+
+    asyncio.run(story())
+
+
+def test_who_comes_back_over_another_connection_is_lost_and_found() -> None:
+    """Its old one may be half-open for long."""
+
+    async def story() -> None:
+        async with nodes() as (here, there):
+            master, old = Box(here, "master"), Box(there, "worker")
+            old.send(master.address, "one")
+            await master.until(lambda box: box.texts)
+            again = Node()
+            new = Box(again, "worker")
+            new.send(master.address, "two")
+            await master.until(lambda box: len(box.texts) == 2)
+            assert [type(event) for event in master.events] == [Received, PeerLost, Received]
+            master.send(new.address, "hello")
+            await new.until(lambda box: box.texts)
+            await there.close()
+            await again.close()
+            await master.until(lambda box: len(box.lost) == 2)
+            assert old.texts == []
 
     asyncio.run(story())
 

@@ -21,6 +21,8 @@ class JobConnection:
     """When the job's master was heard of last."""
     tasks: TaskTable = field(default_factory=TaskTable)
     committing: dict[str, None] = field(default_factory=dict)
+    is_cut: bool = False
+    """The connection to the job's master broke, and nothing was heard of it since."""
     told: int = -1
     """Number of the newest AllocatedSlots."""
     discard: tuple[str, ...] = ()
@@ -52,8 +54,8 @@ class JobConnection:
 
     @property
     def is_owed(self) -> bool:
-        """Whether the job's master has not acknowledged an end, or not answered a request for input splits."""
-        return bool(self.tasks.unacknowledged or self.tasks.wants)
+        """Whether the job's master has not acknowledged an end, not answered a request for input splits, or may have lost this worker."""
+        return self.is_cut or bool(self.tasks.unacknowledged or self.tasks.wants)
 
     def report(
         self, resource_id: ResourceID, job_id: JobID, sequence: int, table: TaskSlotTable

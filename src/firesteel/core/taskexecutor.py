@@ -214,7 +214,7 @@ class TaskExecutorCore(Core):
         if job.leader.token != sender.token:
             self._tell(f"refused {type(envelope.body).__name__} of {sender.address}: not the job's leader")
             return
-        job.heard_ms = self.now_ms
+        job.heard_ms, job.is_cut = self.now_ms, False
         self._obey(job_id, job, envelope.body)
 
     def _on_unknown_job(self, sender: m.Leader, job_id: JobID, body: m.AnyMessage) -> None:
@@ -380,8 +380,12 @@ class TaskExecutorCore(Core):
                 self._report(job_id)
 
     def _on_peer_lost(self, event: PeerLost) -> None:
-        """Silence is what counts for jobs; at the ResourceManager register at once."""
+        """Whoever it was may have given this worker up: report to it again, soon. What runs goes on."""
         leader = self._registration.leader
         if leader is not None and leader.address == event.address:
             self._registration.instance_id = None
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+        for job_id, job in self.jobs.items():
+            if job.leader.address == event.address:
+                job.is_cut = True
+                self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)

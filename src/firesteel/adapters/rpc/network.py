@@ -142,10 +142,16 @@ class NetworkRpc:
         if mailbox is None:
             self._say(way, Absent(envelope.recipient, "nobody is there"))
             return
-        if _target(envelope.sender) is None:
-            self._routes[envelope.sender] = way
+        if _target(envelope.sender) is None and self._routes.get(envelope.sender) is not way:
+            self._replace_route(envelope.sender, way)
         self._note(recipient, envelope.sender, way)
         mailbox.tell(Received(envelope))
+
+    def _replace_route(self, sender: Address, way: Way) -> None:
+        """It has come back before the loss of its old connection was noticed; what was said over that is lost."""
+        if sender in self._routes:
+            self._on_absent(Absent(sender, "it has made another connection"))
+        self._routes[sender] = way
 
     def _here(self, address: Address) -> Address:
         """An address as this process writes it: the same host has several names, and connections find it by any."""
