@@ -13,7 +13,7 @@ class ConfigurationError(ValueError):
 
 
 class ConfigOption(Generic[T]):
-    """One option. `kind` is one of str, int, float, bool, duration (in ms), memory (in MiB), slots (by queue)."""
+    """One option. `kind` is one of str, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue)."""
 
     def __init__(self, key: str, kind: str, default: T, description: str, choices: tuple[str, ...] = ()) -> None:
         assert kind in _PARSERS, f"unknown option type {kind}"
@@ -111,9 +111,16 @@ def parse_queue_slots(text: str) -> dict[str, int]:
     return queues
 
 
+def _port(text: str) -> int:
+    if not 0 <= int(text) <= 65_535:
+        raise ValueError(text)
+    return int(text)
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
     "int": int,
+    "port": _port,
     "float": float,
     "bool": _bool,
     "duration": parse_duration_ms,
@@ -123,6 +130,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 _EXAMPLES = {
     "str": "any text",
     "int": "like 4",
+    "port": "a number up to 65535",
     "float": "like 1.5",
     "bool": "true or false",
     "duration": "like 500 ms, 10 s or 5 min",

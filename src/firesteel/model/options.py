@@ -44,6 +44,12 @@ WORK_DIR = ConfigOption(
     "Directory for logs, blobs, stored results and caches; empty means a temporary one that goes at the end.",
 )
 
+CLUSTER_DIR = ConfigOption(
+    "cluster.dir",
+    "str",
+    "",
+    "Directory of `firesteel cluster` for process ids, logs and work files; empty means ~/.local/state/firesteel/cluster.",
+)
 CLUSTER_ID = ConfigOption(
     "high-availability.cluster-id", "str", "default", "Name of the cluster: processes of another one are refused."
 )
@@ -53,7 +59,7 @@ JOBMANAGER_ADDRESS = ConfigOption(
     "jobmanager.rpc.address", "str", "localhost", "Host under which workers reach the master."
 )
 JOBMANAGER_PORT = ConfigOption(
-    "jobmanager.rpc.port", "int", 6123, "Port of the master for workers; 0 takes a free one, which its log names."
+    "jobmanager.rpc.port", "port", 6123, "Port of the master for workers; 0 takes a free one, which its log names."
 )
 JOBMANAGER_BIND_HOST = ConfigOption(
     "jobmanager.bind-host",
@@ -159,7 +165,7 @@ RESTART_FIXED_DELAY = ConfigOption(
 EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
 
 # ── REST ─────────────────────────────────────────────────────────────────────────────────────
-REST_PORT = ConfigOption("rest.port", "int", 8081, "Port of the REST endpoint; 0 takes a free one.")
+REST_PORT = ConfigOption("rest.port", "port", 8081, "Port of the REST endpoint; 0 takes a free one.")
 REST_ADDRESS = ConfigOption(
     "rest.address",
     "str",

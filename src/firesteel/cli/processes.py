@@ -1,0 +1,154 @@
+"""The processes of a cluster on this host: started in the background, written down, found again, ended.
+
+A process is known by its id and the time of its start, so that another one which has got the id of a
+dead one is never taken for it.
+"""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from firesteel.cli.exits import UNREACHABLE, CommandError
+from firesteel.model import options
+from firesteel.model.options import Configuration
+
+START_LIMIT_S = 60.0
+"""A process must say within this time that it serves."""
+
+LOOK_S = 0.05
+LOG_LINES_SHOWN = 10
+LOGS_KEPT = 20
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that was started in the background."""
+
+    role: str
+    """`jobmanager` or `taskmanager`."""
+    pid: int
+    started: float
+    """As the system says it, in seconds since the epoch."""
+    log: str
+    where: str = ""
+    """What it said when it served."""
+
+    def process(self) -> psutil.Process | None:
+        """The process, if it runs."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found = psutil.Process(self.pid)
+            if found.create_time() == self.started and found.status() != psutil.STATUS_ZOMBIE:
+                return found
+        return None
+
+
+class ClusterDirectory:
+    """Where the cluster of this host has its records, logs and work files."""
+
+    def __init__(self, config: Configuration) -> None:
+        state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        self.path = Path(config.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
+        self.logs, self.work = self.path / "log", self.path / "work"
+        self._records = self.path / "processes.json"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """For one command at a time. Raises CommandError when another one is under way, or nothing can be written."""
+        try:
+            self.logs.mkdir(parents=True, exist_ok=True)
+            lock = open(self.path / "lock", "w")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise CommandError(f"{self.path} can't be used: {error}; set cluster.dir", UNREACHABLE) from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                text = f"another `firesteel cluster start` or `stop` works in {self.path}"
+                raise CommandError(text, UNREACHABLE) from None
+            yield
+
+    def read(self) -> list[Recorded]:
+        """What was started and not stopped; some of it may be gone."""
+        try:
+            return msgspec.json.decode(self._records.read_bytes(), type=list[Recorded])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.MsgspecError) as error:
+            text = f"{self._records} can't be read ({error}); end the processes by hand and delete it"
+            raise CommandError(text, UNREACHABLE) from None
+
+    def write(self, records: Sequence[Recorded]) -> None:
+        if not records:
+            self._records.unlink(missing_ok=True)
+            return
+        new = self._records.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(list(records)))
+        os.replace(new, self._records)
+
+    def new_log(self, name: str) -> Path:
+        """A file for a process's log; the oldest of the same role go."""
+        role = name.partition("-")[0]
+        for old in sorted(self.logs.glob(f"{role}*.log"), key=lambda path: path.stat().st_mtime)[:-LOGS_KEPT]:
+            old.unlink(missing_ok=True)
+        return self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+
+
+def start_process(directory: ClusterDirectory, role: str, name: str, definitions: Sequence[str]) -> Recorded:
+    """Start `firesteel ROLE` in the background, in a session of its own."""
+    log = directory.new_log(name)
+    command = [sys.executable, "-m", "firesteel", role]
+    for definition in definitions:
+        command += ["-D", definition]
+    with open(log, "wb") as output:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    return Recorded(role=role, pid=child.pid, started=psutil.Process(child.pid).create_time(), log=str(log))
+
+
+def until_serving(record: Recorded) -> Recorded:
+    """Wait until the process says where it serves. Raises CommandError with the end of its log when it does not."""
+    mark = f"started {record.role} "
+    until_s = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < until_s:
+        lines = _log_lines(record)
+        where = next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
+        if where:
+            return msgspec.structs.replace(record, where=where)
+        if record.process() is None:
+            last = "\n".join(lines[-LOG_LINES_SHOWN:])
+            raise CommandError(f"the {record.role} has ended at once; its log {record.log} says:\n{last}", UNREACHABLE)
+        time.sleep(LOOK_S)
+    raise CommandError(f"the {record.role} has not come up within {START_LIMIT_S:g} s; see {record.log}", UNREACHABLE)
+
+
+def end_processes(records: Sequence[Recorded], limit_s: float) -> list[Recorded]:
+    """Ask all to end and wait; those that do not are killed with what they started. Returns these."""
+    running = {record: found for record in records if (found := record.process()) is not None}
+    for found in running.values():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.terminate()
+    _, stubborn = psutil.wait_procs(list(running.values()), timeout=limit_s)
+    for found in stubborn:
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            children = found.children(recursive=True)
+            found.kill()
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+    psutil.wait_procs(stubborn, timeout=limit_s)
+    return [record for record, found in running.items() if found in stubborn]
+
+
+def _log_lines(record: Recorded) -> list[str]:
+    try:
+        return Path(record.log).read_text(errors="replace").splitlines()
+    except OSError:
+        return []

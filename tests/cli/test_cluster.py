@@ -1,0 +1,91 @@
+"""`firesteel cluster`: processes of this host, started once, found again, ended without a trace."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+Command = Callable[..., tuple[int, str, str]]
+LIMIT_S = 120
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "cluster dir"
+
+
+@pytest.fixture
+def on_cluster(directory: Path) -> Iterator[Command]:
+    """`firesteel cluster ...` as a process, with ports of its own; nothing runs in the end."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        definitions = [f"cluster.dir={directory}", "jobmanager.rpc.port=0", "rest.port=0"]
+        command = [sys.executable, "-m", "firesteel", "cluster", *arguments]
+        command += [part for each in definitions for part in ("-D", each)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    yield run
+    run("stop")
+
+
+def records(directory: Path) -> list[dict[str, object]]:
+    file = directory / "processes.json"
+    return json.loads(file.read_text()) if file.exists() else []
+
+
+def test_start_status_and_stop(on_cluster: Command, directory: Path) -> None:
+    assert on_cluster("status")[0] == on_cluster("stop")[0] == 3
+    code, out, err = on_cluster("start", "--taskmanagers", "0")
+    assert (code, err) == (0, "")
+    assert out.startswith("started jobmanager at localhost:")
+    assert on_cluster("status")[0] == 0
+    code, _, err = on_cluster("start")
+    assert code == 2
+    assert "a cluster runs here already: jobmanager at localhost:" in err
+    (master,) = records(directory)
+    assert on_cluster("stop")[:2] == (0, "stopped\n")
+    assert not psutil.pid_exists(int(str(master["pid"])))
+    assert sorted(path.name for path in directory.iterdir()) == ["lock", "log"]
+    (log,) = (directory / "log").iterdir()
+    assert "ERROR" not in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def test_processes_that_are_gone_and_others_that_have_their_ids(on_cluster: Command, directory: Path) -> None:
+    on_cluster("start", "--taskmanagers", "0")
+    (master,) = records(directory)
+    os.kill(int(str(master["pid"])), signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(int(str(master["pid"])))])
+    code, out, _ = on_cluster("status")
+    assert code == 1
+    assert "is gone" in out
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as innocent:
+        (directory / "processes.json").write_text(json.dumps([{**master, "pid": innocent.pid}]))
+        code, out, err = on_cluster("start", "--taskmanagers", "0")
+        assert (code, "are gone" in err) == (0, True)
+        on_cluster("stop")
+        assert innocent.poll() is None, "a process that has a dead one's id is not ended"
+
+
+def test_a_start_that_fails_says_why_and_leaves_nothing(on_cluster: Command, directory: Path) -> None:
+    code, out, err = on_cluster("start", "--taskmanagers", "0", "-D", "jobmanager.bind-host=192.0.2.1")
+    assert (code, out) == (3, "")
+    assert "192.0.2.1" in err
+    assert records(directory) == []
+    assert on_cluster("start", "-D", "jobmanager.rpc.prot=1")[0] == 2
+
+
+def test_records_that_can_not_be_read(on_cluster: Command, directory: Path) -> None:
+    directory.mkdir()
+    (directory / "processes.json").write_text("{")
+    for verb in ("start", "stop", "status"):
+        code, _, err = on_cluster(verb)
+        assert (code, "can't be read" in err) == (3, True)
+    (directory / "processes.json").unlink()
