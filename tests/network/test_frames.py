@@ -37,15 +37,6 @@ def stream_of(*sent: f.Frame) -> bytes:
     return f.preface() + b"".join(f.encode_frame(frame, LIMIT) for frame in sent)
 
 
-def test_the_wire_format_is_the_one_of_this_version(golden) -> None:
-    """A change here is one that a peer of the version before may not understand: then PROTOCOL_VERSION grows."""
-    lines = [f"protocol version {f.PROTOCOL_VERSION}", f.preface().hex()]
-    for frame in ALL:
-        kind = type(frame.body if isinstance(frame, Envelope) else frame).__name__
-        lines.append(f"{kind} {f.encode_frame(frame, LIMIT).hex()}")
-    golden("frames_v1.txt", "\n".join(lines) + "\n")
-
-
 def test_every_kind_of_frame_has_a_sample() -> None:
     assert {type(frame) for frame in ALL} == set(typing.get_args(f.Frame))
 
