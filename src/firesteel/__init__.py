@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from firesteel.adapters.spark.jdbc import write_jdbc
+    from firesteel.adapters.spark.results import ResultRows
     from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
     from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
     from firesteel.adapters.spark.twophase import write_two_phase
@@ -24,6 +25,7 @@ __all__ = [
     "MiniCluster",
     "Pipeline",
     "RangeSplits",
+    "ResultRows",
     "broadcast",
     "build_job",
     "date_splits",
@@ -50,6 +52,7 @@ _HOMES = {
     "MiniCluster": "firesteel.minicluster",
     "Pipeline": "firesteel.pipeline.authoring",
     "RangeSplits": "firesteel.adapters.spark.splits",
+    "ResultRows": "firesteel.adapters.spark.results",
     "broadcast": "firesteel.pipeline.distributions",
     "build_job": "firesteel.pipeline.build",
     "date_splits": "firesteel.pipeline.splits",

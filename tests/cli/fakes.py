@@ -84,6 +84,9 @@ class FakeClient:
         await self._ended.wait()
         return result(self._statuses[0], job_id)
 
+    async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
+        raise AssertionError("nothing was returned")
+
     async def cancel_job(self, job_id: JobID) -> None:
         self.cancelled += 1
         self._statuses = [JobStatus.CANCELLING, JobStatus.CANCELED]

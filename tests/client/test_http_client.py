@@ -7,13 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from firesteel.assembly.client import MasterClient
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import ClusterUnreachable, Refused, urls
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.states import JobStatus
-from firesteel.runtime.client import DuplicateJob, UnknownJob
+from firesteel.runtime.client import DuplicateJob, UnknownJob, UnknownResult
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import artifact, graph, rest_cluster
 
@@ -158,3 +159,27 @@ def test_addresses(text: str, expected: list[str]) -> None:
 def test_addresses_that_are_none(text: str) -> None:
     with pytest.raises(ValueError):
         urls(text)
+
+
+def test_returned_rows_are_fetched(tmp_path: Path, script: TaskScript, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256)) * 1_000
+
+    async def fetch(self: MasterClient, job_id: JobID, function: str = "") -> bytes:
+        if (job_id, function) != (HELD.job_id, "top & down"):
+            raise UnknownResult(f"job {job_id} has returned no rows of {function!r}")
+        return content
+
+    monkeypatch.setattr(MasterClient, "fetch_result", fetch)
+
+    async def story() -> None:
+        async with (
+            rest_cluster(tmp_path, script=script) as rest,
+            HttpClusterClient([rest.server.address]) as client,
+        ):
+            plain = msgspec.structs.replace(HELD, artifacts=())
+            await client.submit_job(plain, {})
+            assert await client.fetch_result(HELD.job_id, "top & down") == content
+            with pytest.raises(UnknownResult, match="no rows of 'up'"):
+                await client.fetch_result(HELD.job_id, "up")
+
+    asyncio.run(story())

@@ -27,7 +27,7 @@ class Blobs:
         self.directory = directory
         self.settings = network_settings(Configuration(options), "node")
         self.store, self.cache = LocalBlobStore(directory / "store"), LocalBlobStore(directory / "cache")
-        self.server = PeerServer(self.settings, {BLOBS: BlobServer(self.store).serve})
+        self.server = PeerServer(self.settings, {BLOBS: BlobServer(self.store, LIMIT).serve})
 
     async def start(self) -> None:
         port = await self.server.listen(HOST, 0)
@@ -63,6 +63,31 @@ def test_blobs_are_fetched_once_and_let_go(tmp_path: Path) -> None:
                 await it.remote.fetch(name)  # it is here
                 await it.remote.let_go(name)
             assert it.cached() == []
+
+    asyncio.run(story())
+
+
+def test_blobs_are_put_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("firesteel.adapters.blob.remote.RETRY_S", 0.01)
+
+    async def story() -> None:
+        async with blobs(tmp_path) as it:
+            made = tmp_path / "made"
+            for data in (LARGE, b""):
+                made.write_bytes(data)
+                name = hashlib.sha256(data).hexdigest()
+                await asyncio.gather(*(it.remote.keep(made, name) for _ in range(3)))
+                assert it.store.path(name).read_bytes() == data
+                for _ in range(2):
+                    await it.remote.drop(name)
+                with pytest.raises(BlobMissing):
+                    it.store.path(name)
+            await it.remote.drop("../../etc/passwd")
+            for data, name in ((b"other", "0" * 64), (b"path", "../x"), (LARGE + b"x", "0" * 64)):
+                made.write_bytes(data)
+                with pytest.raises(OSError, match="did not take blob"):
+                    await it.remote.keep(made, name)
+            assert list((tmp_path / "store").iterdir()) == []
 
     asyncio.run(story())
 

@@ -26,6 +26,8 @@ OTHERS: list[f.Frame] = [
     f.Ping(),
     f.Absent(Address("a"), "gone"),
     f.GetBlob("ab"),
+    f.PutBlob("ab"),
+    f.DropBlob("ab"),
     f.BlobChunk(b"\x00\xff"),
     f.BlobEnd(),
     f.BlobRefused("no", is_missing=True),

@@ -209,7 +209,7 @@ def test_reading_a_sink() -> None:
     @pipeline.sink
     def after(result): ...
 
-    assert "is a sink, and a sink has no result" in refused(pipeline)
+    assert "is a sink, where a pipeline ends" in refused(pipeline)
 
 
 def test_source_with_input_and_transform_without() -> None:

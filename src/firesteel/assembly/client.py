@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from firesteel.adapters.blob.local import BlobCorrupt
+from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.execution.graphcheck import check_job_graph
@@ -26,7 +26,7 @@ from firesteel.model.views import (
     TaskManagerView,
     VertexView,
 )
-from firesteel.runtime.client import NoLeader, job_changes
+from firesteel.runtime.client import NoLeader, UnknownResult, job_changes, returned_rows
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
 
@@ -95,6 +95,15 @@ class MasterClient:
     async def request_job_result(self, job_id: JobID) -> JobResult:
         answer: JobResult = await self._ask(r.AwaitJobResult(job_id))
         return answer
+
+    async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
+        if not (await self.request_job(job_id)).status.is_globally_terminal:
+            raise UnknownResult(f"job {job_id} has not ended: its rows are there when it has")
+        chosen = returned_rows(await self.request_job_result(job_id), function)
+        try:
+            return await self._master.uploads.read(chosen.sha256)
+        except BlobMissing:
+            raise UnknownResult(f"the rows of {chosen.function} are gone from the blob store") from None
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._ask(r.CancelJobRequest(job_id))

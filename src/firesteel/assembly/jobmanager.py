@@ -60,7 +60,8 @@ class JobManager:
         bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
         self._ends.push_async_callback(self._rpc.close)
         blobs = LocalBlobStore(work_dir / "blobs")
-        server = PeerServer(self._settings, {MESSAGES: self._rpc.serve, BLOBS: BlobServer(blobs).serve})
+        blob_server = BlobServer(blobs, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
+        server = PeerServer(self._settings, {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve})
         self._ends.push_async_callback(server.close)
         self.port = await server.listen(bind_host, self.port)
         self._rpc.listens_at(self.host, self.port)

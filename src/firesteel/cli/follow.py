@@ -1,5 +1,8 @@
 """What a job's view says to a person. Pure: views in, texts out."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from firesteel.model.states import ExecutionState
@@ -84,6 +87,7 @@ def result_lines(result: JobResult) -> list[str]:
     """How a job ended, and what it wrote."""
     lines = [f"{result.name} {result.status.value} in {duration(result.duration_ms)}"]
     lines += [f"  {describe_sink(sink)}" for sink in result.sinks]
+    lines += [f"  {rows.function}: {rows.rows:,} row{'s' if rows.rows != 1 else ''}" for rows in result.returned]
     return lines
 
 
@@ -95,10 +99,11 @@ def describe_sink(sink: CommittedSink) -> str:
     return f"{sink.function}: {rows}{files}{size} -> {sink.target} ({sink.mode})"
 
 
-def result_json(result: JobResult) -> bytes:
-    """One JSON object with everything that is known."""
+def result_json(result: JobResult, rows: Mapping[str, list[dict[str, Any]]] | None = None) -> bytes:
+    """One JSON object with everything that is known; `rows` are what was returned, by function."""
     fields = {**msgspec.to_builtins(result), "duration_ms": result.duration_ms}
-    return msgspec.json.encode(fields)
+    fields["returned"] = [{**each, "records": (rows or {}).get(each["function"])} for each in fields["returned"]]
+    return msgspec.json.encode(fields, enc_hook=str)
 
 
 def duration(milliseconds: float) -> str:

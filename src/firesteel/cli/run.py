@@ -20,6 +20,7 @@ from firesteel.cli.interrupts import Interrupts
 from firesteel.cli.java import java_problem
 from firesteel.cli.live import JobDisplay, open_display
 from firesteel.cli.logs import open_log_file
+from firesteel.cli.rows import fetch_rows, records, show_rows
 from firesteel.cli.settings import load_configuration, pairs
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
@@ -177,6 +178,7 @@ async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts)
         interrupts.defer()
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
         end = await watch.until_end()
+        end = msgspec.structs.replace(end, rows=await fetch_rows(cluster.client, end.result))
         display.note("closing the cluster")
     return end
 
@@ -207,7 +209,11 @@ async def _build(cluster: Cluster, options: RunOptions, directory: str) -> Built
 def _finish(end: End, log_file: Path, *, as_json: bool, verbose: bool) -> int:
     """Print the result and say why it is not a good one; returns the exit code."""
     result = end.result
-    click.echo(result_json(result) if as_json else "\n".join(result_lines(result)))
+    if as_json:
+        click.echo(result_json(result, records(end.rows)))
+    else:
+        click.echo("\n".join(result_lines(result)))
+        show_rows(end.rows)
     if result.status is JobStatus.FINISHED:
         return FINISHED
     _report(_reason(end), result.failure.trace if result.failure else "", log_file, verbose)

@@ -1,6 +1,8 @@
 """Watching a job: show it until it has ended, cancel it when asked."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -15,6 +17,8 @@ class End(msgspec.Struct, frozen=True):
 
     result: JobResult
     interrupted: bool = False
+    rows: Mapping[str, Any] = {}
+    """What the job returned, as ResultRows by function."""
 
 
 class Watch:

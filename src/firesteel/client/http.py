@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,6 +14,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobView
+from firesteel.runtime.client import UnknownJob, UnknownResult
 
 RESULT_WAIT_S = 30.0
 """How long one request for a result waits; then it is sent again."""
@@ -38,6 +40,10 @@ class _Lines(msgspec.Struct):
 
 class _Ended(msgspec.Struct):
     result: JobResult | None = None
+
+
+class _Rows(msgspec.Struct):
+    arrow: bytes
 
 
 class _Overview(msgspec.Struct, rename="kebab"):
@@ -126,6 +132,13 @@ class HttpClusterClient:
             result = msgspec.json.decode(answer, type=_Ended).result
             if result is not None:
                 return result
+
+    async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
+        path = f"/v1/jobs/{job_id}/rows?function={quote(function, safe='')}"
+        try:
+            return msgspec.json.decode(await self._transport.request("GET", path), type=_Rows).arrow
+        except UnknownJob as error:
+            raise UnknownResult(str(error)) from None
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")

@@ -54,6 +54,8 @@ class FunctionKind(Enum):
     SOURCE = "source"
     TRANSFORM = "transform"
     SINK = "sink"
+    RESULT = "result"
+    """Its rows go to whoever submitted the job."""
     NOOP = "noop"
     """Runs nothing; finished by the worker itself."""
     SPLITS = "splits"

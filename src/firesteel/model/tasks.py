@@ -33,6 +33,10 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     """Of HASH subpartitions: the canonical type of each key, as which it was hashed."""
 
 
+RESULT_FORMAT = "arrow"
+"""Of a SinkCommit whose rows go to the job's caller: its target is the SHA-256 of its one file, an Arrow stream."""
+
+
 class StagedPart(msgspec.Struct, frozen=True, kw_only=True):
     """What another subtask of a sink has staged for the same target."""
 

@@ -155,6 +155,16 @@ class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = -1
 
 
+class ReturnedRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that a job returns to its caller, kept as long as its result."""
+
+    function: str
+    sha256: str
+    """Of the blob that holds them, as an Arrow stream."""
+    rows: int
+    size_bytes: int
+
+
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended."""
 
@@ -167,6 +177,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """What it failed from, when it FAILED."""
     sinks: tuple[CommittedSink, ...] = ()
     restarts: int = 0
+    returned: tuple[ReturnedRows, ...] = ()
 
     @property
     def duration_ms(self) -> int:

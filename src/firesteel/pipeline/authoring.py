@@ -59,6 +59,14 @@ class Pipeline:
         """Declare a function that writes DataFrames of this pipeline to the outside."""
         return self._declare(FunctionKind.SINK, function, options)
 
+    @overload
+    def result(self, function: F, /) -> F: ...
+    @overload
+    def result(self, /, **options: Unpack[FunctionOptions]) -> Callable[[F], F]: ...
+    def result(self, function: Any = None, /, **options: Any) -> Any:
+        """Declare a function whose rows go to whoever runs the pipeline: few, and kept with the job's result."""
+        return self._declare(FunctionKind.RESULT, function, options)
+
     def add(self, definition: FunctionDefinition) -> None:
         """Add a vertex that is no decorated function, such as `noop(...)`."""
         if not isinstance(definition, FunctionDefinition):

@@ -105,9 +105,9 @@ def _check_override(parallelism: int | None) -> None:
 
 
 def _default_parallelism(definition: FunctionDefinition, parallelism: int | None) -> int:
-    """A source without splits has no share of its input to take: it stays whole."""
+    """A source without splits has no share of its input to take, and a result is one: they stay whole."""
     is_whole = definition.kind is FunctionKind.SOURCE and definition.splits is None
-    return 1 if is_whole else parallelism or 1
+    return 1 if is_whole or definition.kind is FunctionKind.RESULT else parallelism or 1
 
 
 def _values(graph: LogicalGraph, given: Mapping[str, object], require_all: bool) -> dict[str, WireValue]:

@@ -85,6 +85,11 @@ def check_supported(pipeline: Pipeline, parallelism: Mapping[str, int]) -> None:
                 " leave it at 1 (Spark still spreads the query over its own tasks) and give the functions behind it a"
                 " parallelism"
             )
+        if definition.kind is FunctionKind.RESULT and parallelism[definition.name] > 1:
+            raise definition.error(
+                f"parallelism={parallelism[definition.name]}: a result is one table for its caller; leave it at 1, and"
+                " give the functions before it a parallelism"
+            )
 
 
 def _default(reference: ParameterReference, wanted: type) -> object:
@@ -115,9 +120,9 @@ def _edge(
     source = functions.get(argument.name)
     if source is None:
         raise definition.error(f"input {argument.name!r} is no vertex{did_you_mean(argument.name, functions)}")
-    if source.kind is FunctionKind.SINK:
+    if source.kind in (FunctionKind.SINK, FunctionKind.RESULT):
         raise definition.error(
-            f"argument {source.name!r} is a sink, and a sink has no result: read what the sink reads"
+            f"argument {source.name!r} is a {source.kind.value}, where a pipeline ends: read what it reads"
         )
     if (source.kind is FunctionKind.NOOP) != (definition.kind is FunctionKind.NOOP):
         raise definition.error(f"input {source.name!r}: noop vertices can be joined with noop vertices only")
@@ -153,11 +158,16 @@ def _check_kinds(functions: Mapping[str, FunctionDefinition], edges: Sequence[Lo
         if definition.kind is FunctionKind.SOURCE and definition.name in consumers:
             names = ", ".join(edge.source for edge in edges if edge.target == definition.name)
             raise definition.error(f"a source takes no input, but takes {names}: make it a transform")
-        if definition.kind in (FunctionKind.TRANSFORM, FunctionKind.SINK) and definition.name not in consumers:
+        if (
+            definition.kind in (FunctionKind.TRANSFORM, FunctionKind.SINK, FunctionKind.RESULT)
+            and definition.name not in consumers
+        ):
             raise _without_input(definition, functions)
-    used = (FunctionKind.SINK, FunctionKind.NOOP)
+    used = (FunctionKind.SINK, FunctionKind.RESULT, FunctionKind.NOOP)
     if not any(definition.kind in used for definition in functions.values()):
-        raise InvalidPipeline("the pipeline has no sink, so nothing would run: declare one with @pipeline.sink")
+        raise InvalidPipeline(
+            "the pipeline has no sink, so nothing would run: declare one with @pipeline.sink or @pipeline.result"
+        )
     for definition in functions.values():
         if definition.kind not in used and definition.name not in consumed:
             raise definition.error("no function takes its result: name it as an argument of another one, or remove it")

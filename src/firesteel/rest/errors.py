@@ -2,7 +2,7 @@
 
 from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.runtime.client import NoLeader
+from firesteel.runtime.client import NoLeader, UnknownResult
 
 NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. Please refresh."
 
@@ -30,6 +30,8 @@ def rest_error(error: Exception) -> RestError | None:
             return error
         case UnknownJob():
             return RestError(404, f"Job could not be found: {error}")
+        case UnknownResult():
+            return RestError(404, str(error))
         case DuplicateJob():
             return RestError(409, str(error))
         case TooManyJobs():

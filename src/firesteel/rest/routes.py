@@ -31,6 +31,7 @@ def _natural(text: str) -> int:
 
 GET = Query("get", "Names of metrics, parted by commas.")
 AGGREGATED = (GET, Query("agg", "How to aggregate them."))
+FUNCTION = Query("function", "Whose rows; none is needed where only one function returns any.", str, "")
 MODE = Query("mode", "`cancel`.")
 MAX_EXCEPTIONS = Query("maxExceptions", "At most so many.", _natural, 20, INTEGER)
 LABELS = Query("failureLabelFilter", "Ignored: failures have no labels.")
@@ -115,6 +116,15 @@ ROUTES: tuple[Route, ...] = (
         "How a job ended; waits for it when asked to.",
         j.JobExecutionResultResponseBody,
         query=(WAIT,),
+    ),
+    Route(
+        "GET",
+        "/jobs/{jobid}/rows",
+        completion.rows,
+        "Rows that a job which has ended returned.",
+        j.ReturnedRowsBody,
+        query=(FUNCTION,),
+        errors=(403,),
     ),
     Route("GET", "/jobs/{jobid}/plan", jobs.job_plan, "Its graph.", j.JobPlanInfo),
     Route("GET", "/jobs/{jobid}/config", jobs.job_config, "Its configuration.", j.JobConfigInfo),

@@ -13,6 +13,7 @@ from firesteel.model.views import (
     JobResult,
     JobSummary,
     JobView,
+    ReturnedRows,
     SubtaskView,
     TaskManagerView,
     VertexView,
@@ -27,6 +28,8 @@ __all__ = [
     "StorageUnavailable",
     "TooManyJobs",
     "UnknownJob",
+    "UnknownResult",
+    "returned_rows",
 ]
 
 CHANGES_INTERVAL_S = 0.1
@@ -42,6 +45,21 @@ class NoLeader(ConnectionError):
 
 class ClusterLost(ConnectionError):
     """Our bug, or a lost store: a component has failed too often and will not be started again."""
+
+
+class UnknownResult(LookupError):
+    """The caller's fault: the job has returned no rows of that name, or has not ended."""
+
+
+def returned_rows(result: JobResult, function: str) -> ReturnedRows:
+    """Those of one function; of the only one when none is named. Raises UnknownResult."""
+    chosen = [rows for rows in result.returned if function in ("", rows.function)]
+    if len(chosen) == 1:
+        return chosen[0]
+    known = ", ".join(rows.function for rows in result.returned)
+    what = f"no rows of {function!r}" if function else "rows of several functions" if known else "no rows"
+    hint = f": name one of {known}" if known else ""
+    raise UnknownResult(f"job {result.job_id} ({result.status.value}) has returned {what}{hint}")
 
 
 class ClusterClient(Protocol):
@@ -65,6 +83,12 @@ class ClusterClient(Protocol):
 
     def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
         """The job now, and after its changes, to its end; what changes fast is told together."""
+
+    async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
+        """Rows that a job which has ended returned, as an Arrow stream for `firesteel.ResultRows`.
+
+        Of the only function that returned any when none is named. Raises UnknownResult.
+        """
 
     async def cancel_job(self, job_id: JobID) -> None:
         """Ask for the job to end; returns when that is safe with its master, before it has ended.

@@ -144,7 +144,7 @@ class DispatcherEndpoint(Endpoint):
             case r.CleanUpJob():
                 self.background(self._clean_up(effect.job_id))
             case r.ForgetResult():
-                self.background(self._forget(effect.job_id))
+                self.background(self._forget(effect))
             case r.StartJobMaster():
                 self._start_job_master(effect)
             case r.StopJobMaster():
@@ -180,8 +180,11 @@ class DispatcherEndpoint(Endpoint):
         await self._retried(what, lambda: self._delete_blobs(unused))
         self.tell(r.JobCleanedUp(job_id))
 
-    async def _forget(self, job_id: JobID) -> None:
-        await self._retried(f"forgetting job {job_id}", lambda: self._store.forget_result(job_id, self.leader.token))
+    async def _forget(self, effect: r.ForgetResult) -> None:
+        """Blobs first: who comes after a crash in between finds the result and does it again."""
+        what = f"forgetting job {effect.job_id}"
+        await self._retried(what, lambda: self._delete_blobs(effect.blobs))
+        await self._retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
 
     async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         """Until the store does it, or this leadership ends: nothing here may be given up."""

@@ -1,5 +1,6 @@
 """A content-addressed store in a directory: a blob's name is the SHA-256 of its bytes."""
 
+import asyncio
 import hashlib
 import os
 import re
@@ -33,13 +34,19 @@ class BlobStore(Protocol):
 
 
 class BlobSource(Protocol):
-    """Where a worker's artifact cache has its blobs from."""
+    """Where a worker has a job's artifacts from, and puts the rows that the job returns."""
 
     async def fetch(self, sha256: str) -> Path:
         """The blob's file on this machine, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
 
     async def let_go(self, sha256: str) -> None:
         """Nobody here needs the blob any more."""
+
+    async def keep(self, path: Path, sha256: str) -> None:
+        """Put a copy of a file where the master finds it. Raises OSError or BlobCorrupt."""
+
+    async def drop(self, sha256: str) -> None:
+        """Take back what was put there; one that is not there is fine. Raises OSError."""
 
 
 class LocalBlobStore:
@@ -89,6 +96,12 @@ class LocalBlobStore:
 
     async def let_go(self, sha256: str) -> None:
         """It belongs to the jobs that name it, not to the cache."""
+
+    async def keep(self, path: Path, sha256: str) -> None:
+        await asyncio.to_thread(self.put, path, sha256)
+
+    async def drop(self, sha256: str) -> None:
+        await asyncio.to_thread(self.delete, sha256)
 
     def path(self, sha256: str) -> Path:
         path = self._directory / _checked(sha256)

@@ -1,18 +1,21 @@
-"""The worker's side of the blob server: blobs are fetched once, checked, and kept while they are used."""
+"""The worker's side of the blob server: blobs are fetched once, checked, and kept while they are used; rows go there."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobStore
-from firesteel.adapters.blob.server import BLOBS
-from firesteel.adapters.rpc.frames import BlobChunk, BlobEnd, BlobRefused, GetBlob, ProtocolError
+from firesteel.adapters.blob.server import BLOBS, send_file
+from firesteel.adapters.rpc.frames import BlobChunk, BlobEnd, BlobRefused, DropBlob, GetBlob, ProtocolError, PutBlob
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 
 TRIES_MAX, RETRY_S = 3, 0.5
 """How often a blob is asked for while the connection fails, and the time between two tries."""
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -36,17 +39,43 @@ class RemoteBlobs:
     async def let_go(self, sha256: str) -> None:
         await asyncio.to_thread(self._cache.delete, sha256)
 
+    async def keep(self, path: Path, sha256: str) -> None:
+        await self._tried(f"take blob {sha256}", lambda: self._tell(PutBlob(sha256), path))
+
+    async def drop(self, sha256: str) -> None:
+        await self._tried(f"drop blob {sha256}", lambda: self._tell(DropBlob(sha256)))
+
     async def _fetch(self, sha256: str) -> Path:
-        """Raises BlobMissing, BlobCorrupt or OSError."""
+        """Raises BlobMissing or OSError."""
+        return await self._tried(f"send artifact {sha256}", lambda: self._fetch_once(sha256))
+
+    async def _tried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Up to TRIES_MAX times. Raises OSError, and what is no fault of the connection."""
         last: Exception | None = None
         for attempt in range(1, TRIES_MAX + 1):
             try:
-                return await self._fetch_once(sha256)
+                return await work()
             except (OSError, ProtocolError, BlobCorrupt) as error:
-                logger.warning("blob %s was not fetched (try %d of %d): %s", sha256, attempt, TRIES_MAX, error)
+                logger.warning("the master did not %s (try %d of %d): %s", what, attempt, TRIES_MAX, error)
                 last = error
             await asyncio.sleep(RETRY_S)
-        raise OSError(f"{self._server[0]}:{self._server[1]} did not send artifact {sha256}: {last}") from last
+        raise OSError(f"{self._server[0]}:{self._server[1]} did not {what}: {last}") from last
+
+    async def _tell(self, request: PutBlob | DropBlob, path: Path | None = None) -> None:
+        """Raises OSError or ProtocolError when it is not done."""
+        stream = await PeerStream.connect(*self._server, BLOBS, self._settings)
+        try:
+            await stream.send(request)
+            if path is not None:
+                await send_file(stream, path)
+                await stream.send(BlobEnd())
+            async for frame in stream.frames():
+                if isinstance(frame, BlobEnd):
+                    return
+                raise ProtocolError(f"it answered with {frame}")
+            raise ConnectionResetError("the connection ended before the answer")
+        finally:
+            stream.abort()
 
     async def _fetch_once(self, sha256: str) -> Path:
         stream = await PeerStream.connect(*self._server, BLOBS, self._settings)

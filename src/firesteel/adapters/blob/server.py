@@ -1,10 +1,23 @@
 """Blobs for other processes, over connections of their own: messages never wait for a large file."""
 
 import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from firesteel.adapters.blob.local import BlobMissing, BlobStore
-from firesteel.adapters.rpc.frames import BlobChunk, BlobEnd, BlobRefused, GetBlob, Ping, ProtocolError
+from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobStore
+from firesteel.adapters.rpc.frames import (
+    BlobChunk,
+    BlobEnd,
+    BlobRefused,
+    DropBlob,
+    Frame,
+    GetBlob,
+    Ping,
+    ProtocolError,
+    PutBlob,
+)
 from firesteel.adapters.rpc.stream import PeerStream
 
 BLOBS = "blobs"
@@ -14,17 +27,22 @@ CHUNK_BYTES = 1 << 18
 
 
 class BlobServer:
-    """Sends blobs of `store` to who asks for them."""
+    """Sends blobs of `store` to who asks for them, and takes those that workers make."""
 
-    def __init__(self, store: BlobStore) -> None:
-        self._store = store
+    def __init__(self, store: BlobStore, size_limit_bytes: int) -> None:
+        self._store, self._limit = store, size_limit_bytes
 
     async def serve(self, stream: PeerStream) -> None:
         """Answer one request after the other, until the peer closes. Raises OSError or ProtocolError."""
-        async for frame in stream.frames():
+        frames = stream.frames()
+        async for frame in frames:
             match frame:
                 case GetBlob():
                     await self._send(stream, frame.sha256)
+                case PutBlob():
+                    await self._take(stream, frames, frame.sha256)
+                case DropBlob():
+                    await self._drop(stream, frame.sha256)
                 case Ping():
                     pass
                 case _:
@@ -37,6 +55,33 @@ class BlobServer:
             await stream.send(BlobRefused(f"there is no blob {sha256[:64]}", is_missing=True))
             return
         await send_file(stream, path)
+        await stream.send(BlobEnd())
+
+    async def _take(self, stream: PeerStream, frames: AsyncIterator[Frame], sha256: str) -> None:
+        with tempfile.NamedTemporaryFile(prefix="firesteel-blob-") as file:
+            size = 0
+            async for frame in frames:
+                if not isinstance(frame, BlobChunk):
+                    break
+                size += len(frame.data)
+                if size > self._limit:
+                    raise ProtocolError(f"it sends a blob larger than blob.size.max, {self._limit} bytes")
+                await asyncio.to_thread(file.write, frame.data)
+            else:
+                raise ConnectionResetError("the connection ended within a blob")
+            if not isinstance(frame, BlobEnd):
+                raise ProtocolError(f"it sent a {type(frame).__name__} within a blob")
+            file.flush()
+            try:
+                await asyncio.to_thread(self._store.put, Path(file.name), sha256)
+            except (OSError, BlobCorrupt) as error:
+                await stream.send(BlobRefused(str(error)))
+            else:
+                await stream.send(BlobEnd())
+
+    async def _drop(self, stream: PeerStream, sha256: str) -> None:
+        with contextlib.suppress(BlobMissing):
+            await asyncio.to_thread(self._store.delete, sha256)
         await stream.send(BlobEnd())
 
 

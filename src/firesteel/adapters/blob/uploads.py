@@ -30,6 +30,14 @@ class BlobUploads:
             async with self._changing:
                 self._in_use.subtract(files.keys())
 
+    async def read(self, name: str) -> bytes:
+        """A blob's bytes. Raises BlobMissing."""
+
+        def read() -> bytes:
+            return self._blobs.path(name).read_bytes()
+
+        return await asyncio.to_thread(read)
+
     async def delete_unused(self, names: Iterable[str]) -> None:
         """Delete blobs that no stored job names, but for those that a client is submitting a job with."""
         async with self._changing:

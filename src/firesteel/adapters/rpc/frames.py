@@ -77,6 +77,18 @@ class GetBlob(msgspec.Struct, frozen=True, tag=True):
     sha256: str
 
 
+class PutBlob(msgspec.Struct, frozen=True, tag=True):
+    """Followed by BlobChunks and a BlobEnd; answered by BlobEnd when the blob is there, or by BlobRefused."""
+
+    sha256: str
+
+
+class DropBlob(msgspec.Struct, frozen=True, tag=True):
+    """Nobody will ask for the blob. Answered by BlobEnd."""
+
+    sha256: str
+
+
 class BlobChunk(msgspec.Struct, frozen=True, tag=True):
     data: bytes
 
@@ -90,7 +102,7 @@ class BlobRefused(msgspec.Struct, frozen=True, tag=True):
     is_missing: bool = False
 
 
-Frame = Union[Envelope, Hello, Ping, Absent, GetBlob, BlobChunk, BlobEnd, BlobRefused]
+Frame = Union[Envelope, Hello, Ping, Absent, GetBlob, PutBlob, DropBlob, BlobChunk, BlobEnd, BlobRefused]
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Frame)

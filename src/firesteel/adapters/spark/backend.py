@@ -19,6 +19,7 @@ from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.printed import with_output
+from firesteel.adapters.spark.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
 from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
@@ -26,7 +27,7 @@ from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
@@ -50,7 +51,7 @@ class SparkTaskBackend:
         self, config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
     ) -> None:
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
-        self._artifacts = ArtifactCache(self._work_dir / "artifacts", blobs)
+        self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs), blobs
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
         self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
         self._pool: BackendPool | None = None
@@ -126,6 +127,7 @@ class SparkTaskBackend:
         finished = False
         try:
             outcome = (await run.converse(on_running, on_progress, draw_splits)).outcome
+            await keep_rows(self._blobs, outcome, Path(run.task.partitions))
             finished = True
             return outcome
         except asyncio.CancelledError:
@@ -139,10 +141,12 @@ class SparkTaskBackend:
             self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
     async def commit(self, commit: SinkCommit) -> None:
-        await self._output.commit(commit)
+        if commit.format != RESULT_FORMAT:  # rows are where they belong since their attempt finished
+            await self._output.commit(commit)
 
     async def discard(self, locations: Sequence[str]) -> None:
-        await self._output.discard(locations)
+        await discard_rows(self._blobs, locations)
+        await self._output.discard([location for location in locations if not is_blob(location)])
 
     async def release_job(self, job_id: JobID) -> None:
         await self._output.release(job_id)
@@ -169,6 +173,7 @@ class SparkTaskBackend:
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
             client_directory=os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
+            result_max_bytes=result_max_bytes(self._config, job.graph.configuration),
         )
 
     async def _abort(self, run: AttemptRun) -> None:

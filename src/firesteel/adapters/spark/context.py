@@ -9,6 +9,7 @@ import msgspec
 
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import Artifact, Function
+from firesteel.model.options import RESULT_MAX_SIZE
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import SinkCommit, TaskDeployment
 
@@ -40,6 +41,8 @@ class AttemptContext:
         client_directory: Path,
         settings: Mapping[str, str],
         report_staging: ReportStaging,
+        *,
+        result_max_bytes: int = RESULT_MAX_SIZE.default << 20,
     ) -> None:
         self.deployment, self.client_directory, self.settings = deployment, client_directory, settings
         self.report_staging = report_staging
@@ -49,6 +52,7 @@ class AttemptContext:
         function that sees a share of the rows."""
         self.draw_splits: Callable[[int], DrawnSplits] = _no_splits
         """Waits for the attempt's draw of this number."""
+        self.result_max_bytes = result_max_bytes
         self.sinks: list[SinkCommit] = []
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None

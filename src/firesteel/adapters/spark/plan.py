@@ -12,6 +12,7 @@ from firesteel.adapters.spark import partitions
 from firesteel.adapters.spark.context import AttemptContext, RuntimeContext, current_attempt
 from firesteel.adapters.spark.exchange import layout_of
 from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.results import stage_rows
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.adapters.spark.shareguard import ShareGuard
 from firesteel.adapters.spark.splitfinder import SplitFinder
@@ -73,6 +74,8 @@ class RegionPlan:
     def _run_vertex(self, vertex: JobVertex, directory: Path) -> None:
         for function in vertex.functions:
             self._call(vertex, function)
+            if function.kind is FunctionKind.RESULT:
+                stage_rows(self._attempt, self.frames[function.name], directory)
         self._store(vertex, directory)
 
     def _find_splits(self, function: Function) -> TaskOutcome:

@@ -49,6 +49,7 @@ class TaskProcess:
             task.deployment,
             Path(task.client_directory),
             settings,
+            result_max_bytes=task.result_max_bytes,
             report_staging=lambda location, secrets={}: channel.send(wire.Staging(location, secrets)),
         )
         self._attempt.draw_splits = self._draw_splits

@@ -57,6 +57,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     client_directory: str
     """What relative paths of sinks start from."""
     progress_interval_ms: int
+    result_max_bytes: int
+    """Most that the rows may take which one function returns to the job's caller."""
 
 
 class CallFunction(msgspec.Struct, frozen=True, kw_only=True, tag="call"):

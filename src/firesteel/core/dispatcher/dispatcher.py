@@ -293,8 +293,9 @@ class DispatcherCore(Core):
     def _expire(self) -> None:
         done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
         for job_id in done[: max(0, len(done) - self._results_max)]:
-            del self.jobs[job_id]
-            self._effects.append(r.ForgetResult(job_id))
+            result = self.jobs.pop(job_id).result
+            assert result is not None, "a job that is done has a result"
+            self._effects.append(r.ForgetResult(job_id, tuple(rows.sha256 for rows in result.returned)))
 
     def _move(self, job: JobEntry, stage: JobStage) -> None:
         JOB_STAGE_TRANSITIONS.check(job.stage, stage, f"job {job.job_id}", tuple(self.story))

@@ -112,9 +112,10 @@ class JobCleanedUp(Event):
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult(Effect):
-    """The result has had its retention."""
+    """The result has had its retention, and with it the blobs of the rows it returned."""
 
     job_id: JobID
+    blobs: tuple[str, ...] = ()
 
 
 # ── JobMasters ───────────────────────────────────────────────────────────────────────────────

@@ -10,8 +10,17 @@ from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import JobVertex
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import TaskProgress
-from firesteel.model.views import CommittedSink, EdgeView, JobResult, JobSummary, JobView, SubtaskView, VertexView
+from firesteel.model.tasks import RESULT_FORMAT, TaskProgress
+from firesteel.model.views import (
+    CommittedSink,
+    EdgeView,
+    JobResult,
+    JobSummary,
+    JobView,
+    ReturnedRows,
+    SubtaskView,
+    VertexView,
+)
 
 SUBTASKS_ARCHIVED_MAX = 1_000
 """Regions of an ended job whose last attempts are kept with its view."""
@@ -150,8 +159,14 @@ def job_result(scheduler: DefaultScheduler) -> JobResult:
                 size_bytes=commit.size_bytes,
             )
             for commit in done
+            if commit.format != RESULT_FORMAT
         ),
         restarts=state.restarts,
+        returned=tuple(
+            ReturnedRows(function=commit.function, sha256=commit.target, rows=commit.rows, size_bytes=commit.size_bytes)
+            for commit in done
+            if commit.format == RESULT_FORMAT
+        ),
     )
 
 

@@ -12,9 +12,11 @@ from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import throwable
+from firesteel.rest.errors import RestError
 from firesteel.rest.handlers.jobs import shown
 from firesteel.rest.handlers.operations import COMPLETED, IN_PROGRESS
-from firesteel.rest.schema.jobs import FlinkJobResult, JobExecutionResultResponseBody
+from firesteel.rest.schema.jobs import FlinkJobResult, JobExecutionResultResponseBody, ReturnedRowsBody
+from firesteel.rest.security import Role
 from firesteel.runtime.client import ClusterGateway, NoLeader, UnknownJob
 
 WAIT_MAX_MS = 60_000
@@ -44,6 +46,14 @@ async def execution_result(call: Call) -> JobExecutionResultResponseBody:
     except TimeoutError:
         return JobExecutionResultResponseBody(status=IN_PROGRESS)
     return JobExecutionResultResponseBody(status=COMPLETED, job_execution_result=_flinks(result), result=result)
+
+
+async def rows(call: Call) -> ReturnedRowsBody:
+    """What one function of the job has returned, to who submitted the job or operates the cluster."""
+    owner = (await call.gateway.request_job_summary(call.job_id)).owner
+    if owner and owner != call.user.name and not call.user.may(Role.OPERATE):
+        raise RestError(403, f"{call.user.name} may not read what the jobs of {owner} return.")
+    return ReturnedRowsBody(arrow=await call.gateway.fetch_result(call.job_id, call.query["function"]))
 
 
 async def events(call: Call) -> Response:

@@ -197,6 +197,12 @@ class JobExecutionResultResponseBody(msgspec.Struct, frozen=True, kw_only=True, 
     result: JobResult | None = None
 
 
+class ReturnedRowsBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Ours. `arrow` is an Arrow stream in base64."""
+
+    arrow: bytes
+
+
 class JobAccumulatorsInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     job_accumulators: list[str] = []
     user_task_accumulators: list[str] = []

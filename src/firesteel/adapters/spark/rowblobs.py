@@ -1,0 +1,52 @@
+"""What a worker does with rows that are returned to a job's caller: they become blobs, which the master can read."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from firesteel.adapters.blob.local import BlobCorrupt, BlobSource
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.options import RESULT_MAX_SIZE, Configuration
+from firesteel.model.tasks import RESULT_FORMAT, TaskOutcome
+from firesteel.runtime.ports import TaskFailedError
+
+BLOB_LOCATION = "blob:"
+"""Marks a location that is a blob, by its SHA-256, among those that are directories."""
+
+logger = logging.getLogger(__name__)
+
+
+def staged_rows(directory: Path, sha256: str) -> Path:
+    """Where an attempt leaves rows for its worker."""
+    return directory / f"{sha256}.arrow"
+
+
+async def keep_rows(blobs: BlobSource, outcome: TaskOutcome, directory: Path) -> None:
+    """Put the rows of a finished attempt where the master finds them. Raises TaskFailedError."""
+    for commit in outcome.sinks:
+        if commit.format == RESULT_FORMAT:
+            try:
+                await blobs.keep(staged_rows(directory, commit.target), commit.target)
+            except (OSError, BlobCorrupt) as error:
+                message = f"the rows that {commit.function} returns could not be stored: {error}"
+                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, vertex=commit.function)
+                raise TaskFailedError(failure) from error
+
+
+async def discard_rows(blobs: BlobSource, locations: Sequence[str]) -> None:
+    """Delete those of the locations that are blobs. What can't be deleted now is told, and must not keep the job."""
+    for location in filter(is_blob, locations):
+        try:
+            await blobs.drop(location.removeprefix(BLOB_LOCATION))
+        except OSError as error:
+            logger.warning("rows that nobody will read were not deleted: %s", error)
+
+
+def is_blob(location: str) -> bool:
+    return location.startswith(BLOB_LOCATION)
+
+
+def result_max_bytes(cluster: Configuration, job: Mapping[str, str]) -> int:
+    """What the job says, or else the cluster."""
+    chosen = Configuration(job) if RESULT_MAX_SIZE.key in job else cluster
+    return chosen.get_option(RESULT_MAX_SIZE) << 20

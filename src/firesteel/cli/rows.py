@@ -1,0 +1,73 @@
+"""Rows that a job returned, for a person and for programs."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from firesteel.model.views import JobResult
+from firesteel.runtime.client import ClusterClient, UnknownResult
+
+if TYPE_CHECKING:
+    from firesteel.adapters.spark.results import ResultRows
+
+ROWS_SHOWN_MAX = 100
+"""Rows printed for a person; `--json` has them all."""
+
+RowsByFunction = Mapping[str, "ResultRows"]
+
+
+async def fetch_rows(client: ClusterClient, result: JobResult) -> dict[str, "ResultRows"]:
+    """All that the job returned, by function."""
+    if not result.returned:
+        return {}
+    from firesteel.adapters.spark.results import ResultRows
+
+    rows: dict[str, ResultRows] = {}
+    for each in result.returned:
+        try:
+            rows[each.function] = ResultRows(await client.fetch_result(result.job_id, each.function))
+        except UnknownResult as error:
+            click.echo(f"firesteel: {error}", err=True)
+    return rows
+
+
+def records(rows: RowsByFunction) -> dict[str, list[dict[str, Any]]]:
+    """For JSON: an object for each row. Of columns with one name the last is kept."""
+    return {
+        function: [dict(zip(table.columns, line, strict=True)) for line in zip(*table.values(), strict=True)]
+        for function, table in rows.items()
+    }
+
+
+def show_rows(rows: RowsByFunction) -> None:
+    """Print to standard output: a table on a terminal, elsewhere lines with tabs below a line of names."""
+    for function, table in rows.items():
+        values = [*zip(*(map(_text, column) for column in table.values(ROWS_SHOWN_MAX)), strict=True)]
+        if sys.stdout.isatty():
+            _show_table(function, table.columns, values)
+        else:
+            click.echo("\n".join("\t".join(line) for line in (table.columns, *values)))
+        if len(table) > len(values):
+            click.echo(f"... {len(table) - len(values):,} more rows of {function} (--json prints all)", err=True)
+
+
+def _show_table(function: str, columns: list[str], values: list[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(*map(escape, columns))
+    for line in values:
+        shown.add_row(*map(Text, line))
+    click.echo(function)
+    Console().print(shown)
+
+
+def _text(value: Any) -> str:
+    """As a cell: whatever would break the line is written as an escape."""
+    if value is None:
+        return "NULL"
+    return str(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")

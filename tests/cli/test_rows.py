@@ -1,0 +1,83 @@
+"""Rows that a job returned, as `firesteel run` prints them."""
+
+import asyncio
+import datetime
+import json
+import sys
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from firesteel.adapters.spark.results import ResultRows
+from firesteel.cli.follow import result_json, result_lines
+from firesteel.cli.rows import ROWS_SHOWN_MAX, fetch_rows, records, show_rows
+from firesteel.model.ids import JobID
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, ReturnedRows
+
+TABLE = pa.table(
+    {
+        "[word]": ["to\tbe", None],
+        "n": [Decimal("1.10"), Decimal("2.00")],
+        "day": [datetime.date(2024, 2, 29), None],
+        "raw": [b"\x00", b""],
+    }
+)
+
+
+def stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.with_metadata({"spark.schema": "{}"})) as writer:
+        writer.write_table(table.replace_schema_metadata({"spark.schema": "{}"}))
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+class Client:
+    async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
+        assert function == "top"
+        return stream(TABLE)
+
+
+RESULT = JobResult(
+    job_id=JobID("ab" * 16),
+    name="words",
+    status=JobStatus.FINISHED,
+    start_time_ms=0,
+    end_time_ms=1_000,
+    returned=(ReturnedRows(function="top", sha256="0" * 64, rows=2, size_bytes=99),),
+)
+
+
+def test_lines_with_tabs_where_no_person_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows({"top": ResultRows(stream(TABLE))})
+    assert capsys.readouterr().out == (
+        "[word]\tn\tday\traw\nto\\tbe\t1.10\t2024-02-29\tb'\\\\x00'\nNULL\t2.00\tNULL\tb''\n"
+    )
+
+
+def test_a_table_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    many = pa.table({"id": list(range(ROWS_SHOWN_MAX + 1_000))})
+    show_rows({"top": ResultRows(stream(TABLE)), "[b]many": ResultRows(stream(many))})
+    out, err = capsys.readouterr()
+    assert "[word]" in out
+    assert "to\\tbe" in out
+    assert "[b]many" in out
+    assert f" {ROWS_SHOWN_MAX - 1} " in out
+    assert f" {ROWS_SHOWN_MAX} " not in out
+    assert "1,000 more rows of [b]many" in err
+
+
+def test_json_has_every_row() -> None:
+    shown = json.loads(result_json(RESULT, records(asyncio.run(fetch_rows(Client(), RESULT)))))  # type: ignore[arg-type]
+    (returned,) = shown["returned"]
+    assert returned["records"] == [
+        {"[word]": "to\tbe", "n": "1.10", "day": "2024-02-29", "raw": "AA=="},
+        {"[word]": None, "n": "2.00", "day": None, "raw": ""},
+    ]
+
+
+def test_the_result_names_what_was_returned() -> None:
+    assert result_lines(RESULT)[1] == "  top: 2 rows"
