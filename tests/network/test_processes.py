@@ -1,11 +1,15 @@
 """Workers as processes of their own: they come, go and are killed, and jobs end all the same."""
 
 import asyncio
+import re
 import signal
+import sys
 from pathlib import Path
 
+import httpx
+
 from firesteel.model.states import JobStatus
-from tests.network.processes import cluster, until
+from tests.network.processes import LIMIT_S, cluster, until
 from tests.runtime.cluster import FIXED_DELAY, graph
 
 AT_ONCE_S = 10.0
@@ -121,5 +125,45 @@ def test_a_worker_of_another_cluster_ends_and_says_why(tmp_path: Path) -> None:
                 assert await worker.wait() == 3
             assert "belongs to cluster" in it.log("stray").splitlines()[-1]
             assert (await it.overview()).task_managers == 0
+
+    asyncio.run(story())
+
+
+def test_the_master_serves_rest_and_ends_when_told_to(tmp_path: Path) -> None:
+    """A real `firesteel jobmanager`: its numbers are those of its workers, and DELETE /cluster is a clean stop."""
+
+    async def story() -> None:
+        options = {
+            "rest.port": "0",
+            "jobmanager.rpc.port": "0",
+            "jobmanager.rpc.address": "127.0.0.1",
+            "cluster.work-dir": str(tmp_path / "work"),
+        }
+        defined = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
+        master = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "firesteel", "jobmanager", *defined, stdout=asyncio.subprocess.PIPE
+        )
+        assert master.stdout is not None
+        async with asyncio.timeout(LIMIT_S):
+            line = (await master.stdout.readline()).decode()
+            found = re.search(r"jobmanager at 127\.0\.0\.1:(\d+), REST at (\S+)", line)
+            assert found is not None, line
+            async with httpx.AsyncClient(base_url=found[2]) as http:
+                while (overview := await http.get("/overview")).status_code == 503:
+                    await asyncio.sleep(0.05)
+                assert overview.json()["taskmanagers"] == 0
+                fake = ("-m", "tests.network.fakeworker", str(tmp_path), "-D", f"jobmanager.rpc.port={found[1]}")
+                more = ("-D", "jobmanager.rpc.address=127.0.0.1", "-D", f"cluster.work-dir={tmp_path / 'worker'}")
+                worker = await asyncio.create_subprocess_exec(sys.executable, *fake, *more)
+                while (await http.get("/overview")).json()["slots-available"] != 2:
+                    await asyncio.sleep(0.05)
+                (shown,) = (await http.get("/taskmanagers")).json()["taskmanagers"]
+                assert (shown["slotsNumber"], shown["freeSlots"]) == (2, 2)
+                worker.terminate()
+                assert await worker.wait() == 0
+                while (await http.get("/overview")).json()["slots-total"] != 0:
+                    await asyncio.sleep(0.05)
+                assert (await http.delete("/cluster")).json() == {}
+            assert await master.wait() == 0
 
     asyncio.run(story())

@@ -110,6 +110,21 @@ def test_pages_of_other_origins(do: Do, script: TaskScript, tmp_path: Path) -> N
     do(story())
 
 
+def test_a_page_whose_name_leads_here(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """Its origin is then the host it asks: the endpoint of one machine knows its own names only."""
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            port = rest.server.host_port[1]
+            evil = {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"}
+            assert (await rest.http.get("/jobs", headers=evil)).status_code == 403
+            assert (await rest.http.post("/jobs", headers=evil, files=submission(HELD))).status_code == 403
+            for name in ("localhost", f"LOCALHOST:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
+                assert (await rest.http.get("/jobs", headers={"Host": name})).status_code == 200, name
+
+    do(story())
+
+
 def test_tls(do: Do, script: TaskScript, tmp_path: Path) -> None:
     """With a certificate of our own; and clients must show theirs where the endpoint asks for it."""
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"

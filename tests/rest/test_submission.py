@@ -157,7 +157,8 @@ def test_a_client_that_goes_in_the_middle(do: Do, script: TaskScript, tmp_path: 
             half = body[: len(body) // 2]
             chunk = half if declares_length else b"%x\r\n%s\r\n" % (len(half), half)
             writer.write(
-                f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n{length}\r\n\r\n".encode() + chunk
+                f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{length}\r\n\r\n".encode()
+                + chunk
             )
             await writer.drain()
             uploads = tmp_path / "rest" / "uploads"
@@ -173,13 +174,40 @@ def test_a_client_that_goes_in_the_middle(do: Do, script: TaskScript, tmp_path: 
     assert script.attempts == []
 
 
+def test_what_a_killed_endpoint_has_left_is_deleted(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    left = tmp_path / "rest" / "uploads" / "upload-x"
+    left.mkdir(parents=True)
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script):
+            assert not left.exists()
+
+    do(story())
+
+
+def test_too_many_uploads_at_once(do: Do, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            monkeypatch.setattr("firesteel.rest.uploads.AT_ONCE_MAX", 0)
+            answer = await rest.http.post("/jobs", files=submission(PLAIN))
+            assert answer.status_code == 429
+            await nothing_is_stored(rest, tmp_path, "one upload too many")
+            monkeypatch.undo()
+            await rest.submit(PLAIN)
+            await rest.finish(PLAIN.job_id)
+
+    do(story())
+
+
 def test_submissions_of_many_at_once(do: Do, script: TaskScript, tmp_path: Path) -> None:
     """Sixteen clients, every job twice at the same time: each is one job, and every one ends."""
 
     async def story() -> None:
         async with rest_cluster(tmp_path, script=script) as rest:
+            script.hold("v")
             graphs = [graph("v", f"job {index}") for index in range(16)]
             await asyncio.gather(*(rest.submit(each) for each in [*graphs, *graphs]))
+            script.release("v")
             ends = await asyncio.gather(*(rest.finish(each.job_id) for each in graphs))
             assert {end["application-status"] for end in ends} == {"SUCCEEDED"}
             assert {job["id"] for job in (await rest.get("/jobs"))["jobs"]} == {

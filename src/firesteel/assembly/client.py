@@ -33,6 +33,9 @@ from firesteel.runtime.endpoint import Endpoint, EndpointStopped
 LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """How long a client waits for a leader in this process, and how often it looks."""
 
+QUEUE_KEPT_S = 0.1
+"""How old the line for slots may be that overviews are made of."""
+
 E = TypeVar("E", bound=Endpoint)
 Seen = TypeVar("Seen", JobView, JobSummary)
 
@@ -42,6 +45,8 @@ class MasterClient:
 
     def __init__(self, master: Master, *, leader_wait_s: float = LEADER_WAIT_S) -> None:
         self._master, self._leader_wait_s = master, leader_wait_s
+        self._queue_seen: dict[JobID, QueuePlace] = {}
+        self._queue_until_s = 0.0
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
         check_job_graph(graph)
@@ -77,11 +82,11 @@ class MasterClient:
         return [with_place(view, queue) for view in (await self._dispatcher()).views()]
 
     async def list_job_summaries(self) -> list[JobSummary]:
-        queue = self._queue()
+        queue = self._recent_queue()
         return [_with_reason(line, queue) for line in (await self._dispatcher()).summaries()]
 
     async def request_job_summary(self, job_id: JobID) -> JobSummary:
-        return _with_reason((await self._dispatcher()).summary(job_id), self._queue())
+        return _with_reason((await self._dispatcher()).summary(job_id), self._recent_queue())
 
     def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
         return job_changes(self, job_id)
@@ -125,6 +130,13 @@ class MasterClient:
         with contextlib.suppress(NoLeader):
             return self._master.resource_manager().queue()
         return {}
+
+    def _recent_queue(self) -> dict[JobID, QueuePlace]:
+        """The line as it was a moment ago: working it out anew for everybody who follows a job costs too much."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._queue_until_s:
+            self._queue_seen, self._queue_until_s = self._queue(), now_s + QUEUE_KEPT_S
+        return self._queue_seen
 
     async def _dispatcher(self) -> DispatcherEndpoint:
         return await self._leading(self._master.dispatcher)

@@ -179,7 +179,8 @@ async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts)
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
         end = await watch.until_end()
         end = msgspec.structs.replace(end, rows=await fetch_rows(cluster.client, end.result))
-        display.note("closing the cluster")
+        if not options.configuration.get_option(REST_ADDRESS):
+            display.note("closing the cluster")
     return end
 
 

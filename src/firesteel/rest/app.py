@@ -21,7 +21,7 @@ from firesteel.rest.docs import docs_page
 from firesteel.rest.errors import RestError, bad_request, rest_error
 from firesteel.rest.openapi import openapi_document
 from firesteel.rest.routes import ROUTES, in_order
-from firesteel.rest.security import Origins, Users, load_users
+from firesteel.rest.security import LOOPBACK, Origins, Users, load_users
 
 BODY_BYTES_MAX = 1 << 20
 """Of a request that uploads nothing."""
@@ -39,11 +39,10 @@ logger = logging.getLogger(__name__)
 
 def rest_app(services: Services) -> ASGIApp:
     """Everything that the endpoint serves. Raises ConfigurationError for a users file that can't be read."""
-    edge = _Edge(
-        services,
-        load_users(services.config.get_option(options.REST_USERS_FILE)),
-        Origins(services.config.get_option(options.WEB_ALLOW_ORIGIN)),
-    )
+    config = services.config
+    users = load_users(config.get_option(options.REST_USERS_FILE))
+    local_only = users.are_anybody and config.get_option(options.REST_BIND_ADDRESS) in LOOPBACK
+    edge = _Edge(services, users, Origins(config.get_option(options.WEB_ALLOW_ORIGIN), local_only=local_only))
     paths = [Path(route.path, edge.endpoint(route), methods=[route.method]) for route in in_order(ROUTES)]
     document = json.dumps(openapi_document(ROUTES)).encode()
     own = (

@@ -15,6 +15,7 @@ from firesteel.rest.errors import RestError, bad_request, not_found
 from firesteel.rest.operations import Operations
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.security import Role, User
+from firesteel.rest.uploads import Uploads
 from firesteel.runtime.client import ClusterGateway
 from firesteel.runtime.services import Clock
 
@@ -27,8 +28,7 @@ class Services:
     config: Configuration
     clock: Clock
     operations: Operations
-    upload_dir: Path
-    """Where uploads lie until their job is safe."""
+    uploads: Uploads
     log_dir: Path | None = None
     """Where the master's log files are, when it writes any."""
     shut_down: Callable[[], None] | None = None

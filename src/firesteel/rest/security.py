@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -56,6 +57,11 @@ class Users:
     def __init__(self, by_hash: Mapping[str, User] | None) -> None:
         self._by_hash = by_hash
 
+    @property
+    def are_anybody(self) -> bool:
+        """Nobody has to say who he is."""
+        return self._by_hash is None
+
     def identify(self, authorization: str | None) -> User:
         """The user of an Authorization header. Raises RestError 401."""
         if self._by_hash is None:
@@ -88,17 +94,28 @@ def load_users(path: str) -> Users:
     return Users(by_hash)
 
 
-class Origins:
-    """Which web pages may call. A page of another origin could else use the browser of somebody who may."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
-    def __init__(self, allowed: str) -> None:
+
+class Origins:
+    """Which web pages may call. A page of another origin could else use the browser of somebody who may.
+
+    `local_only` is for an endpoint of this machine that asks nobody who he is: a page may have its own host's
+    name lead here, so the name by which it was reached must be one of this machine's.
+    """
+
+    def __init__(self, allowed: str, *, local_only: bool = False) -> None:
         self._allowed = tuple(origin.strip() for origin in allowed.split(",") if origin.strip())
+        self._local_only = local_only
 
     def check(self, method: str, headers: Mapping[str, str], scheme: str) -> None:
         """Raises RestError 403 for a request that a page of a foreign origin makes; its links may lead here."""
+        host = headers.get("host", "")
+        if self._local_only and urlsplit(f"//{host}").hostname not in LOOPBACK:
+            raise RestError(403, f"This endpoint is of this machine only, and not {host!r}: see rest.users-file.")
         origin = headers.get("origin")
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site") or (
-            origin is not None and origin != f"{scheme}://{headers.get('host', '')}"
+            origin is not None and origin != f"{scheme}://{host}"
         )
         is_link = method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
         if is_foreign and not is_link and not self.allowed(origin):

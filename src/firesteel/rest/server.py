@@ -5,7 +5,6 @@ import contextlib
 import logging
 import socket
 import ssl
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
@@ -17,6 +16,8 @@ from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.rest.app import rest_app
 from firesteel.rest.call import Services
 from firesteel.rest.operations import Operations
+from firesteel.rest.security import LOOPBACK
+from firesteel.rest.uploads import Uploads
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.client import ClusterGateway
 from firesteel.runtime.clock import SystemClock
@@ -28,8 +29,7 @@ GRACE_S = 1
 CONNECTIONS_MAX = 4_096
 KEEP_ALIVE_S = 30
 BACKLOG = 1_024
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
+_BYTES_PER_MIB = 1024 * 1024
 logger = logging.getLogger(__name__)
 
 
@@ -67,6 +67,7 @@ class RestServer:
     async def start(self) -> None:
         """Listen. Raises OSError when the port is taken, ConfigurationError for certificates that do not fit."""
         host, port = self._config.get_option(options.REST_BIND_ADDRESS), self._config.get_option(options.REST_PORT)
+        await asyncio.to_thread(self._services.uploads.clear)
         self._socket = _listening(host, port)
         try:
             self._server = _Uvicorn(self._uvicorn_config())
@@ -134,7 +135,7 @@ def serve_rest(
     gateway: ClusterGateway,
     config: Configuration,
     *,
-    work_dir: Path | None = None,
+    work_dir: Path,
     log_dir: Path | None = None,
     clock: Clock | None = None,
     shut_down: Callable[[], None] | None = None,
@@ -142,15 +143,15 @@ def serve_rest(
     """The REST endpoint of the master that `gateway` asks, to be started. Raises ConfigurationError.
 
     The gateway should raise NoLeader at once rather than wait: clients are told to come back. Uploads lie
-    below `work_dir` until their job is safe. `shut_down` is called for DELETE /cluster, which is refused without.
+    in `work_dir/uploads` until their job is safe; what an earlier endpoint has left there is deleted. `shut_down` is called for DELETE /cluster, which is refused without.
     """
-    upload_dir = (work_dir or Path(tempfile.gettempdir())) / "uploads"
+    limit_bytes = config.get_option(options.REST_MAX_CONTENT_LENGTH) * _BYTES_PER_MIB
     services = Services(
         gateway=gateway,
         config=config,
         clock=clock or SystemClock(),
         operations=Operations(),
-        upload_dir=upload_dir,
+        uploads=Uploads(work_dir, limit_bytes),
         log_dir=log_dir,
         shut_down=shut_down,
     )

@@ -21,6 +21,9 @@ HEADER_BYTES_MAX = 16 << 10
 WRITE_BYTES = 1 << 20
 """What is written at once."""
 
+AT_ONCE_MAX = 64
+"""Uploads that are taken at the same time."""
+
 READ_TIMEOUT_S = 60.0
 """A client that sends nothing for so long has gone."""
 
@@ -38,22 +41,39 @@ class Upload(msgspec.Struct):
     fields: dict[str, bytes] = {}
 
 
-@contextlib.asynccontextmanager
-async def received(request: Request, directory: Path, limit_bytes: int) -> AsyncIterator[Upload]:
-    """Take a multipart request; its files are gone after the block. Raises RestError."""
-    boundary = _boundary(request)
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit_bytes:
-        raise _too_large(limit_bytes)
-    await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
-    own = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=directory, prefix="upload-"))
-    reader = _Reader(own, boundary)
-    try:
-        await _read(request, reader, limit_bytes)
-        yield reader.upload
-    finally:
-        reader.close()
-        await asyncio.to_thread(shutil.rmtree, own, ignore_errors=True)
+class Uploads:
+    """Takes uploads of at most `limit_bytes` each, in `work_dir/uploads`."""
+
+    def __init__(self, work_dir: Path, limit_bytes: int) -> None:
+        self._directory, self._limit_bytes = work_dir / "uploads", limit_bytes
+        self._under_way = 0
+
+    def clear(self) -> None:
+        """Delete what an endpoint that was killed has left. Blocks."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.mkdir(parents=True)
+
+    @contextlib.asynccontextmanager
+    async def received(self, request: Request) -> AsyncIterator[Upload]:
+        """Take a multipart request; its files are gone after the block. Raises RestError."""
+        boundary = _boundary(request)
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > self._limit_bytes:
+            raise _too_large(self._limit_bytes)
+        if self._under_way >= AT_ONCE_MAX:
+            raise RestError(429, f"{AT_ONCE_MAX} uploads are under way: try again in a moment.")
+        self._under_way += 1
+        try:
+            own = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._directory, prefix="upload-"))
+            reader = _Reader(own, boundary)
+            try:
+                await _read(request, reader, self._limit_bytes)
+                yield reader.upload
+            finally:
+                reader.close()
+                await asyncio.to_thread(shutil.rmtree, own, ignore_errors=True)
+        finally:
+            self._under_way -= 1
 
 
 async def _read(request: Request, reader: "_Reader", limit_bytes: int) -> None:

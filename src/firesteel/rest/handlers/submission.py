@@ -4,24 +4,21 @@ import asyncio
 
 import msgspec
 
-from firesteel.model import options
 from firesteel.model.jobgraph import JobGraph, decode_job_graph
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import ID
 from firesteel.rest.errors import RestError, bad_request
 from firesteel.rest.schema.jobs import JobSubmitRequestBody, JobSubmitResponseBody
-from firesteel.rest.uploads import Upload, UploadedFile, received
+from firesteel.rest.uploads import Upload, UploadedFile
 
 REQUEST_PART = "request"
 GRAPH_BYTES_MAX = 16 << 20
 """It is read whole, and in one go."""
-_BYTES_PER_MIB = 1024 * 1024
 
 
 async def submit_job(call: Call) -> JobSubmitResponseBody:
     """Accepted: the job is safe with the master. The same submission again is the same job."""
-    limit_bytes = call.services.config.get_option(options.REST_MAX_CONTENT_LENGTH) * _BYTES_PER_MIB
-    async with received(call.request, call.services.upload_dir, limit_bytes) as upload:
+    async with call.services.uploads.received(call.request) as upload:
         body = _request(upload)
         graph_file, artifacts = _sorted_out(body, upload)
         graph = await _graph(graph_file)
