@@ -32,6 +32,12 @@ def test_wide_noops(command, tmp_path: Path) -> None:
     assert "40,000 regions" in out
     assert "b  (parallelism 20000, 1 cores and 1024 MiB, 2 attempts at the most, at the most 2 s an attempt)" in out
     assert "<- a  hash by k, blocking (stored result)" in out
+    _, out, _ = command("plan", str(file), "--set", "a.parallelism=7", "--set", "b.retries=0")
+    assert "a  (parallelism 7)" in out
+    assert "1 attempt at the most" in out
+    code, _, err = command("plan", str(file), "--set", "c.parallelism=7")
+    assert code == 2
+    assert "c.parallelism=7: there is no function 'c'" in err
 
 
 def test_bad_pipeline(command, tmp_path: Path) -> None:

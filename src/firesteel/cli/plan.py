@@ -28,24 +28,19 @@ from firesteel.pipeline.regions import pipelined_regions
 @click.argument("file")
 @click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter.")
 @click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
+@click.option("--set", "overrides", multiple=True, metavar="FUNCTION.OPTION=VALUE", help="An option of a function.")
 @click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
-def plan(
-    file: str,
-    parameters: Sequence[str],
-    parallelism: int | None,
-    definitions: Sequence[str],
-    as_json: bool,
-    verbose: bool,
-) -> int:
+def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **given: Sequence[str]) -> int:
     """Show what would run for the pipeline of FILE. Needs neither Java nor values for its parameters."""
     request = BuildRequest(
         file=os.path.join(os.getcwd(), file),
         job_id=JobID("0" * 32),
-        parameters=pairs(parameters, "--param"),
-        configuration=dict(load_configuration(definitions)),
+        parameters=pairs(given["parameters"], "--param"),
+        configuration=dict(load_configuration(given["definitions"])),
         parallelism=parallelism,
+        overrides=pairs(given["overrides"], "--set"),
         require_parameters=False,
     )
     try:

@@ -58,6 +58,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, str]
     configuration: Configuration
     parallelism: int | None = None
+    overrides: dict[str, str] = {}
     name: str = ""
     detach: bool = False
 
@@ -73,6 +74,13 @@ _JOB_OPTIONS = (
     click.argument("file"),
     click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter."),
     click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none."),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="FUNCTION.OPTION=VALUE",
+        help="An option of a function, for this job.",
+    ),
     click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*."),
     click.option("--name", default="", help="Name of the job; the pipeline's by default."),
     click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
@@ -108,6 +116,7 @@ def run_command(parameters: Sequence[str], definitions: Sequence[str], timeout: 
     options = RunOptions(
         file=os.path.join(os.getcwd(), rest.pop("file")),
         parameters=pairs(parameters, "--param"),
+        overrides=pairs(rest.pop("overrides"), "--set"),
         configuration=load_configuration(definitions, rest.pop("master")).merged(
             {key: str(value) for key, value in wishes.items() if value is not None}
         ),
@@ -198,6 +207,7 @@ async def _build(cluster: Cluster, options: RunOptions, directory: str) -> Built
         parameters=options.parameters,
         configuration=dict(options.configuration),
         parallelism=options.parallelism,
+        overrides=options.overrides,
         name=options.name,
         output_dir=directory,
     )

@@ -41,6 +41,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, str] = {}
     configuration: dict[str, str] = {}
     parallelism: int | None = None
+    overrides: dict[str, str] = {}
+    """Options by `FUNCTION.OPTION`."""
     name: str = ""
     output_dir: str = ""
     """Existing directory for the artifacts; empty means none are made (for looking at a plan)."""
@@ -107,6 +109,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
             parameters=request.parameters,
             configuration=request.configuration,
             parallelism=request.parallelism,
+            overrides=request.overrides,
             name=request.name,
             code=code,
             require_parameters=request.require_parameters,
@@ -122,6 +125,7 @@ def build_job(
     parameters: Mapping[str, object] | None = None,
     configuration: Mapping[str, str] | None = None,
     parallelism: int | None = None,
+    overrides: Mapping[str, str] | None = None,
     name: str = "",
 ) -> BuiltJob:
     """A job of a pipeline that lives in this process (a notebook, a test): its functions travel pickled.
@@ -138,6 +142,7 @@ def build_job(
         parameters=parameters,
         configuration=configuration,
         parallelism=parallelism,
+        overrides=overrides,
         name=name,
         code=code,
     )

@@ -120,6 +120,23 @@ def noop(name: str, **options: Any) -> FunctionDefinition:
     return _with_options(msgspec.structs.replace(bare, arguments=arguments), options)
 
 
+def redefine(definition: FunctionDefinition, options: Mapping[str, Any]) -> FunctionDefinition:
+    """The definition with some of its options for scheduling set anew. Raises InvalidPipeline."""
+    changes: dict[str, Any] = {}
+    if "parallelism" in options:
+        changes["parallelism"] = _positive(definition, "parallelism", options["parallelism"])
+    if "share" in options:
+        changes["share"] = _share(definition, options["share"])
+    if "retries" in options or "max_attempts" in options:
+        changes["max_attempts"] = _max_attempts(definition, options)
+    if "timeout" in options:
+        changes["timeout_ms"] = _timeout_ms(definition, options["timeout"])
+    if "cpu" in options or "memory" in options:
+        known = definition.resources
+        changes["resources"] = _resources(definition, {"cpu": known.cpu_cores, "memory": known.memory_mib, **options})
+    return msgspec.structs.replace(definition, **changes)
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """The candidate that `name` is most likely a slip of, or empty."""
     found = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)

@@ -23,6 +23,7 @@ from firesteel.pipeline.definition import CONTEXT_ARGUMENT, SESSION_ARGUMENT, Fu
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.exchanges import Exchange, plan_exchanges
 from firesteel.pipeline.logical import LogicalGraph, check_supported, missing_parameter, resolve
+from firesteel.pipeline.overrides import overridden
 from firesteel.pipeline.parameters import WireValue, parameter_values
 from firesteel.pipeline.splits import with_finders
 
@@ -34,6 +35,7 @@ def build_job_graph(
     parameters: Mapping[str, object] | None = None,
     configuration: Mapping[str, str] | None = None,
     parallelism: int | None = None,
+    overrides: Mapping[str, str] | None = None,
     name: str = "",
     code: "CodeReference | None" = None,
     require_parameters: bool = True,
@@ -42,10 +44,12 @@ def build_job_graph(
     """The job graph. A pure function of its arguments, when `environment` is given.
 
     `parameters` are texts or values; `parallelism` is for functions that state none;
+    `overrides` are options by `FUNCTION.OPTION`, on top of what functions state;
     `name` replaces the pipeline's; `require_parameters=False` accepts that some are missing,
     for looking at a plan. Raises InvalidPipeline.
     """
     _check_override(parallelism)
+    pipeline = overridden(pipeline, overrides) if overrides else pipeline
     code = code or CodeReference()
     settings = Configuration(configuration)
     graph = resolve(pipeline)

@@ -132,8 +132,8 @@ class TaskExecutorEndpoint(Endpoint):
 
     async def _run_in_time(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
         running = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.RUNNING)
-        limit_ms = _time_limit_ms(job.graph, deployment.vertices)
-        limit = asyncio.timeout(None if limit_ms is None else limit_ms / 1000)
+        strictest = _most_impatient(job.graph, deployment.vertices)
+        limit = asyncio.timeout(None if strictest is None else (strictest.timeout_ms or 0) / 1000)
         try:
             async with limit:
                 return await self._backend.run(
@@ -144,10 +144,11 @@ class TaskExecutorEndpoint(Endpoint):
                     draw_splits=lambda number: self._draw(deployment.attempt, number),
                 )
         except TimeoutError as error:
-            if not limit.expired():
+            if strictest is None or not limit.expired():
                 raise
-            text = f"the attempt ran longer than its timeout of {limit_ms} ms"
-            raise TaskFailedError(FailureInfo(kind=FailureKind.USER, message=text)) from error
+            text = f"the attempt ran longer than its timeout of {(strictest.timeout_ms or 0) / 1000:g} s"
+            failure = FailureInfo(kind=FailureKind.USER, message=text, vertex=strictest.name, exception="TimeoutError")
+            raise TaskFailedError(failure) from error
 
     async def _draw(self, attempt: RegionAttemptID, number: int) -> DrawnSplits:
         """The attempt's next input splits. The core asks for them until it has an answer."""
@@ -195,9 +196,10 @@ def _is_noop(vertex: JobVertex) -> bool:
     return all(function.kind is FunctionKind.NOOP for function in vertex.functions)
 
 
-def _time_limit_ms(graph: JobGraph, vertices: tuple[JobVertexID, ...]) -> int | None:
-    limits = [v.timeout_ms for v in graph.vertices if v.id in vertices and v.timeout_ms is not None]
-    return min(limits, default=None)
+def _most_impatient(graph: JobGraph, vertices: tuple[JobVertexID, ...]) -> JobVertex | None:
+    """Of the vertices that run as one, the one with the shortest time limit."""
+    limited = [vertex for vertex in graph.vertices if vertex.id in vertices and vertex.timeout_ms is not None]
+    return min(limited, key=lambda vertex: vertex.timeout_ms or 0, default=None)
 
 
 def _backend_failure(error: Exception) -> FailureInfo:

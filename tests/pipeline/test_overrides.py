@@ -1,0 +1,49 @@
+"""Options of functions that are set at submission."""
+
+import pytest
+
+import firesteel as fs
+from firesteel.model.jobgraph import JobVertex
+from firesteel.model.resources import ResourceProfile
+from firesteel.pipeline.errors import InvalidPipeline
+from tests.pipeline.test_graph import build, noops
+
+PIPELINE = noops(
+    fs.noop("words", parallelism=2, retries=1, timeout=5),
+    fs.noop("counts", parallelism=2, inputs={"words": fs.hash_by("word")}, cpu=1, memory="1g"),
+)
+
+
+def built(**overrides: str) -> dict[str, JobVertex]:
+    graph = build(PIPELINE, overrides={key.replace("__", "."): value for key, value in overrides.items()})
+    return {vertex.name: vertex for vertex in graph.vertices}
+
+
+def test_what_is_set_wins_and_all_else_stays() -> None:
+    plain = built()
+    changed = built(words__parallelism="4", words__timeout="2 min", counts__retries="0", counts__memory="2g")
+    words, counts = changed["words"], changed["counts"]
+    assert (words.parallelism, words.max_attempts, words.timeout_ms) == (4, 2, 120_000)
+    assert (counts.parallelism, counts.max_attempts, counts.resources) == (2, 1, ResourceProfile(1.0, 2048))
+    assert words.id == plain["words"].id, "the vertex is the same one"
+    assert built() == plain, "the pipeline itself has not changed"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("wrds.parallelism", "4", "there is no function 'wrds'; did you mean 'words'?"),
+        ("words.paralelism", "4", "'paralelism' can't be set; did you mean 'parallelism'?"),
+        ("words.uid", "w", "'uid' can't be set; there are parallelism, retries,"),
+        ("parallelism", "4", "write FUNCTION.OPTION=VALUE, like words.retries=3"),
+        ("words.parallelism", "many", "words.parallelism=many: must be a whole number"),
+        ("words.parallelism", "0", "parallelism=0: must be a whole number of at least 1"),
+        ("words.timeout", "soon", "timeout='soon': must be seconds above 0"),
+        ("words.share", "maybe", "share='maybe': must be one of"),
+        ("words.cpu", "1", "resources are only partially configured"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_would(key: str, value: str, says: str) -> None:
+    with pytest.raises(InvalidPipeline) as caught:
+        build(PIPELINE, overrides={key: value})
+    assert says in str(caught.value)
