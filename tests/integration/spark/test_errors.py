@@ -171,3 +171,38 @@ def test_mode_error_refuses_before_anything_is_computed(
     failure = failure_of(backend, do, jobs.job(text, (function("result", "sink", wants_session=True),)))
     assert "exists and holds data" in failure.message
     assert failure.location == "job.py:4"
+
+
+def test_too_much_memory_in_a_python_function(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = """
+import time
+from pyspark.sql import functions as F
+def source(spark):
+    def hold(x):
+        held = bytearray(b"x") * (800 << 20)
+        time.sleep(600)
+        return x
+    return spark.range(1).select(F.udf(hold, "long")("id").alias("x"))
+"""
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.message.startswith("Spark's Python workers held ")
+    assert "over the limit of 700 MiB" in failure.message
+
+
+def test_what_was_printed_is_in_the_trace(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = """
+import os, sys
+def source(spark):
+    print("to standard output")
+    print("to standard error", file=sys.stderr)
+    os.write(2, b"\xff past Python\n")
+    raise ValueError("no")
+"""
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert "Traceback" in failure.trace
+    printed = failure.trace.partition("The end of what the attempt printed:")[2]
+    assert printed.split("\n")[1:4] == ["to standard output", "to standard error", "\ufffd past Python"]

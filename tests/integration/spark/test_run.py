@@ -187,6 +187,51 @@ def check(spark, path):
         assert path.read_text() == f"{number} {number}"
 
 
+MEETING = """
+import os, pathlib, time
+from pyspark.sql import functions as F
+from part import NAME
+
+def meet(spark, here, there, path):
+    spark.range(1).createOrReplaceTempView(f"only_{NAME}")
+    spark.range(1).createOrReplaceGlobalTempView(f"all_{NAME}")
+    spark.conf.set("spark.sql.shuffle.partitions", str(len(NAME)))
+    pathlib.Path("own.txt").write_text(NAME)
+    pathlib.Path(here).touch()
+    while not os.path.exists(there):
+        time.sleep(0.02)
+    views = [table.name for table in spark.catalog.listTables()]
+    in_spark = spark.range(1).select(F.udf(lambda x: __import__("part").NAME, "string")("id")).first()[0]
+    shared = spark.sql("show views in global_temp").collect()
+    seen = [*views, in_spark, spark.conf.get("spark.sql.shuffle.partitions"), *os.listdir(), str(len(shared))]
+    pathlib.Path(path).write_text(" ".join(seen))
+"""
+
+
+def test_two_jobs_at_once_see_their_own_views_settings_files_and_modules(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    """And, as docs/isolation.md says, the same global temporary views."""
+    meet = function("meet", "sink", wants_session=True, parameters=("here", "there", "path"))
+    marks = {name: str(tmp_path / f"here-{name}") for name in ("one", "three")}
+    made = [
+        jobs.job(
+            MEETING,
+            (meet,),
+            parameters={"here": marks[name], "there": marks[other], "path": str(tmp_path / name)},
+            more_files={"part.py": f"NAME = {name!r}\n"},
+        )
+        for name, other in (("one", "three"), ("three", "one"))
+    ]
+
+    async def both() -> None:
+        await asyncio.gather(*(run(backend, job) for job in made))
+
+    do(both())
+    assert (tmp_path / "one").read_text() == "only_one one 3 own.txt 2"
+    assert (tmp_path / "three").read_text() == "only_three three 5 own.txt 2"
+
+
 def test_a_function_can_be_called_in_a_child_for_its_answer(backend: SparkTaskBackend, do: Runner) -> None:
     assert do(backend.call("firesteel.adapters.spark.wire:encode", b"x")) == b"\xc4\x01x"
 
