@@ -194,7 +194,7 @@ def source(spark):
 def test_what_was_printed_is_in_the_trace(
     backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
 ) -> None:
-    body = """
+    body = r"""
 import os, sys
 def source(spark):
     print("to standard output")

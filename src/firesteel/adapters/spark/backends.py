@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 QUIET_SAMPLES = 30
 """A backend in which something may run on must be found idle so often in a row, each time for a second."""
 
+RUNAWAY_SAMPLES = 5
+"""Tasks that were cancelled and work for so many seconds more are not about to end."""
+
 
 class SparkBackend:
     """One JVM, its successors after deaths, the keeper of its sessions, and the attempts that use it."""
@@ -96,17 +99,20 @@ class SparkBackend:
 
     async def _watch_idle(self) -> None:
         """Spark can lose an interrupt: what then still runs has no owner, and ends with its JVM."""
+        busy = 0
         while self._suspicion and not self._users:
             pid = self.server.pid
             works = pid is not None and await runaways.works(pid)
+            busy = busy + 1 if works else 0
             if self._users:
                 break  # whose work it is can't be told: again when they have left
-            if works:
+            if busy >= RUNAWAY_SAMPLES:
                 logger.warning("a Spark query that was cancelled runs on: replacing its backend, which nobody uses")
-                self._suspicion = 1
+                self._suspicion = busy = 0
                 await self.server.renew()
                 await self._meet()
-            self._suspicion = max(0, self._suspicion - 1)
+            elif not works:
+                self._suspicion = max(0, self._suspicion - 1)
         self._watched = False
 
 
