@@ -24,8 +24,7 @@ from pyspark.sql import functions as F
 import pathlib, time
 
 def hungry(spark, output):
-    rows = spark.range(20).select(F.expr("repeat(cast(id as string), 100000000)").alias("x"))
-    write_parquet(rows.agg(F.collect_list("x").alias("x")), output)
+    write_parquet(spark.range(1).select(F.expr("repeat(cast(id as string), 1500000000)").alias("x")), output)
 
 def patient(spark, mark, gate, output):
     spark.range(3).createOrReplaceTempView("mine")
