@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
-from firesteel.core.journal import JournalRecord
+from firesteel.core.journal import JobState, JournalRecord
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import JobResult
@@ -39,7 +39,7 @@ class FailingStore(InMemoryJobStore):
         self.check("put_graph")
         await super().put_graph(graph, token)
 
-    async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> JobState:
         self.check("claim_journal")
         return await super().claim_journal(job_id, token)
 
@@ -55,9 +55,9 @@ class FailingStore(InMemoryJobStore):
         self.check("put_result")
         await super().put_result(result, token)
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
+    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
         self.check("clean_up")
-        return await super().clean_up(job_id, token)
+        await super().clean_up(job_id, token)
 
 
 class SlowStore(InMemoryJobStore):

@@ -8,7 +8,7 @@ import pytest
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.core.effects import Event, PeerLost, Received
-from firesteel.core.journal import JobStatusRecord
+from firesteel.core.journal import JobState, JobStatusRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
 from firesteel.model.states import JobStatus
@@ -165,9 +165,9 @@ def test_old_job_masters_are_shut_out(do: Do) -> None:
         store, stored = InMemoryJobStore(), graph("lines")
         await store.load(OLD)
         await store.put_graph(stored, OLD)
-        assert await store.claim_journal(stored.job_id, OLD) == ()
+        assert await store.claim_journal(stored.job_id, OLD) == JobState(job_id=stored.job_id)
         await store.append(stored.job_id, OLD, [RECORD])
-        assert await store.claim_journal(stored.job_id, NEW) == (RECORD,)
+        assert (await store.claim_journal(stored.job_id, NEW)).created_ms == 1
         for attempt in (
             store.append(stored.job_id, OLD, [RECORD]),
             store.claim_journal(stored.job_id, OLD),
@@ -198,8 +198,8 @@ def test_old_dispatchers_are_shut_out(do: Do) -> None:
         ):
             with pytest.raises(StaleLeader):
                 await attempt
-        assert await store.clean_up(stored.job_id, NEW) == ()
-        assert await store.clean_up(stored.job_id, NEW) == ()
+        await store.clean_up(stored.job_id, NEW)
+        await store.clean_up(stored.job_id, NEW)
         assert await store.load(NEW) == ((), ((result, False),))
         with pytest.raises(StaleLeader, match="not stored any more"):
             await store.claim_journal(stored.job_id, NEW)

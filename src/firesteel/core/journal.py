@@ -1,9 +1,10 @@
 """The journal of a job: its records, and the fold that makes a JobMaster's durable state of them.
 
 Progress, slots and connections are not in it: they are learned again. Stored form: msgspec JSON,
-one record a line, `JOURNAL_VERSION` in the header of each segment.
+within the entries of `core.storedjobs`, `JOURNAL_VERSION` in the header of each file.
 """
 
+import copy
 from typing import Union, assert_never
 
 import msgspec
@@ -132,6 +133,15 @@ class JobState(msgspec.Struct, kw_only=True):
     def created_ms(self) -> int:
         """When the job began to exist, for the JobMaster that was first; -1 before."""
         return self.timestamps_ms.get(JobStatus.CREATED.value, -1)
+
+
+def copy_of(state: JobState) -> JobState:
+    """Another one, which `fold` may change; what is frozen is shared."""
+    copied = copy.copy(state)
+    for name in state.__struct_fields__:
+        if isinstance(value := getattr(state, name), dict):
+            setattr(copied, name, value.copy())
+    return copied
 
 
 def fold(state: JobState, record: JournalRecord, history_size: int) -> None:

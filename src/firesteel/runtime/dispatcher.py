@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -21,7 +21,7 @@ from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView, summary_of
 from firesteel.runtime.endpoint import Endpoint
-from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, replay
+from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
 from firesteel.runtime.leadership import LeaderRunner
 from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc, StaleLeader
 
@@ -30,6 +30,9 @@ STORE_RETRY_DELAY_S, STORE_RETRY_DELAY_MAX_S = 0.1, 5.0
 
 STORE_ERRORS = (OSError, StaleLeader)
 """What a JobStore raises: it may pass, and is nobody's bug."""
+
+DeleteBlobs = Callable[[tuple[str, ...], Callable[[], Collection[str]]], Awaitable[None]]
+"""Deletes the first but for the second, which is asked when nothing can change any more."""
 
 T = TypeVar("T")
 
@@ -50,7 +53,7 @@ class DispatcherEndpoint(Endpoint):
         config: Configuration,
         election: LeaderElection,
         store: JobStore,
-        delete_blobs: Callable[[tuple[str, ...]], Awaitable[None]],
+        delete_blobs: DeleteBlobs,
         on_broken: Callable[[Exception], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
@@ -101,12 +104,15 @@ class DispatcherEndpoint(Endpoint):
         return tuple(msgspec.structs.replace(each, subtask=index) for index, each in enumerate(archived))
 
     async def delete_unused_blobs(self, names: Iterable[str]) -> None:
-        """Delete what was uploaded for a job that was refused, but for what known jobs have."""
-        graphs = [
-            job.graph for job in self.core.jobs.values() if job.graph is not None and job.stage is not JobStage.DONE
-        ]
-        used = {artifact.sha256 for graph in graphs for artifact in graph.artifacts}
-        await self._delete_blobs(tuple(name for name in names if name not in used))
+        """Delete those that only jobs have which were refused, or need them no more."""
+        await self._delete_blobs(tuple(names), self._used_blobs)
+
+    def _used_blobs(self) -> Collection[str]:
+        gone = (JobStage.CLEANING, JobStage.DONE)
+        graphs = [job.graph for job in self.core.jobs.values() if job.graph is not None and job.stage not in gone]
+        results = [job.result for job in self.core.jobs.values() if job.result is not None]
+        artifacts = {artifact.sha256 for graph in graphs for artifact in graph.artifacts}
+        return artifacts | {rows.sha256 for result in results for rows in result.returned}
 
     def _known(self, job_id: JobID) -> JobEntry:
         if job_id not in self.core.jobs:
@@ -159,10 +165,12 @@ class DispatcherEndpoint(Endpoint):
         self.recovered.set()
 
     async def _store_graph(self, graph: JobGraph) -> None:
+        """What a failing store has of it is not known: whoever asks again, under the same id, will know."""
         try:
             await self._store.put_graph(graph, self.leader.token)
-        except (StaleLeader, OSError) as error:
-            self.tell(r.JobGraphStored(graph.job_id, f"the job could not be stored: {error}"))
+        except OSError as error:
+            text = f"the job may be stored or not, so submit it again under the same id ({error})"
+            self.tell(r.JobGraphStored(graph.job_id, text))
         else:
             self.tell(r.JobGraphStored(graph.job_id))
 
@@ -174,16 +182,18 @@ class DispatcherEndpoint(Endpoint):
         self.tell(r.JobResultStored(result.job_id))
 
     async def _clean_up(self, job_id: JobID) -> None:
+        """The store's part is the last one: before it, a successor does all of this again."""
         await self._gone(job_id)
-        what = f"cleaning up job {job_id}"
-        unused = await self._retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
-        await self._retried(what, lambda: self._delete_blobs(unused))
+        graph, what = self.core.jobs[job_id].graph, f"cleaning up job {job_id}"
+        blobs = [artifact.sha256 for artifact in graph.artifacts] if graph is not None else []
+        await self._retried(what, lambda: self.delete_unused_blobs(blobs))
+        await self._retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
         self.tell(r.JobCleanedUp(job_id))
 
     async def _forget(self, effect: r.ForgetResult) -> None:
         """Blobs first: who comes after a crash in between finds the result and does it again."""
         what = f"forgetting job {effect.job_id}"
-        await self._retried(what, lambda: self._delete_blobs(effect.blobs))
+        await self._retried(what, lambda: self.delete_unused_blobs(effect.blobs))
         await self._retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
 
     async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
@@ -221,9 +231,8 @@ class DispatcherEndpoint(Endpoint):
     ) -> JobMasterEndpoint:
         """A JobMaster's session, from the job's journal."""
         graph = effect.graph
-        records = await self._store.claim_journal(graph.job_id, token)
+        state = await self._store.claim_journal(graph.job_id, token)
         me = Leader(self._rpc.address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
-        state = replay(graph.job_id, records, self._config)
         core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
         core.doom = effect.failure
         endpoint = JobMasterEndpoint(core, self._rpc, self._clock, self._store, on_broken=on_broken)

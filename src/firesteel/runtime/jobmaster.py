@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, LeaderChanged, Persist, Persisted
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
-from firesteel.core.journal import JobState, JournalRecord, fold
+from firesteel.core.journal import JournalRecord
 from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
 from firesteel.model import options
-from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
@@ -69,14 +68,6 @@ class JobMasterEndpoint(Endpoint):
 
 def _records(effect: Persist) -> Sequence[JournalRecord]:
     return effect.records  # type: ignore[return-value]
-
-
-def replay(job_id: JobID, records: Sequence[JournalRecord], config: Configuration) -> JobState:
-    """The durable state that a journal stands for."""
-    state = JobState(job_id=job_id)
-    for record in records:
-        fold(state, record, config.get_option(options.EXCEPTION_HISTORY_SIZE))
-    return state
 
 
 def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSettings:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from firesteel.core.effects import Event
-from firesteel.core.journal import JournalRecord
+from firesteel.core.journal import JobState, JournalRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, Leader
@@ -74,10 +74,11 @@ class JobStore(Protocol):
     async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
         """Shut out all older Dispatchers, then read all graphs, and all results with whether their cleanup is due."""
 
-    async def put_graph(self, graph: JobGraph, token: FencingToken) -> None: ...
+    async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
+        """May be repeated. After an OSError the graph may be durable or not."""
 
-    async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
-        """Shut out all older leaders of the job, then read what they have written."""
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> JobState:
+        """Shut out all older leaders of the job, then give what they have written: the caller's to change."""
 
     async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
         """All records or none. After an OSError they may be durable or not: the journal must be claimed anew."""
@@ -85,7 +86,7 @@ class JobStore(Protocol):
     async def put_result(self, result: JobResult, token: FencingToken) -> None:
         """Record a result as dirty."""
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
-        """Delete graph and journal, mark the result clean; returns the SHA-256 of blobs nobody uses any more."""
+    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
+        """Delete graph and journal, and mark the result clean. All else of the job has to be gone by now."""
 
     async def forget_result(self, job_id: JobID, token: FencingToken) -> None: ...

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.adapters.storage.durability import sync
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -70,6 +72,7 @@ class LocalBlobStore:
             if sha256 is not None and found != sha256:
                 raise BlobCorrupt(f"{source} has SHA-256 {found}, not {sha256}")
             os.replace(name, self._directory / found)
+            sync(self._directory)
             return found
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -83,6 +86,7 @@ class LocalBlobStore:
         if found != sha256:
             raise BlobCorrupt(f"{path} has SHA-256 {found}, not {sha256}")
         os.replace(path, self._directory / found)
+        sync(self._directory)
         return self._directory / found
 
     def new_file(self) -> Path:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobStore
@@ -38,9 +38,10 @@ class BlobUploads:
 
         return await asyncio.to_thread(read)
 
-    async def delete_unused(self, names: Iterable[str]) -> None:
-        """Delete blobs that no stored job names, but for those that a client is submitting a job with."""
+    async def delete_unused(self, names: Iterable[str], used: Callable[[], Collection[str]]) -> None:
+        """Delete blobs, but for those that known jobs use and those that a client is submitting a job with."""
         async with self._changing:
+            kept = used()
             for name in names:
-                if not self._in_use[name]:
+                if not self._in_use[name] and name not in kept:
                     await asyncio.to_thread(self._blobs.delete, name)

@@ -7,7 +7,8 @@ tokens grow, and a write with an old token is refused.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from firesteel.core.journal import JournalRecord
+from firesteel.core.journal import JobState, JournalRecord, fold
+from firesteel.model import options
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Leader
@@ -106,7 +107,8 @@ class EmbeddedLeaderElection:
 class InMemoryJobStore:
     """Job graphs, journals and results of one process. See runtime.services.JobStore."""
 
-    def __init__(self) -> None:
+    def __init__(self, history_size: int = options.EXCEPTION_HISTORY_SIZE.default) -> None:
+        self._history_size = history_size
         self._graphs: dict[JobID, JobGraph] = {}
         self._journals: dict[JobID, list[JournalRecord]] = {}
         self._claims: dict[JobID, FencingToken] = {}
@@ -124,12 +126,15 @@ class InMemoryJobStore:
         self._graphs[graph.job_id] = graph
         self._journals.setdefault(graph.job_id, [])
 
-    async def claim_journal(self, job_id: JobID, token: FencingToken) -> Sequence[JournalRecord]:
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> JobState:
         known = self._claims.get(job_id)
         if job_id not in self._journals or (known is not None and token < known):
             raise StaleLeader(f"job {job_id} is led under {known}" if known else f"job {job_id} is not stored any more")
         self._claims[job_id] = token
-        return tuple(self._journals[job_id])
+        state = JobState(job_id=job_id)
+        for record in self._journals[job_id]:
+            fold(state, record, self._history_size)
+        return state
 
     async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
         if self._claims.get(job_id) != token:
@@ -140,15 +145,12 @@ class InMemoryJobStore:
         self._check_dispatcher(token)
         self._results[result.job_id] = (result, True)
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> tuple[str, ...]:
+    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
         self._check_dispatcher(token)
-        graph = self._graphs.pop(job_id, None)
+        self._graphs.pop(job_id, None)
         self._journals.pop(job_id, None)
         self._claims.pop(job_id, None)
         self._results[job_id] = (self._results[job_id][0], False)
-        mine = {artifact.sha256 for artifact in graph.artifacts} if graph is not None else set()
-        used = {artifact.sha256 for other in self._graphs.values() for artifact in other.artifacts}
-        return tuple(sorted(mine - used))
 
     async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
         self._check_dispatcher(token)

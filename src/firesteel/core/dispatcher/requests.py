@@ -22,7 +22,7 @@ class TooManyJobs(RuntimeError):
 
 
 class StorageUnavailable(RuntimeError):
-    """The store's fault: the job could not be made durable; nothing of it was kept."""
+    """The store's fault: the job may be durable or not. The same submission may be repeated, and tells."""
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────
@@ -100,7 +100,7 @@ class JobResultStored(Event):
 
 @dataclass(frozen=True, slots=True)
 class CleanUpJob(Effect):
-    """Delete graph, journal and blobs, then mark the result clean; repeated until it is done."""
+    """Delete blobs, then graph and journal, and mark the result clean; repeated until it is done."""
 
     job_id: JobID
 

@@ -1,0 +1,109 @@
+"""Files of one directory that several processes share: each appears whole, once, and is on the disk by then."""
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+TEMPORARY = ".new-"
+"""Begins the names of files that are being written; what a crash left of them means nothing."""
+
+
+class System(Protocol):
+    """The calls to the operating system; `os` is one, tests have another that loses power."""
+
+    def open(self, path: str, flags: int, mode: int = ...) -> int: ...
+    def write(self, descriptor: int, data: memoryview, /) -> int: ...
+    def fsync(self, descriptor: int) -> None: ...
+    def close(self, descriptor: int) -> None: ...
+    def link(self, source: str, target: str) -> None: ...
+    def unlink(self, path: str) -> None: ...
+    def listdir(self, path: str) -> list[str]: ...
+    def read(self, descriptor: int, length: int) -> bytes: ...
+
+
+class Disk:
+    """`directory` as a register and a log. Blocking: call from a thread. Errors are OSErrors that name the file."""
+
+    def __init__(self, directory: Path, system: System = os) -> None:
+        self.directory, self._system = directory, system
+
+    def names(self) -> list[str]:
+        """Of all files that are there, sorted."""
+        with self._naming(""):
+            return sorted(self._system.listdir(str(self.directory)))
+
+    def read(self, name: str) -> bytes:
+        with self._naming(name), self._opened(name, os.O_RDONLY) as descriptor:
+            parts = []
+            while part := self._system.read(descriptor, 1 << 20):
+                parts.append(part)
+        return b"".join(parts)
+
+    def prepare(self, data: bytes) -> str:
+        """Write what `publish` then makes visible; returns its name until then."""
+        name = f"{TEMPORARY}{uuid.uuid4().hex}"
+        with self._naming(name):
+            try:
+                with self._opened(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) as descriptor:
+                    self._write(descriptor, data)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self.remove(name)
+                raise
+        return name
+
+    def publish(self, prepared: str, name: str) -> None:
+        """Give it its name, which nothing may have yet: of any number who try, one does not get FileExistsError."""
+        with self._naming(name):
+            self._system.link(str(self.directory / prepared), str(self.directory / name))
+            self._system.unlink(str(self.directory / prepared))
+            self._sync_directory()
+
+    def create(self, name: str, data: bytes) -> None:
+        """Prepare and publish in one. Raises FileExistsError."""
+        prepared = self.prepare(data)
+        try:
+            self.publish(prepared, name)
+        except FileExistsError:
+            self.remove(prepared)
+            raise
+
+    def append(self, name: str, data: bytes) -> None:
+        """After an OSError any part of it may be in the file, or none."""
+        with self._naming(name), self._opened(name, os.O_WRONLY | os.O_APPEND) as descriptor:
+            self._write(descriptor, data)
+
+    def remove(self, name: str) -> None:
+        """One that is not there is fine. It may come back when the power is cut."""
+        with self._naming(name), contextlib.suppress(FileNotFoundError):
+            self._system.unlink(str(self.directory / name))
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[self._system.write(descriptor, left) :]
+        self._system.fsync(descriptor)
+
+    def _sync_directory(self) -> None:
+        with self._opened("", os.O_RDONLY) as descriptor:
+            self._system.fsync(descriptor)
+
+    @contextlib.contextmanager
+    def _opened(self, name: str, flags: int) -> Iterator[int]:
+        descriptor = self._system.open(str(self.directory / name), flags | os.O_CLOEXEC, 0o600)
+        try:
+            yield descriptor
+        finally:
+            self._system.close(descriptor)
+
+    @contextlib.contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                error.filename = str(self.directory / name)
+            raise

@@ -1,0 +1,108 @@
+"""What a store of jobs holds: a fold over its entries, as a job's state is one over its records."""
+
+from collections.abc import Iterator
+from typing import Union, assert_never
+
+import msgspec
+
+from firesteel.core.journal import JobState, JournalRecord, copy_of, fold
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.views import JobResult
+
+
+class Entry(msgspec.Struct, frozen=True, tag=True):
+    """One write to the store."""
+
+
+class GraphStored(Entry, frozen=True):
+    """A job was submitted; of a job that is there already it changes nothing but the graph."""
+
+    graph: JobGraph
+
+
+class RecordsAppended(Entry, frozen=True):
+    """To the journal of a job."""
+
+    job_id: JobID
+    records: tuple[JournalRecord, ...]
+
+
+class StateStored(Entry, frozen=True):
+    """All that the journal of a job has come to, in a snapshot."""
+
+    state: JobState
+
+
+class ResultStored(Entry, frozen=True):
+    """A job has ended; `dirty` until its cleanup is done."""
+
+    result: JobResult
+    dirty: bool = True
+
+
+class JobRemoved(Entry, frozen=True):
+    """Graph and journal of a job are gone, its result is clean."""
+
+    job_id: JobID
+
+
+class ResultForgotten(Entry, frozen=True):
+    """The result has had its retention."""
+
+    job_id: JobID
+
+
+AnyEntry = Union[GraphStored, RecordsAppended, StateStored, ResultStored, JobRemoved, ResultForgotten]
+
+
+class StoredJobs:
+    """The fold of a store's entries; `history_size` failures are kept of each job."""
+
+    def __init__(self, history_size: int) -> None:
+        self._history_size = history_size
+        self._graphs: dict[JobID, JobGraph] = {}
+        self._states: dict[JobID, JobState] = {}
+        self._results: dict[JobID, tuple[JobResult, bool]] = {}
+
+    def apply(self, entry: AnyEntry) -> None:
+        match entry:
+            case GraphStored():
+                job_id = entry.graph.job_id
+                self._graphs[job_id] = entry.graph
+                self._states.setdefault(job_id, JobState(job_id=job_id))
+            case RecordsAppended():
+                for record in entry.records:
+                    fold(self._states[entry.job_id], record, self._history_size)
+            case StateStored():
+                self._states[entry.state.job_id] = entry.state
+            case ResultStored():
+                self._results[entry.result.job_id] = (entry.result, entry.dirty)
+            case JobRemoved():
+                self._graphs.pop(entry.job_id, None)
+                self._states.pop(entry.job_id, None)
+                if entry.job_id in self._results:
+                    self._results[entry.job_id] = (self._results[entry.job_id][0], False)
+            case ResultForgotten():
+                self._results.pop(entry.job_id, None)
+            case _:
+                assert_never(entry)
+
+    def snapshot(self) -> Iterator[AnyEntry]:
+        """Entries whose fold is this one. To be used up before the next `apply`."""
+        for graph in self._graphs.values():
+            yield GraphStored(graph)
+            yield StateStored(self._states[graph.job_id])
+        for result, dirty in self._results.values():
+            yield ResultStored(result, dirty)
+
+    def graphs(self) -> tuple[JobGraph, ...]:
+        return tuple(self._graphs.values())
+
+    def results(self) -> tuple[tuple[JobResult, bool], ...]:
+        """All results, with whether their cleanup is due."""
+        return tuple(self._results.values())
+
+    def state(self, job_id: JobID) -> JobState | None:
+        """A copy of a job's state, the caller's to change; None when the job is not stored any more."""
+        return copy_of(self._states[job_id]) if job_id in self._states else None

@@ -1,0 +1,41 @@
+"""The fold of a store's entries."""
+
+import pytest
+
+from firesteel.core.storedjobs import JobRemoved, RecordsAppended, StoredJobs
+from firesteel.model.ids import JobID
+from tests.durable.stories import ENDED, STORY, result_of
+
+
+def folded(*entries: object) -> StoredJobs:
+    jobs = StoredJobs(history_size=4)
+    for entry in entries:
+        jobs.apply(entry)  # type: ignore[arg-type]
+    return jobs
+
+
+def content(jobs: StoredJobs) -> object:
+    return jobs.graphs(), jobs.results(), [jobs.state(graph.job_id) for graph in jobs.graphs()]
+
+
+def test_what_is_left_of_a_story() -> None:
+    jobs = folded(*STORY)
+    assert [graph.job_id for graph in jobs.graphs()] == ["first", "third"]
+    assert jobs.results() == ((result_of("second"), False), (result_of("third"), True))
+    assert jobs.state(JobID("second")) is None
+    assert folded(JobRemoved(JobID("never seen"))).results() == ()
+
+
+@pytest.mark.parametrize("cut", range(len(STORY) + 1))
+def test_a_snapshot_and_what_follows_is_the_whole(cut: int) -> None:
+    assert content(folded(*folded(*STORY[:cut]).snapshot(), *STORY[cut:])) == content(folded(*STORY))
+
+
+def test_a_state_is_the_callers_own() -> None:
+    jobs = folded(*STORY)
+    taken = jobs.state(JobID("first"))
+    jobs.apply(RecordsAppended(JobID("first"), (ENDED,)))
+    now = jobs.state(JobID("first"))
+    assert taken is not None
+    assert now is not None
+    assert (len(taken.deployed), len(now.deployed), len(now.ended)) == (1, 0, 1)

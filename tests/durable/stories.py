@@ -1,0 +1,42 @@
+"""What is written to stores in tests."""
+
+from firesteel.core.journal import JobStatusRecord, JournalRecord, RegionsDeployed, RegionsEnded
+from firesteel.core.storedjobs import (
+    AnyEntry,
+    GraphStored,
+    JobRemoved,
+    RecordsAppended,
+    ResultForgotten,
+    ResultStored,
+)
+from firesteel.model.ids import FencingToken, JobID, RegionIndex, ResourceID
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult
+from tests.core.graphs import job
+
+OLD, NEW = FencingToken(1, "first"), FencingToken(2, "second")
+RUNNING = JobStatusRecord(at_ms=1, status=JobStatus.RUNNING)
+DEPLOYED = RegionsDeployed(at_ms=2, deployed=((RegionIndex(0), 0, ResourceID("w1")),))
+ENDED = RegionsEnded(at_ms=3, ended=((RegionIndex(0), 0),))
+RECORDS: tuple[JournalRecord, ...] = (RUNNING, DEPLOYED, ENDED)
+
+
+def result_of(job_id: str) -> JobResult:
+    return JobResult(
+        job_id=JobID(job_id), name=f"the {job_id}", status=JobStatus.FINISHED, start_time_ms=0, end_time_ms=9
+    )
+
+
+STORY: tuple[AnyEntry, ...] = (
+    GraphStored(job("a => b", "first")),
+    RecordsAppended(JobID("first"), (RUNNING, DEPLOYED)),
+    GraphStored(job("a", "second")),
+    RecordsAppended(JobID("second"), (RUNNING,)),
+    ResultStored(result_of("second")),
+    JobRemoved(JobID("second")),
+    GraphStored(job("a", "third")),
+    ResultStored(result_of("third")),
+    ResultStored(result_of("fourth")),
+    ResultForgotten(JobID("fourth")),
+)
+"""One of each kind: a job that runs, one that is gone, one whose cleanup is due, and one that is forgotten."""
