@@ -146,7 +146,11 @@ async def nothing_is_stored(rest: RestCluster, tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize("declares_length", [True, False])
-def test_a_client_that_goes_in_the_middle(do: Do, script: TaskScript, tmp_path: Path, declares_length: bool) -> None:
+def test_a_client_that_goes_in_the_middle(
+    do: Do, script: TaskScript, tmp_path: Path, declares_length: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firesteel.rest.uploads.WRITE_BYTES", 1)
+
     async def story() -> None:
         async with rest_cluster(tmp_path, script=script) as rest:
             request = httpx.Request("POST", "http://x/v1/jobs", files=submission(GOOD, {"code.zip": CODE}))
@@ -172,6 +176,29 @@ def test_a_client_that_goes_in_the_middle(do: Do, script: TaskScript, tmp_path: 
 
     do(story())
     assert script.attempts == []
+
+
+@pytest.mark.parametrize("write_bytes", [1, 1 << 20])
+def test_files_on_disk_and_in_memory(
+    do: Do, script: TaskScript, tmp_path: Path, write_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firesteel.rest.uploads.WRITE_BYTES", write_bytes)
+    contents = {"empty": b"", "large": bytes(range(256)) * 10_000, "code.zip": CODE}
+    job = graph("lines", "files", artifacts=tuple(artifact(content, name) for name, content in contents.items()))
+
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            answer = await rest.http.post("/jobs", files=submission(job, contents))
+            assert answer.status_code == 202, answer.text
+            for each in job.artifacts:
+                stored = (rest.cluster.work_dir / "blobs" / each.sha256).read_bytes()
+                assert stored == contents[each.name], each.name
+            assert list((tmp_path / "rest" / "uploads").iterdir()) == []
+            script.release("lines")
+            await rest.finish(job.job_id)
+
+    do(story())
 
 
 def test_what_a_killed_endpoint_has_left_is_deleted(do: Do, script: TaskScript, tmp_path: Path) -> None:

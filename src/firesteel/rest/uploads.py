@@ -1,4 +1,4 @@
-"""Multipart requests, streamed to disk: each file in one of its own with its SHA-256, whatever the client calls it."""
+"""Multipart requests, streamed to disk unless they are small; a file has its SHA-256, whatever the client calls it."""
 
 import asyncio
 import contextlib
@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from python_multipart.exceptions import MultipartParseError
@@ -19,7 +20,7 @@ FILES_MAX = 256
 FIELD_BYTES_MAX = 1 << 20
 HEADER_BYTES_MAX = 16 << 10
 WRITE_BYTES = 1 << 20
-"""What is written at once."""
+"""What is written at once; an upload of less stays in memory."""
 
 AT_ONCE_MAX = 64
 """Uploads that are taken at the same time."""
@@ -28,10 +29,73 @@ READ_TIMEOUT_S = 60.0
 """A client that sends nothing for so long has gone."""
 
 
-class UploadedFile(msgspec.Struct, frozen=True):
-    path: Path
-    sha256: str
-    size_bytes: int
+class _Directory:
+    """A directory of one upload, made when the first file of it is written. Blocks."""
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+        self._made: Path | None = None
+
+    def path(self) -> Path:
+        if self._made is None:
+            self._made = Path(tempfile.mkdtemp(dir=self._parent, prefix="upload-"))
+        return self._made
+
+    async def delete(self) -> None:
+        if self._made is not None:
+            await asyncio.to_thread(shutil.rmtree, self._made, ignore_errors=True)
+
+
+class UploadedFile:
+    """A file that has come: in memory while it is small, else on disk."""
+
+    def __init__(self, name: str, number: int, directory: _Directory) -> None:
+        self.name, self.sha256, self.size_bytes = name, "", 0
+        self.pending = bytearray()
+        self._number, self._directory = number, directory
+        self._digest = hashlib.sha256()
+        self._writer: BinaryIO | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._writer is not None
+
+    def take(self, data: bytes) -> None:
+        self.pending += data
+        self.size_bytes += len(data)
+
+    def finish(self) -> None:
+        """All of it has come."""
+        self.sha256 = self._digested().hexdigest()
+
+    def write(self) -> None:
+        """Move what is in memory to the disk. Blocks."""
+        if self._writer is None:
+            self._writer = (self._directory.path() / str(self._number)).open("wb")
+        self._digest = self._digested()
+        self._writer.write(self.pending)
+        self.pending.clear()
+
+    def content(self) -> bytes:
+        """All of it. Blocks, unless it is in memory."""
+        return bytes(self.pending) if self._writer is None else self.path().read_bytes()
+
+    def path(self) -> Path:
+        """Where it is; written there first when it is not. Blocks."""
+        if self._writer is None or self.pending:
+            self.write()
+        assert self._writer is not None, "it was written"
+        self._writer.flush()
+        return Path(self._writer.name)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _digested(self) -> "hashlib._Hash":
+        digest = self._digest.copy()
+        digest.update(self.pending)
+        return digest
 
 
 class Upload(msgspec.Struct):
@@ -63,17 +127,15 @@ class Uploads:
         if self._under_way >= AT_ONCE_MAX:
             raise RestError(429, f"{AT_ONCE_MAX} uploads are under way: try again in a moment.")
         self._under_way += 1
+        directory = _Directory(self._directory)
+        reader = _Reader(directory, boundary)
         try:
-            own = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._directory, prefix="upload-"))
-            reader = _Reader(own, boundary)
-            try:
-                await _read(request, reader, self._limit_bytes)
-                yield reader.upload
-            finally:
-                reader.close()
-                await asyncio.to_thread(shutil.rmtree, own, ignore_errors=True)
+            await _read(request, reader, self._limit_bytes)
+            yield reader.upload
         finally:
             self._under_way -= 1
+            reader.close()
+            await directory.delete()
 
 
 async def _read(request: Request, reader: "_Reader", limit_bytes: int) -> None:
@@ -96,13 +158,13 @@ async def _read(request: Request, reader: "_Reader", limit_bytes: int) -> None:
         reader.feed(chunk)
         if reader.pending_bytes >= WRITE_BYTES:
             await asyncio.to_thread(reader.flush)
-    await asyncio.to_thread(reader.finish)
+    reader.finish()
 
 
 class _Reader:
     """Parts of one request, as they come. What belongs to a file is kept until `flush`."""
 
-    def __init__(self, directory: Path, boundary: bytes) -> None:
+    def __init__(self, directory: _Directory, boundary: bytes) -> None:
         self.upload = Upload({}, {})
         self.pending_bytes = 0
         self._directory = directory
@@ -110,8 +172,7 @@ class _Reader:
         self._headers: dict[str, str] = {}
         self._header_name, self._header_value = bytearray(), bytearray()
         self._field: bytearray | None = None
-        self._file: _FileInProgress | None = None
-        self._files: list[_FileInProgress] = []
+        self._file: UploadedFile | None = None
         self._name = ""
         self._parser = MultipartParser(
             boundary,
@@ -136,20 +197,20 @@ class _Reader:
 
     def flush(self) -> None:
         """Write what is kept. Blocks."""
-        for file in self._files:
-            file.write()
+        for file in self.upload.files.values():
+            if file.pending:
+                file.write()
         self.pending_bytes = 0
 
     def finish(self) -> None:
-        """Everything has come. Blocks. Raises RestError when the last boundary is missing."""
+        """Everything has come. Raises RestError when the last boundary is missing."""
         if not self._ended:
             raise bad_request("The upload ends in the middle: its last boundary is missing.")
-        self.flush()
-        for file in self._files:
-            self.upload.files[file.name] = file.finished()
+        for file in self.upload.files.values():
+            file.finish()
 
     def close(self) -> None:
-        for file in self._files:
+        for file in self.upload.files.values():
             file.close()
 
     # ── callbacks of the parser ──────────────────────────────────────────────────────────────
@@ -193,16 +254,16 @@ class _Reader:
     def _begin_file(self, name: str) -> None:
         if not _is_plain(name):
             raise bad_request(f"{name!r} is no plain file name.")
-        if any(file.name == name for file in self._files):
+        files = self.upload.files
+        if name in files:
             raise bad_request(f"The file {name!r} comes twice.")
-        if len(self._files) == FILES_MAX:
+        if len(files) == FILES_MAX:
             raise bad_request(f"An upload has at most {FILES_MAX} files.")
-        self._file = _FileInProgress(name, self._directory / f"{len(self._files)}")
-        self._files.append(self._file)
+        self._file = files[name] = UploadedFile(name, len(files), self._directory)
 
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
-            self._file.pending += data[start:end]
+            self._file.take(data[start:end])
             self.pending_bytes += end - start
         elif self._field is not None:
             self._field += data[start:end]
@@ -215,27 +276,6 @@ class _Reader:
 
     def _on_end(self) -> None:
         self._ended = True
-
-
-class _FileInProgress:
-    def __init__(self, name: str, path: Path) -> None:
-        self.name, self.pending = name, bytearray()
-        self._path, self._size = path, 0
-        self._digest = hashlib.sha256()
-        self._writer = path.open("wb")
-
-    def write(self) -> None:
-        self._writer.write(self.pending)
-        self._digest.update(self.pending)
-        self._size += len(self.pending)
-        self.pending.clear()
-
-    def finished(self) -> UploadedFile:
-        self._writer.close()
-        return UploadedFile(self._path, self._digest.hexdigest(), self._size)
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 def _boundary(request: Request) -> bytes:

@@ -1,6 +1,7 @@
 """Submission of a job: our JSON graph and its artifacts, in one multipart request."""
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 
@@ -24,7 +25,7 @@ async def submit_job(call: Call) -> JobSubmitResponseBody:
         graph = await _graph(graph_file)
         graph = msgspec.structs.replace(graph, owner=call.user.name)
         _compare(graph, artifacts)
-        paths = {file.sha256: file.path for file in artifacts.values()}
+        paths = await asyncio.to_thread(_paths, artifacts) if artifacts else {}
         job_id = await call.gateway.submit_job(graph, paths)
     return JobSubmitResponseBody(f"/jobs/{job_id}")
 
@@ -33,12 +34,16 @@ async def _graph(file: UploadedFile) -> JobGraph:
     """Raises InvalidJobGraph, or RestError."""
     if file.size_bytes > GRAPH_BYTES_MAX:
         raise RestError(413, f"The job graph has more than {GRAPH_BYTES_MAX} bytes.")
-    graph = decode_job_graph(await asyncio.to_thread(file.path.read_bytes))
+    graph = decode_job_graph(await asyncio.to_thread(file.content) if file.is_on_disk else file.content())
     ids = (graph.job_id, *(vertex.id for vertex in graph.vertices), *(dataset.id for dataset in graph.datasets))
     for each in ids:
         if ID.fullmatch(each) is None:
             raise bad_request(f"The job graph has the id {each!r}: ids are 32 hex digits in lower case.")
     return graph
+
+
+def _paths(files: dict[str, UploadedFile]) -> dict[str, Path]:
+    return {file.sha256: file.path() for file in files.values()}
 
 
 def _request(upload: Upload) -> JobSubmitRequestBody:
