@@ -4,6 +4,7 @@ import tests.connectmode  # noqa: F401, I001
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from firesteel.adapters.spark.session import AttemptSession
 from firesteel.adapters.spark.wire import SessionName
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology
+from firesteel.core.journal import JobState
 from firesteel.core.scheduler.commit import gather_commits
+from firesteel.core.scheduler.splits import SplitAssigners
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.graph import build_job_graph
@@ -42,6 +46,7 @@ class InProcess:
         functions = {each.name: each.callable for each in pipeline.definitions}
         topology = Topology(graph)
         tracker = PartitionTracker(topology)
+        assigners = SplitAssigners(topology)
         for logical in topology.logical:
             for subtask in range(logical.parallelism):
                 region = RegionIndex(logical.offset + subtask)
@@ -52,12 +57,16 @@ class InProcess:
                     subtask=subtask,
                     inputs=tracker.inputs_of(logical, subtask),
                 )
-                tracker.register(region, self._attempt(graph, deployment, functions))
+                draw = partial(_drawn, (topology, tracker, assigners), region)
+                tracker.register(region, self._attempt(graph, deployment, functions, draw))
                 assert tracker.key_types.conflict is None, tracker.key_types.conflict
         return gather_commits([tracker.outcomes[region] for region in sorted(tracker.outcomes)])
 
-    def _attempt(self, graph: JobGraph, deployment: TaskDeployment, functions: dict[str, Any]) -> TaskOutcome:
+    def _attempt(
+        self, graph: JobGraph, deployment: TaskDeployment, functions: dict[str, Any], draw: Callable[[int], DrawnSplits]
+    ) -> TaskOutcome:
         context = AttemptContext(deployment, self.directory, {}, report_staging=lambda location, secrets={}: None)
+        context.draw_splits = draw
         plan = RegionPlan(graph, deployment, self.session, context)
         where = self.directory / deployment.attempt.job_id / str(deployment.attempt.region)
         try:
@@ -65,3 +74,19 @@ class InProcess:
         finally:
             hooks: list[Any] = self.spark.client._session_hooks
             hooks.clear()
+
+
+def _drawn(job: tuple[Topology, PartitionTracker, SplitAssigners], region: RegionIndex, number: int) -> DrawnSplits:
+    """A subtask draws at the most twice, the last one all that is left: they run one after another."""
+    topology, tracker, assigners = job
+    logical = topology.logical_of(region)
+    assert logical.splits_from is not None
+    finder = RegionIndex(topology.logical[logical.splits_from].offset)
+    found = tracker.outcomes[finder].splits
+    assert found is not None
+    is_last = region == logical.regions()[-1]
+    indices = (
+        assigners.of(finder, found, JobState(job_id=topology.graph.job_id)).draw("") if is_last or number < 2 else ()
+    )
+    splits = tuple(found.splits[index] for index in indices) or (found.splits[-1:] if number == 0 else ())
+    return DrawnSplits(number=number, splits=splits, schema=found.schema, is_end=not indices)

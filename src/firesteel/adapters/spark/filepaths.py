@@ -23,22 +23,17 @@ def escaped(path: str) -> str:
     return "".join(f"\\{character}" if character in _SPECIAL else character for character in path)
 
 
-def partition_roots(path: str, files: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """`files` by the directory that `path` means, from which on Spark looks for partition directories.
+def partition_root(path: str, files: Sequence[str]) -> str:
+    """The directory from which on Spark looks for partition directories of `files`; empty when there are none.
 
-    The root is empty where there are none. A pattern means a directory for each match, and a match has as many steps
-    as the pattern. Raises UserError for a pattern whose alternatives have several steps.
+    It is what `path` means: a pattern means each of its matches, which have as many steps as it has, and Spark refuses
+    partition directories below several of them. Raises UserError for a pattern whose alternatives have several steps.
     """
     if re.search(r"\{[^}]*/[^}]*\}", path):
         raise UserError(f"the path {path} has a / in an alternative {{...}}: give a directory or a simpler pattern")
     depth = len(_steps(path))
-    grouped: dict[str, list[str]] = {}
-    for file in files:
-        steps = _steps(file)
-        is_partitioned = any("=" in step for step in steps[depth:-1])
-        root = file[: _end_of_step(file, depth)] if is_partitioned else ""
-        grouped.setdefault(root, []).append(file)
-    return list(grouped.items())
+    partitioned = (file for file in files if any("=" in step for step in _steps(file)[depth:-1]))
+    return next((file[: _end_of_step(file, depth)] for file in partitioned), "")
 
 
 def _plain(path: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
 from firesteel.adapters.spark.filepaths import absolute
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.splits import (
@@ -33,6 +35,8 @@ BATCH_BYTES = 16 * _MIB
 SPLITS_PER_SUBTASK = 16
 """Of little data: splits get smaller than they might be, down to the cost of opening a file, to be shared evenly."""
 MAX_FILES = 1_000_000
+MAX_ENUMERATION_MIB = 16
+"""Of the files' names: they travel in one message, and stand in the journal."""
 _LISTING_OPTIONS = ("basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter")
 """Options that say which files are read; in lower case, as Spark compares them."""
 
@@ -47,7 +51,7 @@ class SplitFinder:
         """All splits, for so many subtasks. Raises PipelineRefused, and what Spark raises when it lists files."""
         match declared:
             case FileInputFormat():
-                return self._files(declared, subtasks)
+                return _checked(self._files(declared, subtasks))
             case RangeInputFormat():
                 return self._ranges(declared)
             case DateInputFormat():
@@ -133,6 +137,16 @@ def _grouped(files: Sequence[tuple[str, int]], limit: int) -> tuple[FileInputSpl
             groups.append((weight, [file]))
     groups.sort(key=lambda group: -group[0])
     return tuple(FileInputSplit(weight=weight, files=tuple(names)) for weight, names in groups)
+
+
+def _checked(enumeration: SplitEnumeration) -> SplitEnumeration:
+    size_mib = len(msgspec.msgpack.encode(enumeration)) // _MIB
+    if size_mib >= MAX_ENUMERATION_MIB:
+        raise PipelineRefused(
+            f"the names of its files take {size_mib} MiB, more than {MAX_ENUMERATION_MIB}: read a part of them, or"
+            " compact them"
+        )
+    return enumeration
 
 
 def _check_count(count: int, way_out: str) -> None:

@@ -1,13 +1,12 @@
 """What a source with input splits is given as its argument `splits`: pieces of the input, and how to read just them."""
 
 import datetime
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark.filepaths import escaped, partition_roots
+from firesteel.adapters.spark.filepaths import escaped, partition_root
 from firesteel.model.splits import (
     DateInputFormat,
     DateInputSplit,
@@ -42,15 +41,11 @@ class FileSplits:
             return spark.createDataFrame([], schema)
         options = {name.lower(): value for name, value in self._declared.options.items()}
         as_told = "basepath" in options or options.get("recursivefilelookup") == "true"
-        groups = [("", self.files)] if as_told else partition_roots(self._path, self.files)
-        parts: list[Any] = []
-        for root, files in groups:
-            reader = spark.read.format(self._declared.format).schema(schema).options(**self._declared.options)
-            reader = reader.option("basePath", root) if root else reader
-            parts.append(reader.load([escaped(file) for file in files]))
-        return functools.reduce(lambda one, other: one.unionByName(other), parts).select(
-            [parts[0][_quoted(name)] for name in schema.fieldNames()]
-        )
+        root = "" if as_told else partition_root(self._path, self.files)
+        reader = spark.read.format(self._declared.format).schema(schema).options(**self._declared.options)
+        reader = reader.option("basePath", root) if root else reader
+        frame = reader.load([escaped(file) for file in self.files])
+        return frame.select([frame[_quoted(name)] for name in schema.fieldNames()])
 
 
 class RangeSplits:
