@@ -24,7 +24,7 @@ from firesteel.cli.rows import fetch_rows, records, show_rows
 from firesteel.cli.settings import load_configuration, pairs
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, InvalidJobGraph
 from firesteel.model.options import JOB_PRIORITY, JOB_QUEUE, JOB_TIMEOUT, REST_ADDRESS, Configuration, parse_duration_ms
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
@@ -32,8 +32,6 @@ from firesteel.runtime.client import ClusterClient, DuplicateJob, TooManyJobs
 from firesteel.runtime.ports import TaskFailedError
 
 BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
-CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"
-"""Where relative paths of the pipeline start, for every process of the cluster."""
 
 log = logging.getLogger("firesteel.cli")
 

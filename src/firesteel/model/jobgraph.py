@@ -136,6 +136,10 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
 
 
+CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"
+"""Environment variable that tells a pipeline's code `RuntimeEnvironment.directory`."""
+
+
 class RuntimeEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What the graph was built with; a worker that differs refuses the job naming both."""
 
@@ -143,6 +147,8 @@ class RuntimeEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Major.minor."""
     pyspark: str
     """Full version, or empty when pyspark is not installed at the client."""
+    directory: str = ""
+    """Where relative paths of the pipeline start; empty where nobody has said so: then where the worker runs."""
 
 
 class JobGraph(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, derived_id
 from firesteel.model.jobgraph import (
+    CLIENT_DIRECTORY_VARIABLE,
     Artifact,
     Function,
     FunctionKind,
@@ -93,14 +94,18 @@ class CodeReference:
 
 
 def current_environment() -> RuntimeEnvironment:
-    """Versions in this process, found without importing pyspark."""
+    """Versions in this process, found without importing pyspark, and where its user is."""
     import importlib.metadata
 
     try:
         pyspark = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
         pyspark = ""
-    return RuntimeEnvironment(python=f"{sys.version_info.major}.{sys.version_info.minor}", pyspark=pyspark)
+    return RuntimeEnvironment(
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        pyspark=pyspark,
+        directory=os.environ.get(CLIENT_DIRECTORY_VARIABLE) or os.getcwd(),
+    )
 
 
 def _check_override(parallelism: int | None) -> None:

@@ -25,6 +25,7 @@ from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
 from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
@@ -36,7 +37,6 @@ _GRACE_SECONDS = 1.0
 """What an interrupted or finished task process gets to end by itself."""
 _CLOSE_SECONDS = 10.0
 """What is still being cleaned up gets so long when the backend closes."""
-CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"
 
 
 class SparkTaskBackend:
@@ -171,7 +171,7 @@ class SparkTaskBackend:
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
-            client_directory=os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
+            client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),
         )

@@ -19,7 +19,7 @@ from firesteel.adapters.spark.plan import RegionPlan
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.jobgraph import Function, RuntimeEnvironment
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, RuntimeEnvironment
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import TaskOutcome, TaskProgress
 
@@ -199,6 +199,7 @@ def _use_directory_and_log(task: wire.RunTask) -> None:
     Path(task.directory).mkdir(parents=True, exist_ok=True)
     Path(task.log).parent.mkdir(parents=True, exist_ok=True)
     os.chdir(task.directory)
+    os.environ[CLIENT_DIRECTORY_VARIABLE] = task.client_directory
     log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -1,0 +1,128 @@
+"""A session cluster as its user has it: `firesteel cluster start`, `run --master`, a worker killed, `stop`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.cluster.files import HEADER
+from tests.integration.cluster.test_jobs import EXAMPLES, rows_of, write_tree
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+LIMIT_S = 400
+
+HELD = """
+@pipeline.source
+def numbers(spark: SparkSession, directory: str) -> DataFrame:
+    import os, time
+    with open(f"{directory}/attempts", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    while os.path.exists(f"{directory}/hold"):
+        time.sleep(0.05)
+    return spark.range(10)
+
+@pipeline.sink
+def result(numbers: DataFrame, output: str) -> None:
+    fs.write_parquet(numbers, output)
+"""
+
+
+class Session:
+    """A cluster of processes, and commands of somebody who works in `scratch`."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+        self.environment = {**os.environ, "TMPDIR": str(scratch / "tmp"), "XDG_STATE_HOME": str(scratch / "state")}
+        self.environment.pop("FIRESTEEL_CLIENT_DIR", None)
+        (scratch / "tmp").mkdir()
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "firesteel", *arguments],
+            env=self.environment,
+            cwd=self.scratch,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def command(self, *arguments: str) -> tuple[int, str, str]:
+        with self.start(*arguments) as process:
+            out, err = process.communicate(timeout=LIMIT_S)
+        return process.returncode, out, err
+
+    def records(self) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = json.loads(
+            (self.scratch / "state" / "firesteel" / "cluster" / "processes.json").read_text()
+        )
+        return found
+
+    def pids(self, role: str) -> list[int]:
+        return [int(str(record["pid"])) for record in self.records() if record["role"] == role]
+
+    def master(self) -> str:
+        """HOST:PORT of its REST endpoint."""
+        return str(self.records()[0]["where"]).rpartition("//")[2]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    made = Session(tmp_path)
+    definitions = ("jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.class-data-archive=false")
+    code, _, err = made.command(
+        "cluster", "start", "--taskmanagers", "2", *(part for each in definitions for part in ("-D", each))
+    )
+    assert (code, err) == (0, "")
+    yield made
+    made.command("cluster", "stop")
+
+
+def wait_for(file: Path, lines: int) -> list[str]:
+    until_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < until_s:
+        if file.exists() and len(found := file.read_text().splitlines()) >= lines:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{file} has no {lines} lines")
+
+
+def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session, tmp_path: Path) -> None:
+    expected = write_tree(tmp_path / "texts")
+    run = ("run", "--master", session.master())
+    word_count = session.start(*run, str(EXAMPLES / "wordcount.py"), "-p", "input=texts", "-p", "output=counted")
+
+    (tmp_path / "held.py").write_text(HEADER + HELD)
+    (tmp_path / "hold").touch()
+    options = ("-p", f"directory={tmp_path}", "-p", "output=out", "-D", "restart-strategy.type=fixed-delay")
+    held = session.start(*run, "held.py", *options)
+    (attempt,) = wait_for(tmp_path / "attempts", 1)
+    assert word_count.communicate(timeout=LIMIT_S)[1].count("FINISHED")
+    assert word_count.returncode == 0
+    assert {row["word"]: row["count"] for row in rows_of(tmp_path / "counted")} == dict(expected)
+
+    workers = session.pids("taskmanager")
+    (mine,) = [parent for parent in psutil.Process(int(attempt)).parents() if parent.pid in workers]
+    below = mine.children(recursive=True)
+    mine.send_signal(signal.SIGKILL)
+    assert not psutil.wait_procs(below, timeout=60)[1], "its JVM and task processes go with it"
+    (tmp_path / "hold").unlink()
+    out, err = held.communicate(timeout=LIMIT_S)
+    assert held.returncode == 0, out + err
+    assert len(rows_of(tmp_path / "out")) == 10
+    assert len(wait_for(tmp_path / "attempts", 2)) == 2
+
+    code, out, _ = session.command("cluster", "status")
+    assert (code, out.count("is gone")) == (1, 1)
+    left = [psutil.Process(pid) for pid in (*session.pids("jobmanager"), *workers) if psutil.pid_exists(pid)]
+    below = [child for process in left for child in process.children(recursive=True)]
+    assert session.command("cluster", "stop")[:2] == (0, "stopped\n")
+    assert not psutil.wait_procs([*left, *below], timeout=60)[1]
+    assert not (tmp_path / "state" / "firesteel" / "cluster" / "work").exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
