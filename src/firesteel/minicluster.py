@@ -19,6 +19,7 @@ from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.inproc import InProcessRpc
+from firesteel.adapters.spark.supervisor import EMBEDDED_MARK
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import BackendFactory, Worker, limited, spark_backend
@@ -100,6 +101,8 @@ class MiniCluster:
 
     def _open_work_dir(self) -> None:
         self._work_dir = Path(self._configured_dir or tempfile.mkdtemp(prefix="firesteel-"))
+        if not self._configured_dir:
+            (self._work_dir / EMBEDDED_MARK).touch()
         self.blobs = LocalBlobStore(self._work_dir / "blobs")
 
     def _open_master(self) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -311,4 +312,14 @@ def test_what_several_subtasks_staged_becomes_visible_in_one_commit(tmp_path: Pa
     for _ in range(2):
         sinks.commit_sink(commit)
         assert data(tmp_path) == ["new 1", "new 1", "new 2", "new 2", "new 3", "new 3"]
+        assert_committed(tmp_path, commit)
+
+
+def test_a_commit_performed_by_two_workers_at_once_is_done_once(tmp_path: Path) -> None:
+    """One that was taken for dead goes on: two swaps would put the old files back."""
+    for number in range(1, 30):
+        commit = staged(tmp_path, "overwrite", number, tuple(f"part-{file}-{number}.parquet" for file in range(3)))
+        with ThreadPoolExecutor(4) as workers:
+            list(workers.map(sinks.commit_sink, [commit] * 4))
+        assert data(tmp_path) == [f"new {number}"] * 3
         assert_committed(tmp_path, commit)

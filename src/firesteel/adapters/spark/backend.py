@@ -21,6 +21,7 @@ from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.printed import with_output
 from firesteel.adapters.spark.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
 from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_command
+from firesteel.adapters.spark.sinknotes import SINKS
 from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.model import options
@@ -58,7 +59,7 @@ class SparkTaskBackend:
         self._archive: ClassDataArchive | None = None
         self._numbers = itertools.count(1)
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
-        self._output = SinkOutput(self._forks, self._artifacts)
+        self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended")
         self._closed = False
 
     async def start(self) -> None:
@@ -171,6 +172,7 @@ class SparkTaskBackend:
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
+            staged_note=str(self._work_dir / SINKS / "staged" / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.spark.forkclient import ForkServer
+from firesteel.adapters.spark.sinknotes import note_intended
 from firesteel.adapters.spark.stagedreferences import (
     JDBC_SCHEME,
     TWO_PHASE_SCHEME,
@@ -33,8 +35,8 @@ _PERFORMERS = {
 class SinkOutput:
     """Of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
 
-    def __init__(self, forks: ForkServer, artifacts: ArtifactCache) -> None:
-        self._forks, self._artifacts = forks, artifacts
+    def __init__(self, forks: ForkServer, artifacts: ArtifactCache, intended: Path) -> None:
+        self._forks, self._artifacts, self._intended = forks, artifacts, intended
         self._staged: dict[JobID, dict[str, None]] = {}
         self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
 
@@ -46,7 +48,13 @@ class SinkOutput:
 
     async def commit(self, commit: SinkCommit) -> None:
         """Make it visible; idempotent. Raises TaskFailedError."""
-        scheme = scheme_of(commit.staging)
+        note = await asyncio.to_thread(note_intended, self._intended, commit)
+        try:
+            await self._commit(commit, scheme_of(commit.staging))
+        finally:
+            note.unlink(missing_ok=True)
+
+    async def _commit(self, commit: SinkCommit, scheme: str) -> None:
         if not scheme:
             await asyncio.to_thread(commit_sink, commit)
             return

@@ -3,7 +3,7 @@
 Run as a script by a bare interpreter (`python -I -S supervisor.py DIRECTORY COMMAND...`): standard library only, ready in
 20 ms. Standard input is a pipe whose other end only the worker holds: when it closes, the JVM is killed. A worker that is
 alive writes a byte first; one that was killed does not, and then DIRECTORY (unless it is empty), which the worker would
-have deleted, is deleted here. Should the supervisor itself die, the kernel kills the JVM (PR_SET_PDEATHSIG, which is
+have deleted, is deleted here, after `orphans` has ended the sinks of an embedded cluster. Should the supervisor itself die, the kernel kills the JVM (PR_SET_PDEATHSIG, which is
 bound to the thread that started the child: here the only one). Exits with the JVM's exit code, or 128 + the number of
 the signal that ended it.
 """
@@ -13,10 +13,14 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 PR_SET_PDEATHSIG = 1
+EMBEDDED_MARK = "embedded"
+"""A file in DIRECTORY that says: with this worker its master has died, and all its jobs."""
+ORPHANS_SECONDS = 60.0
 SWEEPS, SWEEP_PAUSE_SECONDS = 20, 0.1
 """The worker's other processes die at the same time and may still write: the directory is deleted so often."""
 
@@ -33,9 +37,20 @@ def main() -> int:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if orphaned and directory:
+        if os.path.exists(os.path.join(directory, EMBEDDED_MARK)):
+            _end_sinks(directory)
         _sweep(directory)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def _end_sinks(directory: str) -> None:
+    """Finish the commits that were begun and remove what was staged: in an interpreter that has firesteel."""
+    command = [sys.executable, "-m", "firesteel.adapters.spark.orphans", directory]
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=ORPHANS_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"the sinks of {directory} were not cleaned up in {ORPHANS_SECONDS} s", file=sys.stderr)
 
 
 def _sweep(directory: str) -> None:

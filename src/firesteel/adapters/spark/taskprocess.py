@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from firesteel.adapters.spark.context import AttemptContext
 from firesteel.adapters.spark.plan import RegionPlan
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
+from firesteel.adapters.spark.sinknotes import note_staged
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, RuntimeEnvironment
 from firesteel.model.splits import DrawnSplits
@@ -50,10 +51,14 @@ class TaskProcess:
             Path(task.client_directory),
             settings,
             result_max_bytes=task.result_max_bytes,
-            report_staging=lambda location, secrets={}: channel.send(wire.Staging(location, secrets)),
+            report_staging=self._report_staging,
         )
         self._attempt.draw_splits = self._draw_splits
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
+
+    def _report_staging(self, location: str, secrets: Mapping[str, str] = {}, /) -> None:
+        note_staged(Path(self._task.staged_note), location)
+        self._channel.send(wire.Staging(location, secrets))
 
     def run(self) -> wire.Finished | wire.Failed:
         mismatch = environment_mismatch(self._task.job.graph.environment)

@@ -54,6 +54,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """File for what the user's code prints."""
     partitions: str
     """Directory under which the attempt stores its results."""
+    staged_note: str
+    """File in which the attempt notes what it is about to stage."""
     client_directory: str
     """What relative paths of sinks start from."""
     progress_interval_ms: int

@@ -11,8 +11,10 @@ into one staged directory first.
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -32,20 +34,12 @@ class CommitRefused(Exception):
 
 def commit(commit: SinkCommit, target: Path, staging: Path) -> None:
     """Make the staged files readers' files. Raises CommitRefused or OSError."""
-    others = [Path(part.staging) for part in commit.parts]
-    if not is_done(commit, target):
-        commit = _gathered(commit, staging)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        match commit.mode:
-            case "append":
-                _append(commit, target, staging)
-            case "overwrite-partitions":
-                _replace_partitions(commit, target, staging)
-            case _:
-                _replace(commit, target, staging)
-    remove(_aside(staging))
-    for path in (staging, *others):
-        remove(path)
+    with _alone(commit, target):
+        if not is_done(commit, target):
+            _carry_out(_gathered(commit, staging), target, staging)
+        remove(_aside(staging))
+        for path in (staging, *(Path(part.staging) for part in commit.parts)):
+            remove(path)
 
 
 def remove(path: Path) -> None:
@@ -76,6 +70,43 @@ def advice(error: OSError, target: Path) -> str:
             return f"the worker may not write {target} ({error.strerror}): grant it, then retry the job"
         case _:
             return f"{target} could not be written: {error}"
+
+
+@contextlib.contextmanager
+def _alone(commit: SinkCommit, target: Path) -> Iterator[None]:
+    """One at a time carries out this commit: two swaps at once would swap the old files back."""
+    lock = target.parent / STAGING_NAME / f"{commit.commit_id}.lock"
+    descriptor = _locked(lock)
+    try:
+        yield
+        remove(lock)
+    except (CommitRefused, OSError):
+        remove(lock)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _locked(lock: Path) -> int:
+    """Wait for the lock; a file that its last holder has removed meanwhile is none."""
+    while True:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if lock.exists() and os.path.samestat(os.fstat(descriptor), os.stat(lock)):
+                return descriptor
+            os.close(descriptor)
+
+
+def _carry_out(commit: SinkCommit, target: Path, staging: Path) -> None:
+    match commit.mode:
+        case "append":
+            _append(commit, target, staging)
+        case "overwrite-partitions":
+            _replace_partitions(commit, target, staging)
+        case _:
+            _replace(commit, target, staging)
 
 
 def _gathered(commit: SinkCommit, staging: Path) -> SinkCommit:

@@ -1,0 +1,27 @@
+"""A worker's notes of what its sinks do outside its own directory, for whoever clears up after it was killed."""
+
+from pathlib import Path
+
+import msgspec
+
+from firesteel.model.tasks import SinkCommit
+
+SINKS = "sinks"
+"""Directory of a worker's notes, below its own."""
+
+
+def note_staged(file: Path, location: str) -> None:
+    """An attempt is about to write there. `file` is its own."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(location + "\n")
+
+
+def note_intended(directory: Path, commit: SinkCommit) -> Path:
+    """A commit begins; the note is to be deleted at its end."""
+    directory.mkdir(parents=True, exist_ok=True)
+    note = directory / f"{commit.commit_id}.json"
+    temporary = note.with_suffix(".tmp")
+    temporary.write_bytes(msgspec.json.encode(commit))
+    temporary.replace(note)
+    return note
