@@ -65,7 +65,7 @@ class InProcess:
     def _attempt(
         self, graph: JobGraph, deployment: TaskDeployment, functions: dict[str, Any], draw: Callable[[int], DrawnSplits]
     ) -> TaskOutcome:
-        context = AttemptContext(deployment, self.directory, {}, report_staging=lambda location, secrets={}: None)
+        context = AttemptContext(deployment, self.directory, report_staging=lambda location, secrets={}: None)
         context.draw_splits = draw
         plan = RegionPlan(graph, deployment, self.session, context)
         where = self.directory / deployment.attempt.job_id / str(deployment.attempt.region)

@@ -172,6 +172,7 @@ class SparkTaskBackend:
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
+            settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
             staged_note=str(self._work_dir / SINKS / "staged" / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),

@@ -39,12 +39,11 @@ class AttemptContext:
         self,
         deployment: TaskDeployment,
         client_directory: Path,
-        settings: Mapping[str, str],
         report_staging: ReportStaging,
         *,
         result_max_bytes: int = RESULT_MAX_SIZE.default << 20,
     ) -> None:
-        self.deployment, self.client_directory, self.settings = deployment, client_directory, settings
+        self.deployment, self.client_directory = deployment, client_directory
         self.report_staging = report_staging
         """Called before anything is staged, so that the worker can remove it whatever becomes of this process."""
         self.allow_write: Callable[[str], None] = lambda where: None

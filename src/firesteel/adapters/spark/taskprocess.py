@@ -43,13 +43,11 @@ class TaskProcess:
 
     def __init__(self, channel: wire.ChildChannel, task: wire.RunTask) -> None:
         self._channel, self._task = channel, task
-        settings = {key: value for key, value in task.job.graph.configuration.items() if key.startswith("spark.")}
-        self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, settings)
+        self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
         self.session.on_open = self._prepare_session
         self._attempt = AttemptContext(
             task.deployment,
             Path(task.client_directory),
-            settings,
             result_max_bytes=task.result_max_bytes,
             report_staging=self._report_staging,
         )

@@ -54,6 +54,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """File for what the user's code prints."""
     partitions: str
     """Directory under which the attempt stores its results."""
+    settings: dict[str, str]
+    """The job's own Spark settings, apart from those the backend was started with: some of them can't be set later."""
     staged_note: str
     """File in which the attempt notes what it is about to stage."""
     client_directory: str
