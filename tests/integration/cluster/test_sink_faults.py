@@ -21,8 +21,10 @@ from firesteel.adapters.spark.stagedreferences import SinkWork
 from firesteel.adapters.storage import local, swap
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.minicluster import MiniCluster
+from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit
+from tests.integration.cluster.conftest import Do
 from tests.integration.cluster.files import HEADER, Files
 from tests.integration.cluster.postgres import Postgres, is_missing
 from tests.integration.cluster.test_command import Command
@@ -65,9 +67,14 @@ def postgres() -> Iterator[Postgres]:
     server.stop()
 
 
-@pytest.fixture(scope="module")
-def settings() -> dict[str, str]:
-    return {"spark.driver.extraClassPath": str(DRIVER)}
+@pytest.fixture
+def cluster(do: Do, tmp_path: Path) -> Iterator[MiniCluster]:
+    """Of each test's own: workers and JVMs are killed in it, and replaced."""
+    settings = {"taskmanager.spark.class-data-archive": "false", "spark.driver.extraClassPath": str(DRIVER)}
+    made = MiniCluster(Configuration({**settings, "cluster.work-dir": str(tmp_path / "work")}))
+    do(made.start())
+    yield made
+    do(made.close())
 
 
 class Targets:

@@ -94,19 +94,22 @@ def _jvm(class_path: str) -> Iterator[Any]:
     installation = launch.find_installation()
     (jar,) = glob.glob(f"{installation.home}/jars/py4j-*.jar")
     paths = os.pathsep.join(filter(None, (class_path, launch.base_class_path(installation))))
-    port, token = launch_gateway(
+    port, token, process = launch_gateway(
         jarpath=jar,
         classpath=paths,
         javaopts=_JVM_FLAGS,
         die_on_exit=True,
         java_path=installation.java,
         enable_auth=True,
+        return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     try:
         yield gateway.jvm
     finally:
         gateway.shutdown()
+        process.kill()  # else it waits for the end of this process
+        process.wait()
 
 
 @contextlib.contextmanager
