@@ -108,8 +108,8 @@ def _jvm(class_path: str) -> Iterator[Any]:
         yield gateway.jvm
     finally:
         gateway.shutdown()
-        process.kill()  # else it waits for the end of this process
-        process.wait()
+        with process:  # closes its pipes and awaits its end
+            process.kill()  # else it waits for the end of this process
 
 
 @contextlib.contextmanager
