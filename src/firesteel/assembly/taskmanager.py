@@ -73,8 +73,13 @@ class TaskManager:
     async def _close(self) -> None:
         self._leaders.stop()
         await self._rpc.close()
-        if self._is_temporary:
-            await asyncio.to_thread(shutil.rmtree, self._work_dir, ignore_errors=True)
+        await asyncio.to_thread(self._clean_up)
+
+    def _clean_up(self) -> None:
+        """In a directory that the user named, logs stay, and stored results, which other workers may still read."""
+        own = [self._work_dir] if self._is_temporary else [self._work_dir / name for name in ("blobs", "artifacts")]
+        for directory in own:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def _open_work_dir(self) -> Path:
         if self._is_temporary:
