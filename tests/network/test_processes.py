@@ -34,6 +34,32 @@ def test_slots_come_and_go_with_their_workers(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_worker_that_is_frozen_is_lost_and_comes_back(tmp_path: Path) -> None:
+    """Its connection is open all the time: only its silence tells."""
+
+    async def story() -> None:
+        options = {"rpc.keep-alive.interval": "200 ms", "rpc.keep-alive.timeout": "3 s", **FIXED_DELAY}
+        async with cluster(tmp_path, options) as it:
+            worker = await it.start_worker("worker")
+            await it.until_slots(2)
+            it.hold("lines")
+            job_id = await it.client.submit_job(graph("lines"), {})
+
+            async def runs() -> bool:
+                return bool(it.attempts())
+
+            await until(runs)
+            worker.send_signal(signal.SIGSTOP)
+            await it.until_slots(0)
+            worker.send_signal(signal.SIGCONT)
+            await it.until_slots(2)
+            it.release("lines")
+            result = await it.client.request_job_result(job_id)
+            assert (result.status, result.restarts) == (JobStatus.FINISHED, 1)
+
+    asyncio.run(story())
+
+
 def test_a_job_goes_on_at_another_worker_when_its_own_is_killed(tmp_path: Path) -> None:
     async def story() -> None:
         async with cluster(tmp_path, FIXED_DELAY) as it:
