@@ -5,16 +5,21 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold, graph, tasks, warm
+from benchmarks import cold, functions, graph, tasks, warm
 from benchmarks.report import ROOT, Report, save, show
+from benchmarks.tpch import suite
 
 CASES: dict[str, Callable[[int], Report]] = {
     "cold": cold.measure,
+    "functions": functions.measure,
     "graph": graph.measure,
     "tasks": tasks.measure,
     "warm": warm.measure,
 }
 """Each takes the number of rounds and measures all its sides once per round, so that noise hits all alike."""
+
+LONG: dict[str, Callable[..., Report]] = {"tpch": suite.measure}
+"""Run only when named; `quick` makes one round of them on small data."""
 
 ROUNDS = 5
 
@@ -22,16 +27,21 @@ ROUNDS = 5
 def main() -> int:
     """Exit code 1 when a budget was missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("case", nargs="*", help=f"which of {', '.join(CASES)}; all when none is named")
+    known = ", ".join((*CASES, *LONG))
+    parser.add_argument("case", nargs="*", help=f"which of {known}; all but {', '.join(LONG)} when none is named")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--quick", action="store_true", help=f"one short round of {', '.join(LONG)}")
     arguments = parser.parse_args()
-    if unknown := [name for name in arguments.case if name not in CASES]:
+    if unknown := [name for name in arguments.case if name not in (*CASES, *LONG)]:
         parser.error(f"no such case: {', '.join(unknown)}")
     console = Console()
     reports = []
     for name in arguments.case or CASES:
         console.print(f"measuring {name} ...")
-        reports.append(CASES[name](arguments.rounds))
+        if name in LONG:
+            reports.append(LONG[name](arguments.rounds, quick=arguments.quick))
+        else:
+            reports.append(CASES[name](arguments.rounds))
     show(reports, console)
     console.print(f"as JSON: {save(reports).relative_to(ROOT)}")
     return int(not all(verdict.is_kept for report in reports for verdict in report.verdicts))

@@ -120,12 +120,12 @@ async def run(cluster: MiniCluster, job: BuiltJob, **parameters: str) -> float:
 
 
 @asynccontextmanager
-async def bare_client(cluster: MiniCluster) -> AsyncIterator[Process]:
-    """A process with a session on the cluster's own Spark, waiting for inputs to count."""
+async def bare_client(cluster: MiniCluster, module: str = "benchmarks.bare", *settings: str) -> AsyncIterator[Process]:
+    """A process with a session on the cluster's own Spark, waiting for work: inputs to count by default."""
     endpoint = await spark_endpoint(cluster)
-    arguments = (str(endpoint.port), endpoint.token)
+    arguments = (str(endpoint.port), endpoint.token, *settings)
     client = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.bare", *arguments, cwd=ROOT, stdin=PIPE, stdout=PIPE
+        sys.executable, "-m", module, *arguments, cwd=ROOT, stdin=PIPE, stdout=PIPE
     )
     assert client.stdin is not None
     try:

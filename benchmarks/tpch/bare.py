@@ -1,7 +1,7 @@
 """Pipelines without firesteel: their functions called one after the other, over plain PySpark.
 
-`python -m benchmarks.tpch.bare PORT TOKEN [KEY=VALUE...]` opens a session on a Spark Connect server with these
-settings, reads requests as JSON lines ({"file": ..., "parameters": {...}}) and answers each with the seconds it took.
+`python -m benchmarks.tpch.bare PORT TOKEN [KEY=VALUE...]` reads requests as JSON lines ({"file": ..., "parameters": {...}}),
+runs each in a session with these settings on a Spark Connect server, and answers with the seconds that took.
 """
 
 import json
@@ -27,19 +27,22 @@ def run_bare(graph: LogicalGraph, spark: SparkSession, given: Mapping[str, str])
 
 
 def main(port: str, token: str, *settings: str) -> None:
-    """Serve until standard input ends."""
-    # By the name "localhost" a token goes without TLS.
-    spark = SparkSession.builder.remote(f"sc://localhost:{port}/;token={token}").getOrCreate()
-    for setting in settings:
-        spark.conf.set(*setting.split("=", 1))
+    """Serve until standard input ends. Opening a session is not counted.
+
+    Each request has one of its own: a session that sees a plan again takes its analysis, file listing and all, from the
+    time before. They go with the server: a process that has stopped one waits for ever in the next.
+    """
     for line in sys.stdin:
         request = json.loads(line)
+        # By the name "localhost" a token goes without TLS.
+        spark = SparkSession.builder.remote(f"sc://localhost:{port}/;token={token}").create()
+        for setting in settings:
+            spark.conf.set(*setting.split("=", 1))
         with loaded_pipeline(request["file"]) as loaded:
             graph = resolve(loaded.pipeline)
             started = time.perf_counter()
             run_bare(graph, spark, request["parameters"])
             print(time.perf_counter() - started, flush=True)
-    spark.stop()
 
 
 if __name__ == "__main__":

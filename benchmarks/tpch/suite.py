@@ -1,0 +1,147 @@
+"""TPC-H on a running cluster: what firesteel adds to the same PySpark code run bare, fused and through stored results.
+
+All sides use one Spark Connect server, warm, with the same settings. Query by query every side runs once, in an order
+that turns from round to round, so that noise hits all alike. The ratio of a round is that of the sums over all queries.
+"""
+
+import asyncio
+import json
+import shutil
+import statistics
+import tempfile
+import uuid
+from asyncio.subprocess import Process
+from collections.abc import Mapping
+from pathlib import Path
+
+import firesteel as fs
+from benchmarks.report import ROOT, Report, Series, Verdict
+from benchmarks.tpch import QUERIES
+from benchmarks.tpch.tables import make_tables, parameters_of
+from benchmarks.warm import bare_client, run
+from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID
+from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
+
+SCALE, QUICK_SCALE = 3.0, 0.1
+SUITE_S_MIN = 300
+"""A suite that is shorter says little: the report notes it."""
+FUSED_MAX, STORED_AIM = 1.02, 1.25
+QUERY_TIMEOUT_S = 1_800
+HEAP = "6g"
+SETTINGS = {"spark.sql.shuffle.partitions": "4"}
+SIDES = {"bare": 0, "fused": 1, "stored": 2}
+"""With what parallelism: above 1 there are stored results between the vertices."""
+
+
+def measure(rounds: int, *, quick: bool = False) -> Report:
+    """Seconds a suite of every side; one short round on small tables with `quick`."""
+    return asyncio.run(_measure(1, QUICK_SCALE, warm_up=0) if quick else _measure(rounds, SCALE))
+
+
+async def _measure(rounds: int, scale: float, *, warm_up: int = 1) -> Report:
+    tables = make_tables(ROOT / "build" / f"tpch-{scale:g}", scale)
+    seconds: dict[str, dict[str, list[float]]] = {side: {name: [] for name in QUERIES} for side in SIDES}
+    with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
+        options = {"cluster.work-dir": f"{scratch}/work", "taskmanager.spark.heap": HEAP}
+        async with MiniCluster(fs.Configuration(options)) as cluster:
+            suite = _Suite(cluster, tables, scale, Path(scratch))
+            await suite.run("fused", "q06")
+            async with bare_client(cluster, "benchmarks.tpch.bare", *_settings()) as suite.bare:
+                for number in range(-warm_up, rounds):
+                    for position, name in enumerate(QUERIES):
+                        for side in _turned(list(SIDES), number + position):
+                            elapsed = await suite.run(side, name)
+                            if number >= 0:
+                                seconds[side][name].append(elapsed)
+    return _report(seconds, scale)
+
+
+class _Suite:
+    """Runs one query on one side; every run has an output of its own."""
+
+    bare: Process
+
+    def __init__(self, cluster: MiniCluster, tables: Path, scale: float, folder: Path) -> None:
+        self._cluster, self._output = cluster, folder / "out"
+        self._parameters = {
+            name: {**parameters_of(name, tables, scale), "output": str(self._output)} for name in QUERIES
+        }
+        self._jobs = {(side, name): self._job(folder, side, name) for side in SIDES if SIDES[side] for name in QUERIES}
+
+    async def run(self, side: str, name: str) -> float:
+        """Seconds from the start of the query to its visible output."""
+        try:
+            if side != "bare":
+                return await run(self._cluster, self._jobs[side, name]) / 1_000
+            return await self._run_bare(name)
+        finally:
+            shutil.rmtree(self._output, ignore_errors=True)
+
+    async def _run_bare(self, name: str) -> float:
+        assert self.bare.stdin is not None
+        assert self.bare.stdout is not None
+        request = {"file": str(QUERIES[name]), "parameters": self._parameters[name]}
+        self.bare.stdin.write(json.dumps(request).encode() + b"\n")
+        async with asyncio.timeout(QUERY_TIMEOUT_S):
+            if not (answer := await self.bare.stdout.readline()):
+                raise RuntimeError(f"{name} failed without firesteel")
+        return float(answer)
+
+    def _job(self, folder: Path, side: str, name: str) -> BuiltJob:
+        """Built once; the runs get ids of their own."""
+        artifacts = folder / f"{name}-{side}"
+        artifacts.mkdir()
+        request = BuildRequest(
+            file=str(QUERIES[name]),
+            job_id=JobID(uuid.uuid4().hex),
+            parameters=self._parameters[name],
+            configuration=SETTINGS,
+            output_dir=str(artifacts),
+            parallelism=SIDES[side],
+        )
+        return build_file(request)
+
+
+def _settings() -> list[str]:
+    return [f"{key}={value}" for key, value in SETTINGS.items()]
+
+
+def _turned(sides: list[str], by: int) -> list[str]:
+    by %= len(sides)
+    return sides[by:] + sides[:by]
+
+
+def _report(seconds: Mapping[str, Mapping[str, list[float]]], scale: float) -> Report:
+    sums = {
+        side: [sum(values) for values in zip(*by_query.values(), strict=True)] for side, by_query in seconds.items()
+    }
+    ratios = {
+        side: tuple(mine / bare for mine, bare in zip(sums[side], sums["bare"], strict=True))
+        for side in SIDES
+        if side != "bare"
+    }
+    series = [Series(f"suite, {side}", "s", tuple(values)) for side, values in sums.items()]
+    series += [Series(f"suite, {side} / bare", "ratio", values) for side, values in ratios.items()]
+    notes = [_note(side, seconds) for side in ratios]
+    if statistics.median(sums["bare"]) < SUITE_S_MIN:
+        notes.append(f"scale factor {scale:g} makes a suite of less than {SUITE_S_MIN} s here: the ratios say little")
+    return Report(
+        case="tpch",
+        series=tuple(series),
+        verdicts=(
+            Verdict("fused / bare", statistics.median(ratios["fused"]), "ratio", at_most=FUSED_MAX),
+            Verdict("stored / bare", statistics.median(ratios["stored"]), "ratio", at_most=STORED_AIM),
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _note(side: str, seconds: Mapping[str, Mapping[str, list[float]]]) -> str:
+    """What a side adds to each query, by the medians."""
+    added = {
+        name: statistics.median(values) - statistics.median(seconds["bare"][name])
+        for name, values in seconds[side].items()
+    }
+    each = ", ".join(f"{name} {value * 1_000:+.0f}" for name, value in added.items())
+    return f"{side} - bare, ms: {each}; median {statistics.median(added.values()) * 1_000:+.0f}"
