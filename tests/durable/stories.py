@@ -1,5 +1,9 @@
 """What is written to stores in tests."""
 
+from pathlib import Path
+
+from firesteel.adapters.ha.disk import Disk
+from firesteel.adapters.ha.joblog import JobLog
 from firesteel.core.journal import JobStatusRecord, JournalRecord, RegionsDeployed, RegionsEnded
 from firesteel.core.storedjobs import (
     AnyEntry,
@@ -40,3 +44,20 @@ STORY: tuple[AnyEntry, ...] = (
     ResultForgotten(JobID("fourth")),
 )
 """One of each kind: a job that runs, one that is gone, one whose cleanup is due, and one that is forgotten."""
+
+JOURNAL, SNAPSHOT = "000000000002.journal", "000000000002.snapshot"
+
+
+def log_in(directory: Path) -> JobLog:
+    return JobLog(Disk(directory), history_size=4, snapshot_records=1_000)
+
+
+def write_story(directory: Path) -> JobLog:
+    """Half of it is in a snapshot, half in the journal after it; nothing else is left."""
+    log = log_in(directory)
+    log.claim(OLD)
+    log.append(list(STORY[:5]))
+    log.claim(NEW)
+    for entry in STORY[5:]:
+        log.append([entry])
+    return log

@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,51 +9,8 @@ import pytest
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
 from firesteel.adapters.ha.segments import JournalCorrupt, JournalHeader, line, read_journal
-from firesteel.core.journal import JOURNAL_VERSION
-from firesteel.core.storedjobs import StoredJobs
 from firesteel.runtime.services import StaleLeader
-from tests.durable.stories import NEW, OLD, STORY
-
-GOLDEN = Path(__file__).parent / "golden"
-JOURNAL, SNAPSHOT = "000000000002.journal", "000000000002.snapshot"
-
-
-def log_in(directory: Path) -> JobLog:
-    return JobLog(Disk(directory), history_size=4, snapshot_records=1_000)
-
-
-def content(jobs: StoredJobs) -> object:
-    return jobs.graphs(), jobs.results(), [jobs.state(graph.job_id) for graph in jobs.graphs()]
-
-
-def write_story(directory: Path) -> JobLog:
-    """Half of it is in a snapshot, half in the journal after it."""
-    log = log_in(directory)
-    log.claim(OLD)
-    log.append(list(STORY[:5]))
-    log.claim(NEW)
-    for entry in STORY[5:]:
-        log.append([entry])
-    return log
-
-
-def test_the_form_of_the_files(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
-    """Claims of one master; nothing of the first journal is left."""
-    write_story(tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [JOURNAL, SNAPSHOT]
-    for kind in ("journal", "snapshot"):
-        golden(f"{kind}_v{JOURNAL_VERSION}.txt", (tmp_path / f"000000000002.{kind}").read_text())
-
-
-def test_files_of_this_version_are_read(tmp_path: Path) -> None:
-    """As they were written, by whatever wrote them: the golden files are those of a stored cluster."""
-    for kind in ("journal", "snapshot"):
-        (tmp_path / f"000000000002.{kind}").write_bytes((GOLDEN / f"{kind}_v1.txt").read_bytes())
-    log, whole = log_in(tmp_path), StoredJobs(4)
-    log.claim(NEW)
-    for entry in STORY:
-        whole.apply(entry)
-    assert content(log.jobs) == content(whole)
+from tests.durable.stories import JOURNAL, NEW, OLD, SNAPSHOT, STORY, log_in, write_story
 
 
 def test_files_of_another_version_are_refused(tmp_path: Path) -> None:

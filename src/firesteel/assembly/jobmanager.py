@@ -12,12 +12,12 @@ from pathlib import Path
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.blob.uploads import BlobUploads
-from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
+from firesteel.assembly.highavailability import open_high_availability, storage_directory
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import limited
 from firesteel.model import options
@@ -37,6 +37,7 @@ class JobManager:
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._settings = network_settings(config, f"jobmanager {os.getpid()} on {platform.node()}")
         self._rpc = NetworkRpc(self._settings)
+        self._storage = storage_directory(config)
         self._clock = SystemClock()
         self._ends = contextlib.AsyncExitStack()
 
@@ -59,27 +60,26 @@ class JobManager:
         work_dir = await asyncio.to_thread(self._open_work_dir)
         bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
         self._ends.push_async_callback(self._rpc.close)
-        blobs = LocalBlobStore(work_dir / "blobs")
+        blobs = LocalBlobStore((self._storage or work_dir) / "blobs")
         blob_server = BlobServer(blobs, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
         server = PeerServer(self._settings, {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve})
         self._ends.push_async_callback(server.close)
         self.port = await server.listen(bind_host, self.port)
         self._rpc.listens_at(self.host, self.port)
-        # The time as an epoch: workers tell a master that was started anew from the one before.
-        election = EmbeddedLeaderElection(f"{self.host}:{self.port}", epoch=self._clock.now_ms())
+        services = await open_high_availability(self.config, self._clock, (self.host, self.port), self._ends)
         self.master = Master(
             self.config,
             rpc=self._rpc,
             clock=self._clock,
-            election=election,
-            store=InMemoryJobStore(),
+            election=services.election,
+            store=services.store,
             uploads=BlobUploads(blobs),
             on_lost=self._lost,
         )
         self.client = MasterClient(self.master)
         self._ends.push_async_callback(self._stop_master)
         self.master.start()
-        announcer = LeaderAnnouncer(self._rpc, election)
+        announcer = LeaderAnnouncer(self._rpc, services.election)
         self._ends.callback(announcer.stop)
         announcer.start()
         await self._start_rest(work_dir)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import platform
 import shutil
 import tempfile
@@ -10,15 +11,20 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.remote import RemoteBlobs
+from firesteel.adapters.ha.register import LeaderRegister
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
+from firesteel.assembly.highavailability import leader_register, storage_directory
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
 from firesteel.model.options import Configuration
+from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.ports import TaskBackend
 from firesteel.runtime.retrieval import ANNOUNCER, RemoteLeaders
+
+logger = logging.getLogger(__name__)
 
 
 class TaskManager:
@@ -33,6 +39,8 @@ class TaskManager:
         self._make_backend = backend or self._spark_backend
         self._settings = network_settings(config, f"taskmanager {name}")
         self._rpc = NetworkRpc(self._settings, on_refused=self._fail)
+        self._storage = storage_directory(config)
+        self._tasks = BackgroundTasks()
         self._is_temporary = not config.get_option(options.WORK_DIR)
 
     def __str__(self) -> str:
@@ -47,7 +55,9 @@ class TaskManager:
         host, port = self.config.get_option(options.JOBMANAGER_ADDRESS), self.config.get_option(options.JOBMANAGER_PORT)
         self._leaders = RemoteLeaders(self._rpc, self.resource_id, address_at(host, port, ANNOUNCER))
         cache = LocalBlobStore(self._work_dir / "blobs")
-        blobs = RemoteBlobs(cache, (host, port), self._settings, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
+        blobs = self._blobs = RemoteBlobs(
+            cache, (host, port), self._settings, self.config.get_option(options.BLOB_SIZE_MAX) << 20
+        )
         self.worker = Worker(
             self.resource_id,
             self.config,
@@ -58,6 +68,8 @@ class TaskManager:
             on_broken=self._fail,
         )
         self._leaders.start()
+        if self._storage is not None:
+            self._tasks.start(self._follow(leader_register(self._storage)), "follow the leader's register")
         try:
             await self.worker.start()
         except BaseException:
@@ -70,7 +82,22 @@ class TaskManager:
             last_first.push_async_callback(self._close)
             last_first.push_async_callback(self.worker.end, "it is being stopped")
 
+    async def _follow(self, register: LeaderRegister) -> None:
+        """Turn to the master that leads: the one that is configured may be another, or gone."""
+        retry_s = self.config.get_option(options.HA_RETRY_PERIOD) / 1000
+        while True:
+            try:
+                leader = await asyncio.to_thread(register.newest)
+            except OSError as error:
+                logger.warning("the register of the leader can't be read (%s)", error)
+            else:
+                if leader is not None:
+                    self._blobs.server = (leader.record.host, leader.record.port)
+                    self._leaders.ask_at(address_at(*self._blobs.server, ANNOUNCER))
+            await asyncio.sleep(retry_s)
+
     async def _close(self) -> None:
+        await self._tasks.close()
         self._leaders.stop()
         await self._rpc.close()
         await asyncio.to_thread(self._clean_up)
@@ -99,5 +126,7 @@ class TaskManager:
 def _with_grace(config: Configuration) -> Configuration:
     """No other master takes over the jobs of one that keeps them in its memory: once it must have given this worker up,
     nobody asks for its attempts any more."""
+    if storage_directory(config) is not None:
+        return config
     given_up_ms = config.get_option(options.HEARTBEAT_TIMEOUT)
     return Configuration({options.MASTER_GRACE.key: f"{given_up_ms} ms", **config})

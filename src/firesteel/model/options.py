@@ -54,6 +54,32 @@ CLUSTER_ID = ConfigOption(
     "high-availability.cluster-id", "str", "default", "Name of the cluster: processes of another one are refused."
 )
 
+HA_TYPE = ConfigOption(
+    "high-availability.type",
+    "str",
+    "none",
+    "What outlives a master: with `none` nothing does; with `filesystem` jobs and results do, in `high-availability.storageDir`, and several masters may share them, of which one leads.",
+    ("none", "filesystem"),
+)
+HA_STORAGE_DIR = ConfigOption(
+    "high-availability.storageDir",
+    "str",
+    "",
+    "Directory for jobs, results, artifacts and the leader's register, the same for all masters of a cluster and for its workers; a path or a `file:` URI.",
+)
+HA_LEASE_DURATION = ConfigOption(
+    "high-availability.leader-election.lease-duration",
+    "duration",
+    10_000,
+    "A leader that gave no sign of life for this long may be replaced, also when its address takes connections.",
+)
+HA_RETRY_PERIOD = ConfigOption(
+    "high-availability.leader-election.retry-period",
+    "duration",
+    1_000,
+    "Time between two signs of life of the leader, and between two looks at them.",
+)
+
 # ── processes and what they say to one another ───────────────────────────────────────────────
 JOBMANAGER_ADDRESS = ConfigOption(
     "jobmanager.rpc.address", "str", "localhost", "Host under which workers reach the master."

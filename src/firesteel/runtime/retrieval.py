@@ -69,12 +69,23 @@ class RemoteLeaders:
     def __init__(self, rpc: Rpc, name: str, announcer: Address) -> None:
         self.address = rpc.address(f"{ANNOUNCER}/{name}")
         self._rpc, self._announcer = rpc, announcer
+        self._former: dict[Address, None] = {}
         self._listeners: dict[str, list[Listener]] = {}
         self._known: dict[str, m.Leader] = {}
         self._again: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         self._rpc.register(self.address, self)
+
+    def ask_at(self, announcer: Address) -> None:
+        """From now on another process knows who leads; what the former ones say does not count."""
+        if announcer != self._announcer:
+            self._former[self._announcer] = None
+            self._former.pop(announcer, None)
+            self._announcer = announcer
+            if self._again is not None:
+                self._again.cancel()
+            self._ask_again()
 
     def stop(self) -> None:
         self._rpc.unregister(self.address)
@@ -100,7 +111,7 @@ class RemoteLeaders:
 
     def tell(self, event: Event) -> None:
         match event:
-            case Received(envelope=m.Envelope(body=m.LeaderIs() as body)):
+            case Received(envelope=m.Envelope(sender=sender, body=m.LeaderIs() as body)) if sender not in self._former:
                 self._learn(body.component, body.leader)
             case PeerLost() if self._again is None:
                 self._again = asyncio.get_running_loop().call_later(ASK_AGAIN_S, self._ask_again)

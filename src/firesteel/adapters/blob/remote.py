@@ -21,12 +21,12 @@ logger = logging.getLogger(__name__)
 
 
 class RemoteBlobs:
-    """A `BlobSource` that has its blobs from the blob server at `server`, by way of `cache`."""
+    """A `BlobSource` that has its blobs from the blob server at `server`, which may change, by way of `cache`."""
 
     def __init__(
         self, cache: LocalBlobStore, server: tuple[str, int], settings: NetworkSettings, size_limit_bytes: int
     ) -> None:
-        self._cache, self._server, self._settings, self._limit = cache, server, settings, size_limit_bytes
+        self._cache, self.server, self._settings, self._limit = cache, server, settings, size_limit_bytes
         self._fetching = asyncio.Lock()
 
     async def fetch(self, sha256: str) -> Path:
@@ -59,11 +59,11 @@ class RemoteBlobs:
                 logger.warning("the master did not %s (try %d of %d): %s", what, attempt, TRIES_MAX, error)
                 last = error
             await asyncio.sleep(RETRY_S)
-        raise OSError(f"{self._server[0]}:{self._server[1]} did not {what}: {last}") from last
+        raise OSError(f"{self.server[0]}:{self.server[1]} did not {what}: {last}") from last
 
     async def _tell(self, request: PutBlob | DropBlob, path: Path | None = None) -> None:
         """Raises OSError or ProtocolError when it is not done."""
-        stream = await PeerStream.connect(*self._server, BLOBS, self._settings)
+        stream = await PeerStream.connect(*self.server, BLOBS, self._settings)
         try:
             await stream.send(request)
             if path is not None:
@@ -78,7 +78,7 @@ class RemoteBlobs:
             stream.abort()
 
     async def _fetch_once(self, sha256: str) -> Path:
-        stream = await PeerStream.connect(*self._server, BLOBS, self._settings)
+        stream = await PeerStream.connect(*self.server, BLOBS, self._settings)
         new = await asyncio.to_thread(self._cache.new_file)
         try:
             with await asyncio.to_thread(new.open, "wb") as file:

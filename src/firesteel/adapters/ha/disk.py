@@ -1,6 +1,7 @@
 """Files of one directory that several processes share: each appears whole, once, and is on the disk by then."""
 
 import contextlib
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -70,6 +71,17 @@ class Disk:
         except FileExistsError:
             self.remove(prepared)
             raise
+
+    def check(self) -> None:
+        """Raises OSError when files do not appear here as they have to."""
+        name = f"{TEMPORARY}{uuid.uuid4().hex}"
+        try:
+            self.create(name, b"")
+            with contextlib.suppress(FileExistsError):
+                self.create(name, b"")
+                raise OSError(errno.ENOTSUP, "a file was created twice: this file system can't be used", name)
+        finally:
+            self.remove(name)
 
     def append(self, name: str, data: bytes) -> None:
         """After an OSError any part of it may be in the file, or none."""

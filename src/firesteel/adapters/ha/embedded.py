@@ -20,10 +20,11 @@ class EmbeddedLeaderElection:
     """Grants leadership to the contender that came first; `revoke` and `grant` let tests change it.
 
     Tokens begin above `epoch`: a process that others know, and that may be started anew, gives the time.
+    One that is not open grants nothing until `open`.
     """
 
-    def __init__(self, name: str, epoch: int = 0) -> None:
-        self._name, self._epoch = name, epoch
+    def __init__(self, name: str, epoch: int = 0, *, is_open: bool = True) -> None:
+        self._name, self._epoch, self._is_open = name, epoch, is_open
         self._contenders: dict[str, list[Contender]] = {}
         self._holder: dict[str, Contender] = {}
         self._token: dict[str, FencingToken] = {}
@@ -32,7 +33,7 @@ class EmbeddedLeaderElection:
 
     def contend(self, component: str, contender: Contender) -> Callable[[], None]:
         self._contenders.setdefault(component, []).append(contender)
-        if component not in self._holder:
+        if self._is_open and component not in self._holder:
             self.grant(component)
 
         def leave() -> None:
@@ -45,7 +46,7 @@ class EmbeddedLeaderElection:
             if self._holder.get(component) is contender:
                 del self._holder[component]
                 self._publish(component, None)
-                if contenders:
+                if contenders and self._is_open:
                     self.grant(component)
 
         return leave
@@ -66,6 +67,19 @@ class EmbeddedLeaderElection:
                 del self._listeners[component]
 
         return end
+
+    def open(self, epoch: int) -> None:
+        """This process leads: grant everything that somebody contends for, under tokens above `epoch`."""
+        self._is_open, self._epoch = True, epoch
+        for component in self._contenders:
+            if component not in self._holder:
+                self.grant(component)
+
+    def close(self) -> None:
+        """This process leads no more: take everything away."""
+        self._is_open = False
+        for component in list(self._holder):
+            self.revoke(component)
 
     # ── what tests may do ────────────────────────────────────────────────────────────────────
     def grant(self, component: str) -> FencingToken:

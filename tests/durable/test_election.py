@@ -1,0 +1,178 @@
+"""Masters that share a directory: one of them leads, and when it is gone another one does."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from firesteel.adapters.ha.disk import Disk
+from firesteel.adapters.ha.election import FileLeaderElection
+from firesteel.adapters.ha.register import LeaderRecord, LeaderRegister
+from firesteel.model.ids import Address, FencingToken
+from firesteel.model.messages import Leader
+from firesteel.runtime.clock import SystemClock
+from tests.network.processes import until
+
+FOR_EVER_MS = 1_000_000
+
+
+@dataclass
+class Service:
+    """A contender that notes what it is told."""
+
+    tokens: list[FencingToken] = field(default_factory=list)
+    leads: bool = False
+
+    def on_granted(self, token: FencingToken) -> None:
+        self.tokens.append(token)
+        self.leads = True
+
+    def on_revoked(self) -> None:
+        self.leads = False
+
+
+@dataclass
+class Contender:
+    """A master as far as elections go; it contends for two components."""
+
+    election: FileLeaderElection
+    first: Service = field(default_factory=Service)
+    second: Service = field(default_factory=Service)
+
+    async def until_it_leads(self, expected: bool = True) -> None:
+        async def is_so() -> bool:
+            return self.first.leads is self.second.leads is expected
+
+        await until(is_so)
+
+
+@contextlib.asynccontextmanager
+async def contender(directory: Path, name: str, port: int, lease_ms: int = FOR_EVER_MS) -> AsyncIterator[Contender]:
+    record = LeaderRecord(name=name, node="here", host="127.0.0.1", port=port)
+    register = LeaderRegister(Disk(directory))
+    election = FileLeaderElection(register, record, SystemClock(), lease_ms=lease_ms, retry_ms=20)
+    it = Contender(election)
+    election.contend("first", it.first)
+    election.contend("second", it.second)
+    await election.start()
+    try:
+        yield it
+    finally:
+        await election.close()
+
+
+@pytest.fixture
+def ports() -> "tuple[socket.socket, socket.socket]":  # type: ignore[misc]
+    """Two ports, of which the first one listens."""
+    with socket.socket() as first, socket.socket() as second:
+        for each in (first, second):
+            each.bind(("127.0.0.1", 0))
+        first.listen()
+        yield first, second
+
+
+Ports = tuple[socket.socket, socket.socket]
+
+
+def port_of(of: socket.socket) -> int:
+    return int(of.getsockname()[1])
+
+
+def test_one_leads_and_hands_over_when_it_is_closed(tmp_path: Path, ports: Ports) -> None:
+    """At once: the lease would last for ever, and its port listens."""
+
+    async def story() -> None:
+        async with contender(tmp_path, "a", port_of(ports[0])) as a:
+            await a.until_it_leads()
+            told: list[Leader | None] = []
+            a.election.watch("first", told.append)
+            a.election.confirm("first", Leader(Address("a"), a.first.tokens[0]))
+            async with contender(tmp_path, "b", port_of(ports[1])) as b:
+                await asyncio.sleep(0.1)
+                assert b.first.tokens == []
+                await a.election.close()
+                await b.until_it_leads()
+                assert not a.first.leads
+                assert told == [Leader(Address("a"), a.first.tokens[0]), None]
+                assert a.first.tokens < b.first.tokens
+                assert a.second.tokens < b.second.tokens
+
+    asyncio.run(story())
+
+
+def test_a_leader_whose_port_refuses_is_replaced(tmp_path: Path, ports: Ports) -> None:
+    """It runs on, and finds out."""
+
+    async def story() -> None:
+        async with contender(tmp_path, "dead", port_of(ports[1])) as dead:
+            await dead.until_it_leads()
+            await dead.election._tasks.close()
+            async with contender(tmp_path, "b", port_of(ports[0])) as b:
+                await b.until_it_leads()
+                await dead.election._look()
+                await dead.until_it_leads(False)
+
+    asyncio.run(story())
+
+
+def test_a_leader_that_is_silent_is_replaced_after_its_lease(tmp_path: Path, ports: Ports) -> None:
+    async def story() -> None:
+        async with contender(tmp_path, "silent", port_of(ports[0])) as silent:
+            await silent.until_it_leads()
+            await silent.election._tasks.close()
+            async with contender(tmp_path, "b", port_of(ports[1]), lease_ms=200) as b:
+                assert b.first.tokens == []
+                await b.until_it_leads()
+
+    asyncio.run(story())
+
+
+def test_a_process_replaces_its_predecessor_at_once(tmp_path: Path, ports: Ports) -> None:
+    async def story() -> None:
+        async with contender(tmp_path, "killed", port_of(ports[0])) as killed:
+            await killed.until_it_leads()
+            async with contender(tmp_path, "started again", port_of(ports[0])) as again:
+                await again.until_it_leads()
+                await killed.until_it_leads(False)
+                assert len(list(tmp_path.iterdir())) == 1
+
+    asyncio.run(story())
+
+
+def test_a_component_that_contends_again_has_a_newer_token(tmp_path: Path, ports: Ports) -> None:
+    async def story() -> None:
+        async with contender(tmp_path, "a", port_of(ports[0])) as a:
+            late = Service()
+            for number in range(1, 4):
+                leave = a.election.contend("late", late)
+
+                async def is_granted(number: int = number) -> bool:
+                    return len(late.tokens) == number
+
+                await until(is_granted)
+                leave()
+            assert late.tokens == sorted(set(late.tokens))
+
+    asyncio.run(story())
+
+
+def test_a_register_that_can_not_be_read_says_so(tmp_path: Path) -> None:
+    (tmp_path / "000000000001.leader").write_text("nonsense")
+    with pytest.raises(OSError, match=r"000000000001.leader is not a record of a leader: delete it"):
+        LeaderRegister(Disk(tmp_path)).newest()
+
+
+def test_only_one_claims_an_epoch(tmp_path: Path) -> None:
+    """Who has looked long ago, and claims an epoch that was over before, leads nothing."""
+    register, record = LeaderRegister(Disk(tmp_path)), LeaderRecord(name="a", node="here", host="h", port=1)
+    first = register.claim(record, 0)
+    assert first is not None
+    assert register.claim(record, first) == first + 1
+    assert register.claim(record, first) is None
+    assert register.claim(record, first + 1) == first + 2
+    assert register.claim(record, first) is None
+    assert [register.touch(epoch) for epoch in (first, first + 1, first + 2)] == [False, False, True]

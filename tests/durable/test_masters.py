@@ -1,0 +1,74 @@
+"""Masters as processes: killed, stopped, started again; what was acknowledged stays, and what runs goes on."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+from firesteel.model.states import JobStatus
+from tests.durable.masters import site
+from tests.network.processes import until
+from tests.rest.cluster import graph
+
+
+def test_a_master_that_is_killed_and_started_again_loses_nothing(tmp_path: Path) -> None:
+    """The only one there is, while a job runs, another waits and a third has ended."""
+
+    async def story() -> None:
+        async with site(tmp_path) as it:
+            master = await it.start_master("master")
+            await it.start_worker(master)
+            ended = await master.run(graph("first", "ended"))
+            it.hold("lines")
+            running = await master.client.submit_job(graph("lines => result", "running"), {})
+            await it.until_attempts("first", "lines")
+            for _ in range(2):
+                await master.kill()
+                await master.start()
+                await master.until_status(running, JobStatus.RUNNING)
+            assert await master.client.request_job_result(ended.job_id) == ended
+            late = await master.client.submit_job(graph("late", "late"), {})
+            it.release("lines")
+            for job_id in (running, late):
+                result = await master.client.request_job_result(job_id)
+                assert (result.status, result.restarts) == (JobStatus.FINISHED, 0)
+            assert sorted(it.attempts()) == ["first", "late", "lines", "result"], "an attempt ran twice"
+            await master.kill()
+            await master.start()
+            await master.until_it_leads()
+            jobs = await master.client.list_job_summaries()
+            assert {job.status for job in jobs} == {JobStatus.FINISHED}
+            assert len(jobs) == 3
+
+    asyncio.run(story())
+
+
+def test_a_leader_that_is_stopped_finds_itself_deposed(tmp_path: Path) -> None:
+    """The other master takes over, and gives back when it is killed; the worker follows, its attempt runs once."""
+
+    async def story() -> None:
+        async with site(tmp_path, **{"high-availability.leader-election.lease-duration": "2 s"}) as it:
+            first, second = await it.start_master("first"), await it.start_master("second")
+            await it.start_worker(first)
+            it.hold("lines")
+            running = await first.client.submit_job(graph("lines => result", "running"), {})
+            await it.until_attempts("lines")
+            first.signal(signal.SIGSTOP)
+            await second.until_it_leads()
+            other = await second.run(graph("other", "other"))
+            assert other.status is JobStatus.FINISHED
+            first.signal(signal.SIGCONT)
+
+            async def is_deposed() -> bool:
+                return "leads no more" in first.log.read_text()
+
+            await until(is_deposed)
+            await second.until_status(running, JobStatus.RUNNING)
+            await second.kill()
+            await first.until_it_leads()
+            assert await first.client.request_job_result(other.job_id) == other
+            it.release("lines")
+            result = await first.client.request_job_result(running)
+            assert (result.status, result.restarts) == (JobStatus.FINISHED, 0)
+            assert sorted(it.attempts()) == ["lines", "other", "result"], "an attempt ran twice"
+
+    asyncio.run(story())
