@@ -29,14 +29,34 @@ def pool(*waiting: int, profile: ResourceProfile = SMALL, offers: str = "") -> S
     return made
 
 
+def nowhere(region: RegionIndex) -> list[ResourceID]:
+    """No region prefers a worker."""
+    return []
+
+
+def test_a_region_sits_near_where_it_wants_to_when_a_slot_there_fits() -> None:
+    made = pool(1, 2, 3, offers="a")
+    made.offer(W2, [offer("b"), offer("c")], 0)
+    wishes = {1: [ResourceID("gone"), W2], 2: [W1], 3: [W1]}
+    seats = made.assign(lambda region: wishes[region])
+    assert [(seat.region, seat.worker) for seat in seats] == [(1, W2), (2, W1), (3, W2)]
+
+
+def test_a_near_slot_that_does_not_fit_is_passed_over() -> None:
+    made = pool(1, profile=LARGE)
+    made.adopt(W1, offer("a"), 0)
+    made.adopt(W2, offer("b", LARGE), 0)
+    assert [seat.worker for seat in made.assign(lambda region: [W1])] == [W2]
+
+
 def test_regions_sit_down_in_the_order_they_came() -> None:
     made = pool(5, 3, 4, offers="ab")
-    assert made.assign() == [
+    assert made.assign(nowhere) == [
         SlotAssignment(RegionIndex(5), AllocationID("a"), W1),
         SlotAssignment(RegionIndex(3), AllocationID("b"), W1),
     ]
     assert list(made.waiting) == [4]
-    assert made.assign() == []
+    assert made.assign(nowhere) == []
 
 
 def test_no_more_slots_are_taken_than_regions_wait() -> None:
@@ -57,14 +77,14 @@ def test_a_region_waits_on_while_only_slots_that_do_not_fit_are_free() -> None:
     made = pool(1, profile=LARGE)
     made.adopt(W1, offer("a"), 0)
     made.wait(regions(2), UNSPECIFIED)
-    assert [seat.region for seat in made.assign()] == [2]
+    assert [seat.region for seat in made.assign(nowhere)] == [2]
     assert list(made.waiting) == [1]
 
 
 def test_need_is_counted_until_a_region_ends_or_withdraws() -> None:
     made = pool(1, 2, offers="a")
     made.wait(regions(3), LARGE)
-    made.assign()
+    made.assign(nowhere)
     assert made.requirements() == ((SMALL, 2), (LARGE, 1))
     made.withdraw(RegionIndex(2))
     made.withdraw(RegionIndex(2))
@@ -76,7 +96,7 @@ def test_need_is_counted_until_a_region_ends_or_withdraws() -> None:
 
 def test_a_dropped_slot_names_the_region_that_sat_in_it() -> None:
     made = pool(1, 2, offers="ab")
-    made.assign()
+    made.assign(nowhere)
     made.vacate(RegionIndex(2), 0)
     assert made.drop(AllocationID("a")) == 1
     assert made.drop(AllocationID("b")) is None
@@ -108,7 +128,7 @@ def test_idle_slots_beyond_those_waited_for_are_surplus() -> None:
 
 def test_a_region_waits_once_and_not_while_it_sits() -> None:
     made = pool(1, 2, offers="a")
-    made.assign()
+    made.assign(nowhere)
     with pytest.raises(AssertionError, match="does not wait for one"):
         made.wait(regions(1), SMALL)
     with pytest.raises(AssertionError, match="waits for one slot"):
@@ -139,7 +159,7 @@ class AnySequence(RuleBasedStateMachine):
     @rule()
     def assign(self) -> None:
         before = list(self.pool.waiting)
-        made = [seat.region for seat in self.pool.assign()]
+        made = [seat.region for seat in self.pool.assign(nowhere)]
         assert made == [region for region in before if region in made], "out of turn"
         for seat in made:
             assert self.pool.slots[self.pool.seat_of(seat)].profile.fits(self.wanted[seat])

@@ -1,5 +1,6 @@
 """Pipelined regions, against a union-find over every subtask edge."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -113,3 +114,29 @@ def test_vertices_of_a_region_keep_the_graphs_order() -> None:
 def test_a_diamond_of_pipelined_edges_is_one_region() -> None:
     found = Topology(job("a*2 -> b*2 -> d*2; a -> c*2 -> d"))
     assert regions(found) == {frozenset(f"{name}/{i}" for name in "abcd") for i in range(2)}
+
+
+def grouped(text: str, **options: str) -> JobGraph:
+    """A graph whose vertices are in the slot sharing group or co-location group given by name, as `kind/name`."""
+    graph = job(text)
+    vertices = []
+    for vertex in graph.vertices:
+        kind, _, name = options.get(vertex.name, "").partition("/")
+        change = {"share": {"slot_sharing_group": name}, "near": {"co_location_group": name}}.get(kind, {})
+        vertices.append(msgspec.structs.replace(vertex, **change))
+    return msgspec.structs.replace(graph, vertices=tuple(vertices))
+
+
+def test_slot_sharing_groups_are_never_in_one_region() -> None:
+    assert Topology(grouped("a |> b", a="share/x")).region_count == 2
+    with pytest.raises(InvalidJobGraph, match="a -> b joins two slot sharing groups: it must be blocking"):
+        Topology(grouped("a -> b", a="share/x"))
+
+
+def test_subtasks_are_near_co_located_ones_and_the_one_producer_they_read() -> None:
+    found = Topology(grouped("a*2 |> b*2 => c*2; d*2 |> c", a="near/x", c="near/x"))
+    names = {logical.offset: logical.vertices[0].name for logical in found.logical}
+    mates = {logical.vertices[0].name: [names[each] for each in logical.mates] for logical in found.logical}
+    assert mates == {"a": ["c"], "b": ["a"], "c": ["a", "d"], "d": []}
+    with pytest.raises(InvalidJobGraph, match=r"co-location group x: parallelism must be equal, and is \[2, 3\]"):
+        Topology(grouped("a*2 => b*3", a="near/x", b="near/x"))

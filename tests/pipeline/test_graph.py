@@ -90,6 +90,17 @@ def test_functions_with_other_limits_are_not_chained() -> None:
     assert shape(graph) == {"a->b": "pipelined"}
 
 
+def test_slot_sharing_groups_are_kept_apart_and_co_location_is_handed_on() -> None:
+    apart = noops(fs.noop("a"), fs.noop("b", inputs=["a"], slot_sharing_group="big"), fs.noop("c", inputs=["b"]))
+    assert shape(build(apart)) == {"a->b": "blocking", "b->c": "blocking"}
+    near = noops(fs.noop("a", co_location="x"), fs.noop("b", inputs=["a"], co_location="x"), fs.noop("c", inputs=["b"]))
+    graph = build(near)
+    assert [(vertex.name, vertex.co_location_group) for vertex in graph.vertices] == [("a -> b", "x"), ("c", "")]
+    for wrong in ({"slot_sharing_group": ""}, {"co_location": 3}):
+        with pytest.raises(fs.InvalidPipeline, match="must be a text that is not empty"):
+            noops(fs.noop("a", **wrong))
+
+
 def test_all_to_all_is_blocking() -> None:
     pipeline = noops(fs.noop("a", parallelism=20_000), fs.noop("b", inputs={"a": fs.rebalance()}, parallelism=20_000))
     graph = build(pipeline)

@@ -9,7 +9,15 @@ import msgspec
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.settings import load_configuration, pairs
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import ExchangeMode, InvalidJobGraph, JobEdge, JobGraph, JobVertex, Partitioner
+from firesteel.model.jobgraph import (
+    DEFAULT_GROUP,
+    ExchangeMode,
+    InvalidJobGraph,
+    JobEdge,
+    JobGraph,
+    JobVertex,
+    Partitioner,
+)
 from firesteel.model.splits import (
     DateInputFormat,
     FileInputFormat,
@@ -103,6 +111,10 @@ def _vertex_lines(graph: JobGraph, vertex: JobVertex) -> list[str]:
         limits.append(_count(vertex.max_attempts, "attempt") + " at the most")
     if vertex.timeout_ms is not None:
         limits.append(f"at the most {vertex.timeout_ms / 1000:g} s an attempt")
+    if vertex.slot_sharing_group != DEFAULT_GROUP:
+        limits.append(f"slot sharing group {vertex.slot_sharing_group}")
+    if vertex.co_location_group:
+        limits.append(f"co-located as {vertex.co_location_group}")
     lines = [f"  {vertex.name}  ({', '.join(limits)})"]
     lines += [
         f"    {_splits(function.splits)}"

@@ -14,6 +14,9 @@ from firesteel.model.splits import InputFormat
 
 SCHEMA_VERSION = 1
 
+DEFAULT_GROUP = "default"
+"""The slot sharing group of functions that name none."""
+
 type_name = str
 """A parameter's declared type as text: str, int, float, bool, date, datetime."""
 
@@ -98,6 +101,10 @@ class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts a region holding this vertex may use at the most, or the restart strategy's."""
     timeout_ms: int | None = None
     """An attempt that runs longer is failed."""
+    slot_sharing_group: str = DEFAULT_GROUP
+    """Vertices of different groups are never in one slot together."""
+    co_location_group: str = ""
+    """Subtasks of equal index in one such group run on one worker, where it has a slot for them."""
 
     @property
     def draws_splits(self) -> bool:

@@ -42,4 +42,4 @@ def _chain(head: str, successor: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _limits(definition: FunctionDefinition) -> tuple[object, ...]:
-    return definition.resources, definition.max_attempts, definition.timeout_ms
+    return definition.resources, definition.max_attempts, definition.timeout_ms, definition.co_location

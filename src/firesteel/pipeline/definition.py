@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from firesteel.model.jobgraph import FunctionKind
+from firesteel.model.jobgraph import DEFAULT_GROUP, FunctionKind
 from firesteel.model.options import ConfigurationError, parse_duration_ms, parse_memory_mib
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 from firesteel.model.splits import DateInputFormat, FileInputFormat, InputFormat, RangeInputFormat
@@ -52,6 +52,10 @@ class FunctionOptions(TypedDict, total=False):
     """Cores a slot must have; together with `memory`."""
     memory: int | str
     """Memory a slot must have: MiB, or a text like "2g"; together with `cpu`."""
+    slot_sharing_group: str
+    """Functions of different groups are never in one slot together, so never fused; "default" by default."""
+    co_location: str
+    """Subtasks of equal index of the functions that share this name run on one worker, where it has a slot."""
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -85,6 +89,8 @@ class FunctionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int | None = None
     timeout_ms: int | None = None
     resources: ResourceProfile = UNSPECIFIED
+    slot_sharing_group: str = DEFAULT_GROUP
+    co_location: str = ""
 
     def error(self, message: str) -> InvalidPipeline:
         """An error that names this function and its line."""
@@ -175,7 +181,7 @@ def _with_options(definition: FunctionDefinition, options: Mapping[str, Any]) ->
             raise definition.error(f"unknown option {option!r}{near}")
     return msgspec.structs.replace(
         definition,
-        uid=_uid(definition, options),
+        uid=_text(definition, "uid", options, definition.name),
         distributions=_distributions(definition, options.get("inputs", {})),
         parallelism=_positive(definition, "parallelism", options.get("parallelism")),
         share=_share(definition, options.get("share")),
@@ -185,14 +191,16 @@ def _with_options(definition: FunctionDefinition, options: Mapping[str, Any]) ->
         max_attempts=_max_attempts(definition, options),
         timeout_ms=_timeout_ms(definition, options.get("timeout")),
         resources=_resources(definition, options),
+        slot_sharing_group=_text(definition, "slot_sharing_group", options, DEFAULT_GROUP),
+        co_location=_text(definition, "co_location", options, ""),
     )
 
 
-def _uid(definition: FunctionDefinition, options: Mapping[str, Any]) -> str:
-    uid = options.get("uid", definition.name)
-    if not isinstance(uid, str) or not uid:
-        raise definition.error(f"uid={uid!r}: must be a text that is not empty")
-    return uid
+def _text(definition: FunctionDefinition, option: str, options: Mapping[str, Any], default: str) -> str:
+    value = options.get(option, default)
+    if not isinstance(value, str) or (option in options and not value):
+        raise definition.error(f"{option}={value!r}: must be a text that is not empty")
+    return value
 
 
 def _positive(definition: FunctionDefinition, option: str, value: Any) -> int | None:

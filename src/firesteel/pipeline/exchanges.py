@@ -22,8 +22,8 @@ def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple
     """One exchange per edge of the graph, in its order. Raises InvalidPipeline.
 
     ALL_TO_ALL is blocking. POINTWISE is pipelined, unless the result is stored for several
-    consumers, made of input splits draw by draw, or fusing both ends would make pipelined regions
-    wait for each other.
+    consumers, made of input splits draw by draw, its ends are in different slot sharing groups, or
+    fusing them would make pipelined regions wait for each other.
     """
     distributions = [_distribution(edge, graph, parallelism) for edge in graph.edges]
     stored = _stored_results(graph)
@@ -31,6 +31,7 @@ def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple
         edge.source not in stored
         and not _draws_splits(graph, edge.source, parallelism)
         and distribution.pattern is DistributionPattern.POINTWISE
+        and graph.functions[edge.source].slot_sharing_group == graph.functions[edge.target].slot_sharing_group
         for edge, distribution in zip(graph.edges, distributions, strict=True)
     ]
     fused = _fused(graph, wishes)

@@ -139,6 +139,8 @@ def _vertex(
         resources=head.resources,
         max_attempts=head.max_attempts,
         timeout_ms=head.timeout_ms,
+        slot_sharing_group=head.slot_sharing_group,
+        co_location_group=head.co_location,
     )
 
 

@@ -49,6 +49,9 @@ class LogicalRegion:
     inputs: tuple[RegionInput, ...]
     consumers: tuple[tuple[int, bool], ...]
     """(logical region, whether all-to-all) of each blocking edge that leaves it."""
+    mates: tuple[int, ...] = ()
+    """Offsets of the logical regions whose subtask of equal index is best on the same worker: co-located ones first,
+    then producers whose subtask of that index is all that is read of them."""
 
     @property
     def splits_from(self) -> int | None:
@@ -111,6 +114,10 @@ def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:
             )
         if edge.exchange is ExchangeMode.BLOCKING:
             continue
+        if source.slot_sharing_group != target.slot_sharing_group:
+            raise InvalidJobGraph(
+                f"edge {source.name} -> {target.name} joins two slot sharing groups: it must be blocking"
+            )
         if edge.pattern is not DistributionPattern.POINTWISE:
             raise InvalidJobGraph(
                 f"edge {source.name} -> {target.name} goes from all subtasks to all: it must be blocking"
@@ -159,12 +166,35 @@ def _number(
             source, target = producer[edge.source], index_of[edge.target]
             inputs[target].append(RegionInput(source, all_to_all, edge))
             consumers[source].append((target, all_to_all))
+    offsets = np.cumsum([0, *(vertices[0].parallelism for vertices in parts)]).tolist()
+    located = _co_located(parts)
     regions: list[LogicalRegion] = []
-    offset = 0
     for index, vertices in enumerate(parts):
-        parallelism = vertices[0].parallelism
+        near = [*located[index], *(given.producer for given in inputs[index] if not given.all_to_all)]
         regions.append(
-            LogicalRegion(index, tuple(vertices), parallelism, offset, tuple(inputs[index]), tuple(consumers[index]))
+            LogicalRegion(
+                index,
+                tuple(vertices),
+                vertices[0].parallelism,
+                offsets[index],
+                tuple(inputs[index]),
+                tuple(consumers[index]),
+                tuple(offsets[each] for each in dict.fromkeys(near)),
+            )
         )
-        offset += parallelism
     return tuple(regions)
+
+
+def _co_located(parts: list[list[JobVertex]]) -> list[list[int]]:
+    """Of each logical region, those it shares a co-location group with. Raises InvalidJobGraph."""
+    groups: dict[str, dict[int, None]] = {}
+    for index, vertices in enumerate(parts):
+        for vertex in vertices:
+            if vertex.co_location_group:
+                groups.setdefault(vertex.co_location_group, {})[index] = None
+    for name, members in groups.items():
+        counts = sorted({parts[index][0].parallelism for index in members})
+        if len(counts) > 1:
+            raise InvalidJobGraph(f"co-location group {name}: parallelism must be equal, and is {counts}")
+    mine = [[members for members in groups.values() if index in members] for index in range(len(parts))]
+    return [[other for members in found for other in members if other != index] for index, found in enumerate(mine)]

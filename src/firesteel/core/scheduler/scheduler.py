@@ -269,7 +269,7 @@ class DefaultScheduler:
             self.enter(self.phase.resume(), now_ms)
 
     def _deploy(self, now_ms: int) -> None:
-        seats = sorted(self.pool.assign(), key=lambda seat: seat.region)
+        seats = sorted(self.pool.assign(self._preferred_workers), key=lambda seat: seat.region)
         if not seats:
             return
         if isinstance(self.phase, Created):
@@ -280,6 +280,12 @@ class DefaultScheduler:
             self.output.deploy.setdefault(seat.worker, []).append(self.deployment_of(seat.region))
         entries = tuple((seat.region, int(self.graph.attempt[seat.region]), seat.worker) for seat in seats)
         self.record(RegionsDeployed(at_ms=now_ms, deployed=entries))
+
+    def _preferred_workers(self, region: RegionIndex) -> list[ResourceID]:
+        """Where the subtasks of equal index run, or have run, that this one is best near to."""
+        logical = self.topology.logical_of(region)
+        found = (self.graph.worker_of(offset + region - logical.offset) for offset in logical.mates)
+        return [worker for worker in found if worker is not None]
 
     def _end_in_time(self, now_ms: int) -> None:
         """A job that has taken too long fails, unless it is past the point of no return."""

@@ -1,6 +1,6 @@
 """The JobMaster's slots: what it holds, which region sits where, who waits, what it needs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
@@ -69,17 +69,24 @@ class SlotPool:
             self.slots[offer.allocation_id] = slot
             self._free[offer.allocation_id] = None
 
-    def assign(self) -> list[SlotAssignment]:
-        """Seat waiting regions in free slots that fit, in their order."""
-        free = dict(self._free)
+    def assign(self, near: Callable[[RegionIndex], Iterable[ResourceID]]) -> list[SlotAssignment]:
+        """Seat waiting regions in free slots that fit, in their order, each `near` workers it prefers if it can be."""
+        free: dict[ResourceID, dict[AllocationID, None]] = {}
+        for key in self._free:
+            free.setdefault(self.slots[key].worker, {})[key] = None
         made: list[SlotAssignment] = []
         for region, profile in self.waiting.items():
             if not free:
                 break
-            fit = next((key for key in free if self.slots[key].profile.fits(profile)), None)
+            workers = dict.fromkeys((*(worker for worker in near(region) if worker in free), *free))
+            keys = (key for worker in workers for key in free[worker])
+            fit = next((key for key in keys if self.slots[key].profile.fits(profile)), None)
             if fit is not None:
-                del free[fit]
-                made.append(SlotAssignment(region, fit, self.slots[fit].worker))
+                worker = self.slots[fit].worker
+                del free[worker][fit]
+                if not free[worker]:
+                    del free[worker]
+                made.append(SlotAssignment(region, fit, worker))
         for seat in made:
             self.seat(seat.region, seat.allocation_id, self.waiting.pop(seat.region))
         return made
