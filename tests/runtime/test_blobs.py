@@ -8,12 +8,14 @@ import msgspec
 import pytest
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
+from firesteel.core.effects import DISPATCHER
 from firesteel.minicluster import MiniCluster
 from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph
 from firesteel.runtime.client import DuplicateJob
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, mini_cluster
 from tests.runtime.conftest import Do
+from tests.runtime.stores import FailingStore
 
 CODE = b"print('hello')"
 SHA = hashlib.sha256(CODE).hexdigest()
@@ -103,5 +105,27 @@ def test_uploads_that_are_refused(do: Do, script: TaskScript, code: Path) -> Non
             with pytest.raises(DuplicateJob):
                 await cluster.client.submit_job(with_code("a"), {SHA: code})
             assert not is_there(cluster)
+
+    do(story())
+
+
+def test_a_job_is_clean_when_its_blobs_are_gone(do: Do, script: TaskScript, code: Path) -> None:
+    """A Dispatcher that ends between the two leaves the clean-up to the next one."""
+
+    async def story() -> None:
+        store = FailingStore("clean_up", 1_000)
+        async with mini_cluster(script, store=store) as cluster:
+            job_id = await cluster.client.submit_job(with_code("job"), {SHA: code})
+            await cluster.client.request_job_result(job_id)
+            await asyncio.sleep(1)
+            assert not is_there(cluster)
+            assert [dirty for _, dirty in store._results.values()] == [True]
+            cluster.revoke_leadership(DISPATCHER)
+            store.left = 0
+            cluster.grant_leadership(DISPATCHER)
+            await finish(cluster, job_id)
+            await asyncio.sleep(1)
+            assert [dirty for _, dirty in store._results.values()] == [False]
+            assert store._graphs == {}
 
     do(story())

@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
-from firesteel.adapters.blob.remote import RemoteBlobs
+from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlobs
 from firesteel.adapters.ha.register import LeaderRegister
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
@@ -69,6 +69,7 @@ class TaskManager:
         )
         self._leaders.start()
         if self._storage is not None:
+            self._blobs.tries_max = TRIES_MAX_WITH_SUCCESSORS
             self._tasks.start(self._follow(leader_register(self._storage)), "follow the leader's register")
         try:
             await self.worker.start()

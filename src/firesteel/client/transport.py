@@ -49,7 +49,7 @@ class Transport:
         assert addresses, "a cluster has an address"
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._addresses, self._patience_s = list(addresses), patience_s
-        self._reached = False
+        self._reached, self._why_not = False, ""
         self._http = httpx.AsyncClient(
             headers=headers,
             verify=tls if tls is not None else _needs_tls(addresses),
@@ -69,6 +69,7 @@ class Transport:
                 if self._serves(answer):
                     _check(answer)
                     return answer.content
+                self._why_not = _text(answer)
         raise AssertionError("the addresses end with an error")
 
     async def lines(self, path: str) -> AsyncIterator[str]:
@@ -101,7 +102,8 @@ class Transport:
                 self._addresses.append(address)
             if not self._reached or loop.time() >= until_s:
                 what = "no master leads" if self._reached else "nobody answers"
-                raise ClusterUnreachable(f"{what} at {', '.join(self._addresses)}")
+                why = f" ({self._why_not})" if self._why_not else ""
+                raise ClusterUnreachable(f"{what} at {', '.join(self._addresses)}{why}")
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_DELAY_MAX_S)
 
@@ -130,13 +132,18 @@ def _needs_tls(addresses: Sequence[str]) -> bool:
     return any(address.startswith("https:") for address in addresses)
 
 
+def _text(answer: httpx.Response) -> str:
+    """What an error says."""
+    try:
+        return " ".join(msgspec.json.decode(answer.content, type=_Errors).errors)
+    except msgspec.MsgspecError:
+        return f"HTTP {answer.status_code} {answer.reason_phrase}"
+
+
 def _check(answer: httpx.Response) -> None:
     if answer.is_success:
         return
-    try:
-        text = " ".join(msgspec.json.decode(answer.content, type=_Errors).errors)
-    except msgspec.MsgspecError:
-        text = f"HTTP {answer.status_code} {answer.reason_phrase}"
+    text = _text(answer)
     match answer.status_code:
         case 401 | 403:
             raise Refused(text)

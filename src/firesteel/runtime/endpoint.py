@@ -157,13 +157,13 @@ class Endpoint:
         return self._background.start(work, self.core.address)
 
     def _background_failed(self, error: Exception) -> None:
-        if self._stopped:
-            logger.warning("%s: what it had under way failed as it stopped", self.core.address, exc_info=error)
-        elif isinstance(error, StaleLeader | OSError):
+        if isinstance(error, StaleLeader | OSError):
             logger.warning("%s gives up: %s", self.core.address, error)
-            self._break(error)
+        elif self._stopped:
+            logger.warning("%s: what it had under way failed as it stopped", self.core.address, exc_info=error)
         else:
             logger.error("%s broke in the background", self.core.address, exc_info=error)
+        if not self._stopped:
             self._break(error)
 
     def _set_timer(self, effect: SetTimer) -> None:

@@ -48,7 +48,8 @@ class LeaderRunner:
     When a service does not come up, or breaks (`fail`), the runner gives its leadership up and
     contends again after a delay: whoever leads next starts under a new token, from what is stored.
     `on_lost` is told the last error when that has failed FAILURES_MAX times in a row, or at once
-    for an error that `may_pass` denies; the runner then is done.
+    for an error that `may_pass` denies; the runner then is done. An OSError is nobody's mistake here:
+    a disk that is full is waited for.
     """
 
     def __init__(
@@ -95,11 +96,12 @@ class LeaderRunner:
         self._step_down()
         stable = asyncio.get_running_loop().time() - self._since_s >= STABLE_S
         self._failures = 1 if stable else self._failures + 1
-        if self._failures > FAILURES_MAX or not self._may_pass(error):
+        is_lost = self._failures > FAILURES_MAX and not isinstance(error, OSError)
+        if is_lost or not self._may_pass(error):
             self._stopped = True
             self._on_lost(error)
             return
-        delay_s = min(RETRY_DELAY_S * 2 ** (self._failures - 1), RETRY_DELAY_MAX_S)
+        delay_s = min(RETRY_DELAY_S * 2 ** min(self._failures - 1, FAILURES_MAX), RETRY_DELAY_MAX_S)
         logger.warning("%s: contends again in %.1f s (%s: %s)", self.component, delay_s, type(error).__name__, error)
         self._retry = self._tasks.start(self._contend_again(delay_s), f"contend for {self.component}")
 

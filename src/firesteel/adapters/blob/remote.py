@@ -12,8 +12,9 @@ from firesteel.adapters.rpc.frames import BlobChunk, BlobEnd, BlobRefused, DropB
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 
-TRIES_MAX, RETRY_S = 3, 0.5
-"""How often a blob is asked for while the connection fails, and the time between two tries."""
+TRIES_MAX, TRIES_MAX_WITH_SUCCESSORS, RETRY_S = 3, 120, 0.5
+"""How often a blob is asked for while the connection fails: for good, or until another master has taken over; and
+the time between two tries."""
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ class RemoteBlobs:
         self, cache: LocalBlobStore, server: tuple[str, int], settings: NetworkSettings, size_limit_bytes: int
     ) -> None:
         self._cache, self.server, self._settings, self._limit = cache, server, settings, size_limit_bytes
+        self.tries_max = TRIES_MAX
         self._fetching = asyncio.Lock()
 
     async def fetch(self, sha256: str) -> Path:
@@ -50,13 +52,13 @@ class RemoteBlobs:
         return await self._tried(f"send artifact {sha256}", lambda: self._fetch_once(sha256))
 
     async def _tried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Up to TRIES_MAX times. Raises OSError, and what is no fault of the connection."""
+        """Up to `tries_max` times. Raises OSError, and what is no fault of the connection."""
         last: Exception | None = None
-        for attempt in range(1, TRIES_MAX + 1):
+        for attempt in range(1, self.tries_max + 1):
             try:
                 return await work()
             except (OSError, ProtocolError, BlobCorrupt) as error:
-                logger.warning("the master did not %s (try %d of %d): %s", what, attempt, TRIES_MAX, error)
+                logger.warning("the master did not %s (try %d of %d): %s", what, attempt, self.tries_max, error)
                 last = error
             await asyncio.sleep(RETRY_S)
         raise OSError(f"{self.server[0]}:{self.server[1]} did not {what}: {last}") from last
