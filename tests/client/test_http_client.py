@@ -136,6 +136,29 @@ def test_a_change_of_leaders(tmp_path: Path, script: TaskScript, code: Path) -> 
     asyncio.run(story())
 
 
+def test_a_submission_whose_answer_was_lost(tmp_path: Path, code: Path) -> None:
+    """The master that took it dies before it answers; asked again, the next one says that the job has ended already."""
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest, HttpClusterClient([rest.server.address]) as client:
+
+            async def take_and_die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await reader.readuntil(b"\r\n\r\n")
+                await client.submit_job(HELD, {SHA256: code})
+                await client.request_job_result(HELD.job_id)
+                writer.transport.abort()
+
+            async with await asyncio.start_server(take_and_die, "127.0.0.1", 0) as dying:
+                port = dying.sockets[0].getsockname()[1]
+                both = [f"http://127.0.0.1:{port}", rest.server.address]
+                async with HttpClusterClient(both) as follower:
+                    assert await follower.submit_job(HELD, {SHA256: code}) == HELD.job_id
+            with pytest.raises(DuplicateJob, match="has ended"):
+                await client.submit_job(HELD, {SHA256: code})
+
+    asyncio.run(story())
+
+
 async def asked_for_ever(client: HttpClusterClient) -> None:
     while True:
         await client.list_jobs()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from firesteel.client.transport import Transport
+from firesteel.client.transport import DoneBefore, Transport
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
@@ -88,7 +88,10 @@ class HttpClusterClient:
             for index, sha256 in enumerate(hashes, start=1):
                 file = opened.enter_context(artifacts[sha256].open("rb"))
                 parts.append((f"file_{index}", (sha256, file, "application/octet-stream")))
-            answer = await self._transport.request("POST", "/v1/jobs", files=parts)
+            try:
+                answer = await self._transport.request("POST", "/v1/jobs", files=parts)
+            except DoneBefore:
+                return graph.job_id
         return JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
 
     async def request_job(self, job_id: JobID) -> JobView:

@@ -28,6 +28,10 @@ class Refused(PermissionError):
     """The cluster does not know who we are, or we may not do this."""
 
 
+class DoneBefore(Exception):
+    """Nobody's fault: an earlier try of the same request was done, and its answer lost."""
+
+
 class RequestFailed(RuntimeError):
     """The cluster's answer is an error that is none of the others."""
 
@@ -61,15 +65,24 @@ class Transport:
         await self._http.aclose()
 
     async def request(self, method: str, path: str, *, wait_s: float = 0.0, **content: Any) -> bytes:
-        """The body of a good answer. Raises ClusterUnreachable, or what the answer's status means."""
+        """The body of a good answer. Raises ClusterUnreachable, or what the answer's status means.
+
+        A request that an earlier try may have done raises DoneBefore instead of DuplicateJob.
+        """
         timeout = httpx.Timeout(READ_TIMEOUT_S + wait_s, connect=CONNECT_TIMEOUT_S)
+        may_be_done = False
         async for address in self._tried():
-            with contextlib.suppress(httpx.TransportError):
+            try:
                 answer = await self._http.request(method, address + path, timeout=timeout, **content)
-                if self._serves(answer):
-                    _check(answer)
-                    return answer.content
-                self._why_not = _text(answer)
+            except httpx.TransportError as error:
+                may_be_done |= not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                continue
+            if self._serves(answer):
+                if may_be_done and answer.status_code == httpx.codes.CONFLICT:
+                    raise DoneBefore(_text(answer))
+                _check(answer)
+                return answer.content
+            may_be_done, self._why_not = True, _text(answer)
         raise AssertionError("the addresses end with an error")
 
     async def lines(self, path: str) -> AsyncIterator[str]:
