@@ -8,7 +8,6 @@ from collections.abc import Callable
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
 from firesteel.adapters.ha.register import LeaderRecord, LeaderRegister, Registered
 from firesteel.core.leadership.lease import LeaseWatch, Liveness
-from firesteel.model.ids import FencingToken
 from firesteel.model.messages import Leader
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.services import Clock, Contender
@@ -107,8 +106,3 @@ class FileLeaderElection:
             return False
         writer.transport.abort()
         return False
-
-
-def epoch_of(token: FencingToken) -> int:
-    """The register's epoch in which a token was granted."""
-    return token.epoch >> GRANT_BITS
