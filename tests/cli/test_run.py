@@ -153,3 +153,16 @@ def test_second_ctrl_c_ends_at_once() -> None:
 
     asyncio.run(twice())
     assert ended == [130]
+
+
+def test_attachments_are_lists_between_commas(command, cluster, etl: str, tmp_path: Path) -> None:
+    fake = cluster()
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "here" / "data.csv").write_text("a")
+    python = f"{tmp_path}/a.py, {tmp_path.as_uri()}/b.py"
+    code, _, err = command("run", etl, "-p", "input=a", "--py-files", python, "--files", "data.csv#d.csv,")
+    assert code == 0, err
+    assert [each.name for each in fake.client.graph.artifacts] == ["code.zip", "a.py", "b.py", "data.csv#d.csv"]
+    code, _, err = command("run", etl, "-p", "input=a", "--archives", "data.csv")
+    assert (code, "its name must end in .zip" in err) == (2, True)

@@ -20,6 +20,11 @@ def changed(struct: Any, **fields: Any) -> Any:
     return msgspec.structs.replace(struct, **fields)
 
 
+def with_artifacts(*names: str, kind: str = "file", sha256: str = "0" * 64) -> JobGraph:
+    made = (Artifact(name=name, kind=kind, sha256=sha256, size_bytes=0) for name in names)
+    return msgspec.structs.replace(GOOD, artifacts=tuple(made))
+
+
 BAD: dict[str, tuple[JobGraph, str]] = {
     "nothing": (changed(GOOD, vertices=(), datasets=(), edges=()), "no vertices"),
     "vertex twice": (changed(GOOD, vertices=(LINES, LINES)), "two vertex entries are called lines"),
@@ -34,7 +39,17 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "itself": (changed(GOOD, edges=(changed(EDGE, target=LINES.id),)), "comes after it"),
     "order": (changed(GOOD, vertices=(COUNTS, LINES)), "comes after it"),
     "keys": (changed(GOOD, edges=(changed(EDGE, partitioner=Partitioner.HASH),)), "no keys"),
-    "hash": (changed(GOOD, artifacts=(Artifact(name="a", kind="code", sha256="../x", size_bytes=0),)), "no SHA-256"),
+    "hash": (with_artifacts("a", kind="code", sha256="../x"), "no SHA-256"),
+    "kind": (with_artifacts("a", kind="jar"), "unknown kind 'jar'"),
+    "path": (with_artifacts("../a"), "no plain name"),
+    "parent": (with_artifacts("a#.."), "no plain name"),
+    "two targets": (with_artifacts("a#b#c"), "no plain name"),
+    "no target": (with_artifacts("a#"), "no plain name"),
+    "long": (with_artifacts("ä" * 101), "no plain name"),
+    "unprintable": (with_artifacts("a\nb"), "no plain name"),
+    "option's name": (with_artifacts("-rf"), "no plain name"),
+    "archive": (with_artifacts("a.rar", kind="archive"), "ends in none of .zip"),
+    "one target twice": (with_artifacts("a#c", "b#c"), "two artifact entries are called c"),
     "option": (changed(GOOD, configuration={"heartbeat.intervall": "1"}), "heartbeat.interval"),
 }
 
@@ -48,5 +63,8 @@ def test_what_means_nothing_is_refused(graph: JobGraph, words: str) -> None:
 def test_what_means_something_is_not() -> None:
     check_job_graph(GOOD)
     keyed = changed(EDGE, partitioner=Partitioner.HASH, keys=("word",))
+    check_job_graph(with_artifacts("a.TGZ#env", "b.zip", kind="archive"))
+    check_job_graph(with_artifacts("a", "a#b", ".c", "mit Leerzeichen.csv"))
+    check_job_graph(with_artifacts("..", kind="code"))
     spark = {"spark.sql.shuffle.partitions": "4"}
     check_job_graph(changed(GOOD, edges=(keyed,), configuration=spark))

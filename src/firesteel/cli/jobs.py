@@ -51,6 +51,8 @@ def list_(with_ended: bool, as_json: bool, **cluster: Any) -> int:
         click.echo(msgspec.json.encode(found))
     for job in [] if as_json else found:
         click.echo(summary_line(job, round(time.time() * 1_000)))
+    if not found and not as_json:
+        click.echo("no jobs" if with_ended else "no jobs that have not ended; --all lists the others too", err=True)
     return FINISHED
 
 

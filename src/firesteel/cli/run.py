@@ -27,6 +27,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, InvalidJobGraph
 from firesteel.model.options import JOB_PRIORITY, JOB_QUEUE, JOB_TIMEOUT, REST_ADDRESS, Configuration, parse_duration_ms
 from firesteel.model.states import JobStatus
+from firesteel.pipeline.attachments import Attachments
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
 from firesteel.runtime.client import ClusterClient, DuplicateJob, TooManyJobs
 from firesteel.runtime.ports import TaskFailedError
@@ -58,6 +59,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     parallelism: int | None = None
     overrides: dict[str, str] = {}
     name: str = ""
+    attachments: Attachments = Attachments()
     detach: bool = False
 
 
@@ -80,6 +82,11 @@ _JOB_OPTIONS = (
         help="An option of a function, for this job.",
     ),
     click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*."),
+    click.option("--py-files", multiple=True, metavar="PATHS", help="Python files, zips or wheels to import from."),
+    click.option("--files", multiple=True, metavar="PATHS", help="Files for the directory that functions run in."),
+    click.option(
+        "--archives", multiple=True, metavar="PATHS", help="Archives to unpack there; PATH#NAME names the place."
+    ),
     click.option("--name", default="", help="Name of the job; the pipeline's by default."),
     click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
     click.option("--queue", help="The queue it waits in."),
@@ -115,6 +122,7 @@ def run_command(parameters: Sequence[str], definitions: Sequence[str], timeout: 
         file=os.path.join(os.getcwd(), rest.pop("file")),
         parameters=pairs(parameters, "--param"),
         overrides=pairs(rest.pop("overrides"), "--set"),
+        attachments=Attachments(**{name: _paths(rest.pop(name)) for name in ("py_files", "files", "archives")}),
         configuration=load_configuration(definitions, rest.pop("master")).merged(
             {key: str(value) for key, value in wishes.items() if value is not None}
         ),
@@ -207,6 +215,7 @@ async def _build(cluster: Cluster, options: RunOptions, directory: str) -> Built
         parallelism=options.parallelism,
         overrides=options.overrides,
         name=options.name,
+        attachments=options.attachments,
         output_dir=directory,
     )
     reply = decode_build_reply(await cluster.call(BUILD_ENTRY_POINT, msgspec.json.encode(request)))
@@ -243,6 +252,12 @@ def _report(message: str, trace: str, log_file: Path, verbose: bool) -> None:
         click.echo(trace, err=True)
     elif trace:
         click.echo(f"firesteel: the full trace is in {log_file} (or use --verbose)", err=True)
+
+
+def _paths(given: Sequence[str]) -> tuple[str, ...]:
+    """Of options with lists between commas, as spark-submit takes them; from where this command runs."""
+    paths = (path.strip().removeprefix("file://") for each in given for path in each.split(","))
+    return tuple(os.path.join(os.getcwd(), os.path.expanduser(path)) for path in paths if path)
 
 
 def _timeout(text: str | None) -> str | None:

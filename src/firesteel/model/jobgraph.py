@@ -137,10 +137,41 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """A blob that travels with the job, by content."""
 
     name: str
+    """Of a `file` or an `archive`, FILE or FILE#TARGET: what it is called in an attempt's working directory."""
     kind: str
-    """`code` (a zip put on the module path), `file`, `archive` or `pickle`."""
+    """`code` (a zip put on the module path), `pickle`, or what an attempt finds in its working directory: a `file`,
+    or an `archive`, which is unpacked."""
     sha256: str
     size_bytes: int
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it lies in an attempt's working directory."""
+        return self.kind in ("file", "archive")
+
+    @property
+    def target(self) -> str:
+        """What it is called there."""
+        return self.name.rpartition("#")[2]
+
+    @property
+    def ending(self) -> str:
+        """How the name of an archive's file ends, which says its format; empty for a format that nobody reads."""
+        file = self.name.partition("#")[0].lower()
+        return next((each for each in ARCHIVE_ENDINGS if file.endswith(each)), "")
+
+
+ARTIFACT_KINDS = ("code", "pickle", "file", "archive")
+ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
+_UNSAFE = frozenset("/\\#%?*")
+_NAME_BYTES_MAX = 200
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a file may be called so: no path, nothing that a shell, a URI or Spark would read otherwise."""
+    if name in ("", ".", "..") or not name.isprintable() or name[0] == "-":
+        return False
+    return _UNSAFE.isdisjoint(name) and len(name.encode()) <= _NAME_BYTES_MAX
 
 
 CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"

@@ -10,7 +10,8 @@ import msgspec
 
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
-from firesteel.model.options import PACKAGE_SIZE_LIMIT, Configuration, ConfigurationError
+from firesteel.model.options import BLOB_SIZE_MAX, PACKAGE_SIZE_LIMIT, Configuration, ConfigurationError
+from firesteel.pipeline.attachments import Attachments, attach, on_module_path
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import FunctionDefinition
 from firesteel.pipeline.errors import InvalidPipeline
@@ -44,6 +45,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     overrides: dict[str, str] = {}
     """Options by `FUNCTION.OPTION`."""
     name: str = ""
+    attachments: Attachments = Attachments()
     output_dir: str = ""
     """Existing directory for the artifacts; empty means none are made (for looking at a plan)."""
     require_parameters: bool = True
@@ -93,7 +95,7 @@ def decode_build_reply(reply: bytes) -> BuiltJob | BuildFailure:
 def build_file(request: BuildRequest) -> BuiltJob:
     """Load the file, pack its directory, build the graph. Raises InvalidPipeline or ConfigurationError."""
     settings = Configuration(request.configuration)
-    with loaded_pipeline(request.file) as loaded:
+    with on_module_path(request.attachments), loaded_pipeline(request.file) as loaded:
         declared = tuple(resolve(loaded.pipeline).parameters.values())
         told = warnings(loaded.pipeline.definitions)
         code = _Code(loaded.pipeline, loaded)
@@ -103,6 +105,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
             files = package_files(loaded.root, loaded.file, limit_mib=limit_mib, data=data)
             code.store_package(loaded, files, Path(request.output_dir))
             code.store_pickle(Path(request.output_dir))
+            code.attach(request.attachments, Path(request.output_dir), settings.get_option(BLOB_SIZE_MAX))
         graph = build_job_graph(
             loaded.pipeline,
             job_id=request.job_id,
@@ -183,6 +186,11 @@ class _Code(CodeReference):
             modules = [] if self._root else [each.__module__ for each in self._pickled.values()]
             content = pickle_functions(self._pickled, filter(_is_own_module, modules))
             self._store(directory, PICKLE_NAME, "pickle", content)
+
+    def attach(self, attachments: Attachments, directory: Path, limit_mib: int) -> None:
+        for each in attach(attachments, directory, limit_mib):
+            self.artifacts = (*self.artifacts, each.artifact)
+            self.paths[each.artifact.sha256] = os.fspath(each.path)
 
     def _store(self, directory: Path, name: str, kind: str, content: bytes) -> None:
         artifact, path = store_artifact(directory, name, kind, content)

@@ -2,14 +2,20 @@
 
 import asyncio
 import hashlib
+import io
+import os
+import stat
+import tarfile
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from firesteel.adapters.blob import artifacts
+from firesteel.adapters.blob import archives, artifacts
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobStore
+from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
 from firesteel.runtime.ports import TaskFailedError
@@ -62,3 +68,62 @@ def test_code_is_unpacked_once_and_kept_for_the_next_jobs(tmp_path: Path, monkey
             await cache.use(JobID("3"), [Artifact(name="x", kind="code", sha256="0" * 64, size_bytes=1)])
 
     asyncio.run(story())
+
+
+def archive(blobs: LocalBlobStore, root: Path, name: str, *members: tarfile.TarInfo) -> Artifact:
+    """Of the given members, and a file bin/tool."""
+    path = root / "packed"
+    with tarfile.open(path, "w:gz") as tar:
+        tool = tarfile.TarInfo("bin/tool")
+        tool.size, tool.mode = 4, 0o755
+        tar.addfile(tool, io.BytesIO(b"tool"))
+        for member in members:
+            tar.addfile(member)
+    return Artifact(name=name, kind="archive", sha256=blobs.put(path), size_bytes=path.stat().st_size)
+
+
+def test_files_and_archives_are_ready_for_working_directories(tmp_path: Path) -> None:
+    blobs = LocalBlobStore(tmp_path / "blobs")
+    cache = ArtifactCache(tmp_path / "cache", blobs)
+    env = archive(blobs, tmp_path, "env.tar.gz#env")
+    again = msgspec.structs.replace(env, name="env.tar.gz", kind="file")  # equal content, for another purpose
+
+    async def story() -> None:
+        packed, unpacked = (await cache.use(JobID("1"), [again, env])).placed
+        assert (packed.target, packed.archive) == ("env.tar.gz", "")
+        assert stat.S_IMODE(os.stat(packed.path).st_mode) == 0o444
+        assert (unpacked.target, tarfile.is_tarfile(unpacked.archive)) == ("env", True)
+        assert unpacked.archive.endswith(".tar.gz")
+        tool = Path(unpacked.path, "bin", "tool")
+        assert (tool.read_text(), os.access(tool, os.X_OK)) == ("tool", True)
+
+    asyncio.run(story())
+
+
+def test_an_archive_that_leads_out_fails_its_job_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blobs = LocalBlobStore(tmp_path / "blobs")
+    cache = ArtifactCache(tmp_path / "cache", blobs)
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "../../outside"
+    device = tarfile.TarInfo("device")
+    device.type = tarfile.CHRTYPE
+    outside = tarfile.TarInfo("../outside")
+    bad = [archive(blobs, tmp_path, "a.tgz", member) for member in (link, device, outside)]
+    (tmp_path / "text").write_text("no archive")
+    text = Artifact(name="a.zip", kind="archive", sha256=blobs.put(tmp_path / "text"), size_bytes=10)
+    bad += [text, msgspec.structs.replace(text, name="a.tar")]
+
+    async def refused(artifact: Artifact, words: str) -> None:
+        with pytest.raises(TaskFailedError, match=words) as raised:
+            await cache.use(JobID("1"), [artifact])
+        assert raised.value.failure.kind is FailureKind.NON_RECOVERABLE
+
+    for artifact in bad:
+        asyncio.run(refused(artifact, f"{artifact.name} can't be unpacked"))
+    good = archive(blobs, tmp_path, "good.tgz")
+    monkeypatch.setattr(archives, "UNPACKED_BYTES_MAX", 3)
+    asyncio.run(refused(good, "more than 0 GiB unpacked"))
+    monkeypatch.setattr(archives, "MEMBERS_MAX", 0)
+    asyncio.run(refused(good, "more than 0 members"))
+    assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
+    assert not (tmp_path / "outside").exists()

@@ -169,6 +169,7 @@ class SparkTaskBackend:
             code=code.directories,
             code_archives=code.archives,
             pickles=code.pickles,
+            placed=code.placed,
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),

@@ -18,6 +18,7 @@ from firesteel.adapters.spark.context import AttemptContext
 from firesteel.adapters.spark.plan import RegionPlan
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session import AttemptSession
+from firesteel.adapters.spark.shipment import Shipment, place
 from firesteel.adapters.spark.sinknotes import note_staged
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, RuntimeEnvironment
@@ -127,8 +128,7 @@ class TaskProcess:
     def _prepare_session(self, session: Any) -> None:
         atexit.unregister(session.client._on_exit)  # it would ask the server for one more operation
         session.registerProgressHandler(self._progress_handler(session.client))
-        if self._task.code_archives:
-            session.client._session_hooks.append(_ShipCode(session, self._task.code_archives))
+        session.client._session_hooks.append(Shipment(session, self._task))
 
     def _progress_handler(self, client: Any) -> Callable[..., None]:
         interval = self._task.progress_interval_ms / 1000
@@ -164,25 +164,6 @@ class TaskProcess:
         )
 
 
-class _ShipCode:
-    """Sends the job's code to Spark's Python workers before the first plan that holds a Python function.
-
-    Only then: shipping costs 20 to 50 ms, and most plans have none. Such a plan names the Python version.
-    """
-
-    def __init__(self, session: Any, archives: tuple[str, ...]) -> None:
-        self._session, self._archives, self._shipped = session, archives, False
-        self._mark = f"{sys.version_info.major}.{sys.version_info.minor}".encode()
-
-    def on_execute_plan(self, request: Any) -> Any:
-        if not self._shipped and (
-            request.plan.HasField("compressed_operation") or self._mark in request.plan.SerializeToString()
-        ):
-            self._shipped = True
-            self._session.addArtifacts(*self._archives, pyfile=True)
-        return request
-
-
 def environment_mismatch(built_with: RuntimeEnvironment) -> FailureInfo | None:
     """Why code built with `built_with` must not run here, or None."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -202,6 +183,7 @@ def _use_directory_and_log(task: wire.RunTask) -> None:
     Path(task.directory).mkdir(parents=True, exist_ok=True)
     Path(task.log).parent.mkdir(parents=True, exist_ok=True)
     os.chdir(task.directory)
+    place(task)
     os.environ[CLIENT_DIRECTORY_VARIABLE] = task.client_directory
     log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)

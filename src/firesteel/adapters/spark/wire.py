@@ -8,6 +8,7 @@ from enum import Enum
 
 import msgspec
 
+from firesteel.adapters.blob.artifacts import Placed
 from firesteel.model.failures import FailureInfo
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
@@ -48,6 +49,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     code_archives: tuple[str, ...] = ()
     """The same as zip files, for Spark's Python workers."""
     pickles: tuple[str, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    """Files and archives for the working directory, and for Spark's Python workers."""
     directory: str
     """The attempt's own working directory."""
     log: str

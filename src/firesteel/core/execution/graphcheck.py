@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterable
 
 from firesteel.core.scheduler.backoff import restart_strategy
-from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, Partitioner
+from firesteel.model.jobgraph import (
+    ARCHIVE_ENDINGS,
+    ARTIFACT_KINDS,
+    InvalidJobGraph,
+    JobGraph,
+    Partitioner,
+    is_plain_name,
+)
 from firesteel.model.options import Configuration, ConfigurationError
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -15,8 +22,7 @@ def check_job_graph(graph: JobGraph) -> None:
     _check_vertices(graph)
     _check_datasets(graph)
     _check_edges(graph)
-    for artifact in graph.artifacts:
-        _require(_SHA256.fullmatch(artifact.sha256), f"artifact {artifact.name}: {artifact.sha256!r} is no SHA-256")
+    _check_artifacts(graph)
     try:
         restart_strategy(Configuration(), Configuration(graph.configuration))
     except ConfigurationError as error:
@@ -51,6 +57,19 @@ def _check_edges(graph: JobGraph) -> None:
         in_order = position[producer[edge.source]] < position[edge.target]
         _require(in_order, f"vertex {edge.target} reads a vertex that comes after it")
         _require(edge.partitioner is not Partitioner.HASH or edge.keys, "an edge by hash has no keys")
+
+
+def _check_artifacts(graph: JobGraph) -> None:
+    """Names of those in a working directory become paths on workers."""
+    placed = [artifact for artifact in graph.artifacts if artifact.is_placed]
+    for artifact in graph.artifacts:
+        _require(_SHA256.fullmatch(artifact.sha256), f"artifact {artifact.name}: {artifact.sha256!r} is no SHA-256")
+        _require(artifact.kind in ARTIFACT_KINDS, f"artifact {artifact.name} is of an unknown kind {artifact.kind!r}")
+    for artifact in placed:
+        _require(all(map(is_plain_name, artifact.name.split("#", 1))), f"artifact {artifact.name!r} is no plain name")
+        known = artifact.kind == "file" or artifact.ending
+        _require(known, f"artifact {artifact.name} ends in none of {', '.join(ARCHIVE_ENDINGS)}")
+    _check_unique("artifact", (artifact.target for artifact in placed))
 
 
 def _check_unique(what: str, names: Iterable[str]) -> None:
