@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold, functions, graph, takeover, tasks, warm
+from benchmarks import cold, functions, graph, rest, takeover, tasks, warm
 from benchmarks.report import ROOT, Report, save, show
 from benchmarks.tpch import suite
 
@@ -13,6 +13,7 @@ CASES: dict[str, Callable[[int], Report]] = {
     "cold": cold.measure,
     "functions": functions.measure,
     "graph": graph.measure,
+    "rest": rest.measure,
     "takeover": takeover.measure,
     "tasks": tasks.measure,
     "warm": warm.measure,

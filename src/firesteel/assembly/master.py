@@ -7,6 +7,7 @@ from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER
 from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.model import options
 from firesteel.model.ids import FencingToken
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
@@ -15,9 +16,6 @@ from firesteel.runtime.dispatcher import DispatcherEndpoint, admission
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
 from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc
-
-RESULTS_MAX = 1_000
-"""Ended jobs a Dispatcher remembers."""
 
 
 class Master:
@@ -98,7 +96,7 @@ class Master:
     async def _serve_dispatcher(self, token: FencingToken) -> DispatcherEndpoint:
         me = Leader(self._rpc.address(f"dispatcher@{token.epoch}"), token)
         endpoint = DispatcherEndpoint(
-            DispatcherCore(me, RESULTS_MAX, admission(self.config)),
+            DispatcherCore(me, self.config.get_option(options.JOBSTORE_MAX_CAPACITY), admission(self.config)),
             self._rpc,
             self._clock,
             config=self.config,

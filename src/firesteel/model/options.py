@@ -153,6 +153,9 @@ QUEUES = ConfigOption(
 MAX_UNFINISHED_JOBS = ConfigOption(
     "jobmanager.max-unfinished-jobs", "int", 10_000, "Further jobs are refused while so many have not ended."
 )
+JOBSTORE_MAX_CAPACITY = ConfigOption(
+    "jobstore.max-capacity", "int", 1_000, "Ended jobs the master remembers; the oldest go first."
+)
 RESOURCE_START_UP_TIME = ConfigOption(
     "resourcemanager.standalone.start-up-time",
     "duration",
