@@ -105,7 +105,8 @@ class DispatcherEndpoint(Endpoint):
 
     async def delete_unused_blobs(self, names: Iterable[str]) -> None:
         """Delete those that only jobs have which were refused, or need them no more."""
-        await self._delete_blobs(tuple(names), self._used_blobs)
+        if unused := tuple(names):
+            await self._delete_blobs(unused, self._used_blobs)
 
     def _used_blobs(self) -> Collection[str]:
         gone = (JobStage.CLEANING, JobStage.DONE)

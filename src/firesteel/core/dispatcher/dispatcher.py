@@ -4,6 +4,7 @@ A job is durable before it is acknowledged, its result before it is told, its cl
 until it is done. What breaks one job's JobMaster fails that job and no other.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -81,6 +82,8 @@ class DispatcherCore(Core):
         self._admission = admission
         self.jobs: dict[JobID, JobEntry] = {}
         self._unfinished: dict[JobID, None] = {}
+        self._done: deque[JobID] = deque()
+        """Jobs of which only the result is left, in the order they came to that: a long one is not forgotten as it ends."""
         self._loaded = False
         self._early: list[r.Asked] = []
         self._results_max = results_max
@@ -101,6 +104,7 @@ class DispatcherCore(Core):
                 self._on_result_stored(self.jobs[event.job_id])
             case r.JobCleanedUp():
                 self._move(self.jobs[event.job_id], JobStage.DONE)
+                self._done.append(event.job_id)
                 self._expire()
             case r.JobMasterBroke() if event.job_id in self.jobs:
                 self._on_broken(self.jobs[event.job_id], event.failure)
@@ -112,6 +116,8 @@ class DispatcherCore(Core):
                 raise AssertionError(f"not an event of a Dispatcher: {event}")
 
     def validate(self) -> None:
+        done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
+        assert sorted(done) == sorted(self._done), "jobs that are done are miscounted"
         for job in self.jobs.values():
             ended = job.stage not in (JobStage.STORING, JobStage.RUNNING)
             assert ended == (job.result is not None), f"job {job.job_id} has a result before its end, or none after"
@@ -199,6 +205,8 @@ class DispatcherCore(Core):
             stage = JobStage.RELEASING if dirty else JobStage.DONE
             job = JobEntry(result.job_id, result.name, None, stage, result.status, result.start_time_ms, result)
             self.jobs[result.job_id] = job
+            if not dirty:
+                self._done.append(result.job_id)
         for graph in event.graphs:
             job = self.jobs.setdefault(
                 graph.job_id, JobEntry(graph.job_id, graph.name, graph, JobStage.RUNNING, since_ms=self.now_ms)
@@ -291,8 +299,8 @@ class DispatcherCore(Core):
         self._close(job)
 
     def _expire(self) -> None:
-        done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
-        for job_id in done[: max(0, len(done) - self._results_max)]:
+        while len(self._done) > self._results_max:
+            job_id = self._done.popleft()
             result = self.jobs.pop(job_id).result
             assert result is not None, "a job that is done has a result"
             self._effects.append(r.ForgetResult(job_id, tuple(rows.sha256 for rows in result.returned)))

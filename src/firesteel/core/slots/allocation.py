@@ -35,8 +35,10 @@ def plan_allocations(tracker: SlotTracker, caps: Caps, *, spread: bool) -> tuple
     """Meet the jobs' open needs from free slots, in the order of their turns, within the caps.
 
     With `spread` the worker with most free slots is taken, else workers are filled in the order they
-    registered. Costs a pass over the slots, and over the jobs only when a slot is free.
+    registered. Costs a pass over the slots when some job needs any, and over the jobs only when a slot is free.
     """
+    if not any(job.requirements for job in tracker.jobs.values()):
+        return ()
     free = {
         worker.resource_id: indices
         for worker in tracker.workers.values()
