@@ -23,6 +23,7 @@ COMMANDS = {
     "cluster": ("firesteel.cli.cluster", "Start or stop a master and workers on this host, or say what runs."),
     "jobmanager": ("firesteel.cli.jobmanager", "Run a master in the foreground."),
     "taskmanager": ("firesteel.cli.taskmanager", "Run a worker in the foreground."),
+    "application": ("firesteel.cli.application", "Run a master for one job in the foreground, and end with it."),
     "doctor": (
         "firesteel.cli.doctor",
         "Say what is wrong with this machine's Java, Spark or storage, and how to mend it.",

@@ -25,7 +25,15 @@ from firesteel.cli.settings import load_configuration, pairs
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, InvalidJobGraph
-from firesteel.model.options import JOB_PRIORITY, JOB_QUEUE, JOB_TIMEOUT, REST_ADDRESS, Configuration, parse_duration_ms
+from firesteel.model.options import (
+    JOB_PRIORITY,
+    JOB_QUEUE,
+    JOB_TIMEOUT,
+    REST_ADDRESS,
+    Configuration,
+    ConfigurationError,
+    parse_duration_ms,
+)
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.attachments import Attachments
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
@@ -48,6 +56,9 @@ class Cluster(Protocol):
         """Where it keeps its files; it goes with the cluster, also when that is killed."""
 
     async def call(self, entry_point: str, payload: bytes) -> bytes: ...
+
+
+Opener = Callable[[Configuration], AbstractAsyncContextManager[Cluster]]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +122,14 @@ def run(**arguments: Any) -> int:
     return run_command(**arguments)
 
 
-def run_command(parameters: Sequence[str], definitions: Sequence[str], timeout: str | None, **rest: Any) -> int:
+def run_command(
+    parameters: Sequence[str],
+    definitions: Sequence[str],
+    timeout: str | None,
+    opener: Opener | None = None,
+    **rest: Any,
+) -> int:
+    """Build and run a job as the options say, on what `opener` opens: by default on what `open_cluster` does."""
     as_json, verbose = rest.pop("as_json"), rest.pop("verbose")
     wishes = {
         JOB_PRIORITY.key: rest.pop("priority"),
@@ -131,7 +149,7 @@ def run_command(parameters: Sequence[str], definitions: Sequence[str], timeout: 
     log_file = open_log_file(options.configuration)
     os.environ.setdefault(CLIENT_DIRECTORY_VARIABLE, os.getcwd())
     try:
-        done = asyncio.run(run_job(options))
+        done = asyncio.run(run_job(options, opener) if opener else run_job_somewhere(options))
     except CommandError as error:
         _report(error.message, error.trace, log_file, verbose)
         if as_json:
@@ -144,21 +162,26 @@ def run_command(parameters: Sequence[str], definitions: Sequence[str], timeout: 
     return FINISHED
 
 
-async def run_job(options: RunOptions) -> End | JobID:
-    """Run the job to its end, or hand it in when it is to be left alone. Raises CommandError."""
+async def run_job_somewhere(options: RunOptions) -> End | JobID:
+    """Run the job on the cluster that is configured, or on one of its own. Raises CommandError."""
     if options.detach and not options.configuration.get_option(REST_ADDRESS):
         raise CommandError("a cluster of its own ends with the command: name another one with --master", BAD_USAGE)
     if not options.configuration.get_option(REST_ADDRESS) and (problem := java_problem()):
         raise CommandError(problem, UNREACHABLE)
+    return await run_job(options, open_cluster)
+
+
+async def run_job(options: RunOptions, opener: Opener) -> End | JobID:
+    """Run the job to its end, or hand it in when it is to be left alone. Raises CommandError."""
     display = open_display()
     try:
         with Interrupts() as interrupts:
-            return await _run(options, display, interrupts)
+            return await _run(options, opener, display, interrupts)
     except asyncio.CancelledError:
         raise CommandError("interrupted before the job was submitted", INTERRUPTED) from None
     except TaskFailedError as error:
         raise CommandError(error.failure.headline(), UNREACHABLE, trace=error.failure.trace) from None
-    except PermissionError as error:
+    except (PermissionError, ConfigurationError) as error:
         raise CommandError(str(error), BAD_USAGE) from None
     except OSError as error:
         raise CommandError(f"the cluster can't be used: {error}", UNREACHABLE, trace=traceback.format_exc()) from None
@@ -180,9 +203,9 @@ def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cl
     return cluster
 
 
-async def _run(options: RunOptions, display: JobDisplay, interrupts: Interrupts) -> End | JobID:
+async def _run(options: RunOptions, opener: Opener, display: JobDisplay, interrupts: Interrupts) -> End | JobID:
     display.note(f"building {os.path.basename(options.file)}")
-    async with open_cluster(options.configuration) as cluster:
+    async with opener(options.configuration) as cluster:
         with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
             built = await _build(cluster, options, directory)
             for warning in built.warnings:

@@ -4,14 +4,13 @@ import asyncio
 import os
 import shutil
 import ssl
-import sys
 import tempfile
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from firesteel.client.building import call_in_process
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import urls
 from firesteel.model import options
@@ -19,10 +18,6 @@ from firesteel.model.options import Configuration, ConfigurationError
 
 TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
 """Environment variable with the token that says who asks; on a command line everybody could read it."""
-
-
-class BuildProcessFailed(OSError):
-    """The process that builds jobs has ended without an answer: it was killed, or the machine has no memory left."""
 
 
 def http_client(configuration: Configuration, environment: Mapping[str, str] = os.environ) -> HttpClusterClient:
@@ -73,22 +68,7 @@ class RemoteCluster:
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process of its own. Raises BuildProcessFailed."""
-        answer = self.work_dir / f"answer-{uuid.uuid4().hex}"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "firesteel.client.child", entry_point, os.fspath(answer)),
-            stdin=asyncio.subprocess.PIPE,
-            env={**os.environ, "SPARK_CONNECT_MODE_ENABLED": "1"},
-        )
-        try:
-            await process.communicate(payload)
-        except BaseException:
-            process.kill()
-            await process.wait()
-            raise
-        if not answer.is_file():
-            raise BuildProcessFailed(f"the process that builds the job has ended with code {process.returncode}")
-        return await asyncio.to_thread(answer.read_bytes)
+        return await call_in_process(self.work_dir, entry_point, payload)
 
 
 def _tls(configuration: Configuration) -> ssl.SSLContext:
