@@ -25,7 +25,7 @@ SLOTS, CLIENTS = 32, 16
 """A job gives its slot back after its result is told: twice as many slots as clients are never what is waited for."""
 JOBS_ALONE, JOBS_TOGETHER, WARM_UP_JOBS = 200, 960, 320
 """Jobs of a round, by one client and by CLIENTS of them."""
-OVERVIEW_JOBS, OVERVIEWS = 10_000, 5
+OVERVIEW_JOBS, OVERVIEWS = 10_000, 20
 P50_MS_MAX, P99_MS_MAX, JOBS_PER_SECOND_MIN, OVERVIEW_MS_MAX = 15, 300, 300, 50
 MASTER_MIB_MAX = 200
 START_TIMEOUT_S, QUIET_TIMEOUT_S = 120.0, 60.0
@@ -49,15 +49,16 @@ class Cluster:
         master_s, worker_s = (end - begin for begin, end in zip(before, after, strict=True))
         return Run(msgspec.json.decode(ran.stdout, type=Measured), master_s, worker_s)
 
-    def overview_ms(self) -> list[float]:
-        """Milliseconds of reading a line for every job."""
+    def overview_ms(self) -> tuple[list[float], float]:
+        """Milliseconds of reading a line for every job, and of the master's processor for one such reading."""
         client, values = BareClient(self.address), []
+        before_s, _ = self._cpu_seconds()
         for _ in range(OVERVIEWS):
             started = time.perf_counter()
             client.request(b"GET", b"/v1/jobs/overview")
             values.append((time.perf_counter() - started) * 1_000)
         client.close()
-        return values
+        return values, (self._cpu_seconds()[0] - before_s) * 1_000 / OVERVIEWS
 
     def memory_mib(self) -> float:
         """Resident memory of the master."""
@@ -104,7 +105,7 @@ def measure(rounds: int) -> Report:
                 together.append(cluster.load(graph, CLIENTS, JOBS_TOGETHER))
             small_mib = cluster.memory_mib()
             cluster.load(graph, CLIENTS, OVERVIEW_JOBS)
-            overviews = cluster.overview_ms()
+            overviews, overview_cpu_ms = cluster.overview_ms()
             large_mib = cluster.memory_mib()
     series = _series(own, alone, together, overviews)
     return Report(
@@ -115,6 +116,7 @@ def measure(rounds: int) -> Report:
             Verdict(f"no-ops of {CLIENTS} clients", series[3].median, "jobs/s", at_least=JOBS_PER_SECOND_MIN),
             Verdict(f"no-op of {CLIENTS} clients, p99", percentile(series[2].values, 99), "ms", at_most=P99_MS_MAX),
             Verdict(f"overview of {OVERVIEW_JOBS:,} ended jobs", series[-1].median, "ms", at_most=OVERVIEW_MS_MAX),
+            Verdict("master's processor time of an overview", overview_cpu_ms, "ms"),
             Verdict("master's memory after the rounds", small_mib, "MiB", at_most=MASTER_MIB_MAX),
             Verdict(f"master's memory, {OVERVIEW_JOBS:,} ended jobs kept", large_mib, "MiB"),
         ),
