@@ -68,3 +68,15 @@ def test_a_sink_that_is_not_transactional_is_told(command, tmp_path: Path) -> No
     assert code == 0
     assert "Warning: sink 'b' writes by none of fs.write_*" in out
     assert len(json.loads(command("plan", str(file), "--json")[1])["warnings"]) == 1
+
+
+def test_what_the_file_imports_may_lie_elsewhere(command, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "planned_lib.py").write_text("NAME = 'from elsewhere'\n")
+    file = tmp_path / "etl_planned_x.py"
+    file.write_text(
+        "import firesteel as fs, planned_lib\np = fs.Pipeline(planned_lib.NAME)\n@p.source\ndef a(spark): ...\n@p.sink\ndef b(a): ...\n"
+    )
+    assert command("plan", str(file))[0] == 2
+    code, out, err = command("plan", str(file), "--py-files", f"{tmp_path}/lib/planned_lib.py")
+    assert (code, "from elsewhere" in out) == (0, True), err

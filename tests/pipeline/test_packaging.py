@@ -101,7 +101,7 @@ def test_equal_files_make_equal_bytes(tmp_path: Path) -> None:
         packages.append(pack_directory(root, package_files(root, file, limit_mib=1), {"alias.py": file}))
     assert packages[0] == packages[1]
     archive = zipfile.ZipFile(BytesIO(packages[0]))
-    assert archive.namelist() == ["a.py", "alias.py", "b/x.py", "etl.py"]
+    assert archive.namelist() == ["b/", "a.py", "alias.py", "b/x.py", "etl.py"]
     assert archive.read("alias.py") == b"e"
 
 

@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import click
 import msgspec
 
+from firesteel.cli.attachments import attachment_options, taken_attachments
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.settings import load_configuration, pairs
 from firesteel.model.ids import JobID
@@ -37,10 +39,11 @@ from firesteel.pipeline.regions import pipelined_regions
 @click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter.")
 @click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
 @click.option("--set", "overrides", multiple=True, metavar="FUNCTION.OPTION=VALUE", help="An option of a function.")
+@attachment_options
 @click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
-def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **given: Sequence[str]) -> int:
+def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **given: Any) -> int:
     """Show what would run for the pipeline of FILE. Needs neither Java nor values for its parameters."""
     request = BuildRequest(
         file=os.path.join(os.getcwd(), file),
@@ -49,6 +52,7 @@ def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **giv
         configuration=dict(load_configuration(given["definitions"])),
         parallelism=parallelism,
         overrides=pairs(given["overrides"], "--set"),
+        attachments=taken_attachments(given),
         require_parameters=False,
     )
     try:

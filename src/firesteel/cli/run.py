@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import click
 import msgspec
 
+from firesteel.cli.attachments import attachment_options, taken_attachments
 from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.cli.follow import result_json, result_lines
 from firesteel.cli.interrupts import Interrupts
@@ -78,7 +79,7 @@ def job_options(command: Callable[..., int]) -> Callable[..., int]:
     """Options of the commands that make a job of a file."""
     for option in reversed(_JOB_OPTIONS):
         command = option(command)
-    return command
+    return attachment_options(command)
 
 
 _JOB_OPTIONS = (
@@ -93,11 +94,6 @@ _JOB_OPTIONS = (
         help="An option of a function, for this job.",
     ),
     click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*."),
-    click.option("--py-files", multiple=True, metavar="PATHS", help="Python files, zips or wheels to import from."),
-    click.option("--files", multiple=True, metavar="PATHS", help="Files for the directory that functions run in."),
-    click.option(
-        "--archives", multiple=True, metavar="PATHS", help="Archives to unpack there; PATH#NAME names the place."
-    ),
     click.option("--name", default="", help="Name of the job; the pipeline's by default."),
     click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
     click.option("--queue", help="The queue it waits in."),
@@ -140,7 +136,7 @@ def run_command(
         file=os.path.join(os.getcwd(), rest.pop("file")),
         parameters=pairs(parameters, "--param"),
         overrides=pairs(rest.pop("overrides"), "--set"),
-        attachments=Attachments(**{name: _paths(rest.pop(name)) for name in ("py_files", "files", "archives")}),
+        attachments=taken_attachments(rest),
         configuration=load_configuration(definitions, rest.pop("master")).merged(
             {key: str(value) for key, value in wishes.items() if value is not None}
         ),
@@ -275,12 +271,6 @@ def _report(message: str, trace: str, log_file: Path, verbose: bool) -> None:
         click.echo(trace, err=True)
     elif trace:
         click.echo(f"firesteel: the full trace is in {log_file} (or use --verbose)", err=True)
-
-
-def _paths(given: Sequence[str]) -> tuple[str, ...]:
-    """Of options with lists between commas, as spark-submit takes them; from where this command runs."""
-    paths = (path.strip().removeprefix("file://") for each in given for path in each.split(","))
-    return tuple(os.path.join(os.getcwd(), os.path.expanduser(path)) for path in paths if path)
 
 
 def _timeout(text: str | None) -> str | None:

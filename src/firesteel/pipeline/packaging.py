@@ -36,10 +36,15 @@ class PackedFile(msgspec.Struct, frozen=True):
 
 
 def pack_directory(root: Path, files: Iterable[PackedFile], aliases: Mapping[str, Path]) -> bytes:
-    """A zip with equal bytes for equal files. `aliases` are further names for files, as module sources."""
+    """A zip with equal bytes for equal files. `aliases` are further names for files, as module sources.
+
+    Directories have entries: without, Python finds no package that has no `__init__.py` in a zip.
+    """
     entries = {file.name: file.path for file in files} | dict(aliases)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for directory in sorted({above for name in entries for above in _directories(name)}):
+            archive.writestr(zipfile.ZipInfo(directory, _EPOCH), b"")
         for name in sorted(entries):
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type, info.create_system = zipfile.ZIP_DEFLATED, 3
@@ -102,6 +107,12 @@ def module_root(file: Path) -> tuple[Path, str]:
         parts.insert(0, root.name)
         root = root.parent
     return root, ".".join(parts)
+
+
+def _directories(name: str) -> list[str]:
+    """All that the file lies in, as names of a zip's entries."""
+    parts = name.split("/")
+    return ["/".join(parts[:length]) + "/" for length in range(1, len(parts))]
 
 
 def _content(path: Path, root: Path) -> bytes:
