@@ -69,11 +69,12 @@ class InProcess:
         context.draw_splits = draw
         plan = RegionPlan(graph, deployment, self.session, context)
         where = self.directory / deployment.attempt.job_id / str(deployment.attempt.region)
+        hooks: list[Any] = self.spark.client._session_hooks
+        before = list(hooks)
         try:
             return plan.run(lambda function: functions[function.name], where)
         finally:
-            hooks: list[Any] = self.spark.client._session_hooks
-            hooks.clear()
+            hooks[:] = before
 
 
 def _drawn(job: tuple[Topology, PartitionTracker, SplitAssigners], region: RegionIndex, number: int) -> DrawnSplits:

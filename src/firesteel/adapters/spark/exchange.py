@@ -37,8 +37,8 @@ def layout_of(graph: JobGraph, dataset: DataSetID) -> Layout | None:
     return None
 
 
-def spread(frame: Any, names: tuple[str, ...], layout: Layout) -> tuple[Any, tuple[str, ...]]:
-    """`frame`, whose columns are `c0`, `c1`, ..., with one Spark partition a subpartition; and the keys' types.
+def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> tuple[Any, tuple[str, ...]]:
+    """`frame` of `schema`, whose columns are `c0`, `c1`, ..., with one Spark partition a subpartition; and the keys' types.
 
     `names` are the user's. Raises PipelineRefused for a key that can't be hashed.
     """
@@ -48,7 +48,7 @@ def spread(frame: Any, names: tuple[str, ...], layout: Layout) -> tuple[Any, tup
         return frame.repartition(layout.subpartitions), ()
     from pyspark.sql import functions as F
 
-    fields = [frame.schema.fields[_position(key, names)] for key in layout.keys]
+    fields = [schema.fields[_position(key, names)] for key in layout.keys]
     families = tuple(_family(key, field.dataType) for key, field in zip(layout.keys, fields, strict=True))
     hashed: list[Any] = []
     for field, family in zip(fields, families, strict=True):

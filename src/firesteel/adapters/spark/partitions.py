@@ -49,12 +49,13 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
     Raises PipelineRefused for columns that can't be stored or hashed.
     """
     columns = tuple(frame.columns)
-    voids = check_storable(columns, frame.schema)
-    by_position = _by_position(frame, columns, voids)
-    laid_out, key_types = spread(by_position, columns, layout)
+    own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
+    voids = check_storable(columns, own_schema)
+    schema = _stored_schema(own_schema, voids)
+    laid_out, key_types = spread(_by_position(frame, columns, voids), schema, columns, layout)
     laid_out.write.mode("overwrite").parquet(str(directory))
     names = _parquet_files(directory)
-    manifest = Manifest(by_position.schema.json(), voids, _by_subpartition(names, layout.subpartitions))
+    manifest = Manifest(schema.json(), voids, _by_subpartition(names, layout.subpartitions))
     (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
     rows, size = footers.count(directory, names)
     return ResultPartition(
@@ -103,6 +104,18 @@ def _by_position(frame: Any, columns: tuple[str, ...], voids: tuple[int, ...]) -
     renamed = frame.toDF(*(f"c{index}" for index in range(len(columns))))
     empty = {f"c{index}": functions.lit(None).cast("boolean") for index in voids}
     return renamed.withColumns(empty) if empty else renamed
+
+
+def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
+    """Of what `_by_position` makes of a frame of that schema."""
+    from pyspark.sql.types import BooleanType, StructField, StructType
+
+    if not schema.fields:
+        return StructType([StructField("c0", BooleanType(), nullable=False)])
+    fields = [StructField(f"c{n}", each.dataType, each.nullable, each.metadata) for n, each in enumerate(schema.fields)]
+    for index in voids:
+        fields[index] = StructField(f"c{index}", BooleanType())
+    return StructType(fields)
 
 
 def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, ...], ...]:
