@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 
 from firesteel.model.ids import JobID
 from firesteel.model.options import Configuration
-from firesteel.model.views import JobView, VertexView
+from firesteel.model.views import JobSummary, JobView, VertexView
 from firesteel.rest.codecs import checked_id
 from firesteel.rest.errors import RestError, bad_request, not_found
 from firesteel.rest.operations import Operations
@@ -18,6 +19,9 @@ from firesteel.rest.security import Role, User
 from firesteel.rest.uploads import Uploads
 from firesteel.runtime.client import ClusterGateway
 from firesteel.runtime.services import Clock
+
+EndedLine = tuple[JobSummary, msgspec.Raw]
+"""What is known of an ended job, and its line of /jobs/overview made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Services:
     clock: Clock
     operations: Operations
     uploads: Uploads
+    ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
+    """Of the jobs in the last overview: making ten thousand lines anew is half of what an overview costs."""
     log_dir: Path | None = None
     """Where the master's log files are, when it writes any."""
     shut_down: Callable[[], None] | None = None

@@ -4,12 +4,15 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+from starlette.responses import Response
+
 from firesteel.model import options
-from firesteel.model.ids import derived_id
+from firesteel.model.ids import JobID, derived_id
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.views import ExceptionEntry, JobSummary, JobView, VertexView
-from firesteel.rest.call import Call
-from firesteel.rest.codecs import redacted, stack_text
+from firesteel.rest.call import Call, EndedLine
+from firesteel.rest.codecs import json_response, redacted, stack_text
 from firesteel.rest.handlers import cluster
 from firesteel.rest.schema import jobs as j
 from firesteel.rest.schema.cluster import ConfigurationInfoEntry, Empty, EnvironmentInfo, Metric
@@ -20,9 +23,24 @@ async def job_ids(call: Call) -> j.JobIdsWithStatusOverview:
     return j.JobIdsWithStatusOverview([j.JobIdWithStatus(job.job_id, job.status.value) for job in found])
 
 
-async def jobs_overview(call: Call) -> j.MultipleJobsDetails:
-    now_ms = call.now_ms
-    return j.MultipleJobsDetails([job_details(job, now_ms) for job in await call.gateway.list_job_summaries()])
+async def jobs_overview(call: Call) -> Response:
+    """A MultipleJobsDetails, of lines that are encoded already where they can't change."""
+    now_ms, known = call.now_ms, call.services.ended_lines
+    lines: list[j.JobDetails | msgspec.Raw] = []
+    ended: dict[JobID, EndedLine] = {}
+    for job in await call.gateway.list_job_summaries():
+        line = known.get(job.job_id)
+        if line is not None and line[0] is job:
+            ended[job.job_id] = line
+            lines.append(line[1])
+        elif job.status.is_globally_terminal:
+            line = ended[job.job_id] = (job, msgspec.Raw(msgspec.json.encode(job_details(job, now_ms))))
+            lines.append(line[1])
+        else:
+            lines.append(job_details(job, now_ms))
+    known.clear()
+    known.update(ended)
+    return json_response({"jobs": lines})
 
 
 async def job(call: Call) -> j.JobDetailsInfo:
