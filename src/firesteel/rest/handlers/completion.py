@@ -35,8 +35,8 @@ _APPLICATION_STATUS = {
 async def execution_result(call: Call) -> JobExecutionResultResponseBody:
     """The result; while there is none, wait for it as long as the caller says."""
     wait_ms = min(call.query["wait"], WAIT_MAX_MS)
+    job = await call.gateway.request_job_summary(call.job_id)  # unknown ones are told apart, however short the wait
     if wait_ms <= 0:
-        job = await call.gateway.request_job_summary(call.job_id)
         if not job.status.is_globally_terminal:
             return JobExecutionResultResponseBody(status=IN_PROGRESS)
         wait_ms = RESULT_STORED_MS
