@@ -91,9 +91,23 @@ class TaskProcess:
             found = pickled.get(function.entry_point) or pickled.get(function.name)
             if found is not None:
                 return found
-            return self._imported(function.entry_point)
+            callable_ = self._imported(function.entry_point)
+            self._send_by_value(function.entry_point.partition(":")[0])
+            return callable_
 
         return resolve
+
+    def _send_by_value(self, module_name: str) -> None:
+        """Have Spark's Python workers get the functions of the pipeline's own module as values, as those of a script.
+
+        Importing it there would run its decorators, and `@udf("string")` asks for a session, which a worker has not.
+        """
+        from pyspark import cloudpickle
+
+        module = sys.modules[module_name]
+        file = Path(getattr(module, "__file__", None) or os.sep)
+        if any(file.is_relative_to(directory) for directory in self._task.code):
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
     def _imported(self, entry_point: str) -> Callable[..., Any]:
         try:
