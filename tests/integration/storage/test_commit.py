@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from firesteel.adapters.storage import sinks, swap
+from firesteel.adapters.storage import local, sinks, swap
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit, StagedPart
@@ -323,3 +323,18 @@ def test_a_commit_performed_by_two_workers_at_once_is_done_once(tmp_path: Path) 
             list(workers.map(sinks.commit_sink, [commit] * 4))
         assert data(tmp_path) == [f"new {number}"] * 3
         assert_committed(tmp_path, commit)
+
+
+def test_those_who_wait_for_their_turn_all_get_it(tmp_path: Path) -> None:
+    """The last to leave removes the lock's file while others wait for it: they must not wait for ever."""
+    commit, target, inside = staged(tmp_path, "append"), tmp_path / "out", []
+
+    def take_turns(_: int) -> None:
+        for _ in range(300):
+            with local._alone(commit, target):
+                inside.append(1)
+                assert inside == [1]
+                inside.clear()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(take_turns, range(8)))

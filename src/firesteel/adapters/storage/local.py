@@ -90,13 +90,17 @@ def _alone(commit: SinkCommit, target: Path) -> Iterator[None]:
 def _locked(lock: Path) -> int:
     """Wait for the lock; a file that its last holder has removed meanwhile is none."""
     while True:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if lock.exists() and os.path.samestat(os.fstat(descriptor), os.stat(lock)):
-                return descriptor
-            os.close(descriptor)
+        except (FileNotFoundError, FileExistsError):
+            if lock.parent.is_file():
+                raise
+            continue  # the last holder was about to remove the directory
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # also releases it: others may wait for this removed file
 
 
 def _carry_out(commit: SinkCommit, target: Path, staging: Path) -> None:
