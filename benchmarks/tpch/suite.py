@@ -9,6 +9,7 @@ import asyncio
 import json
 import shutil
 import statistics
+import sys
 import tempfile
 import uuid
 from asyncio.subprocess import Process
@@ -20,6 +21,7 @@ from benchmarks.report import ROOT, Report, Series, Verdict
 from benchmarks.tpch import QUERIES
 from benchmarks.tpch.tables import make_tables, parameters_of
 from benchmarks.warm import bare_client, run
+from firesteel.adapters.spark import backends
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
@@ -45,6 +47,9 @@ async def _measure(rounds: int, scale: float, *, warm_up: bool = True) -> Report
     tables, small = (make_tables(ROOT / "build" / f"tpch-{each:g}", each) for each in (scale, QUICK_SCALE))
     seconds: dict[str, dict[str, list[float]]] = {side: {name: [] for name in QUERIES} for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
+        backends.RUNAWAY_SAMPLES = (
+            sys.maxsize
+        )  # the bare client is no attempt: its queries would be taken for lost ones
         options = {"cluster.work-dir": f"{scratch}/work", "taskmanager.spark.heap": HEAP}
         async with MiniCluster(fs.Configuration(options)) as cluster:
             suite = _Suite(cluster, tables, scale, Path(scratch, "suite"))
@@ -55,8 +60,10 @@ async def _measure(rounds: int, scale: float, *, warm_up: bool = True) -> Report
                 suite.bare = bare
                 for number in range(rounds):
                     sides = [side for side in SIDES if side != "stored" or number < STORED_ROUNDS]
-                    for (side, name), elapsed in (await _round(suite, sides, number)).items():
+                    measured = await _round(suite, sides, number)
+                    for (side, name), elapsed in measured.items():
                         seconds[side][name].append(elapsed)
+                    print(f"round {number + 1} of {rounds}:", _sums(measured), flush=True)
     return _report(seconds, scale)
 
 
@@ -67,6 +74,11 @@ async def _round(suite: "_Suite", sides: list[str], number: int) -> dict[tuple[s
         for position, name in enumerate(QUERIES)
         for side in _turned(sides, number + position)
     }
+
+
+def _sums(measured: Mapping[tuple[str, str], float]) -> str:
+    totals = {side: sum(value for (of, _), value in measured.items() if of == side) for side in SIDES}
+    return ", ".join(f"{side} {total:.1f} s" for side, total in totals.items() if total)
 
 
 class _Suite:
