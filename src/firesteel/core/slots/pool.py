@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
 from firesteel.model.messages import SlotOffer
@@ -35,7 +36,10 @@ class SlotPool:
     def __init__(self) -> None:
         self.slots: dict[AllocationID, PooledSlot] = {}
         self.waiting: dict[RegionIndex, ResourceProfile] = {}
-        self._free: dict[AllocationID, None] = {}
+        self._of_worker: dict[ResourceID, dict[AllocationID, PooledSlot]] = {}
+        self._free: dict[ResourceID, dict[AllocationID, None]] = {}
+        """Of the workers that have any."""
+        self._free_count = 0
         self._seat: dict[RegionIndex, tuple[AllocationID, ResourceProfile]] = {}
         self._need: dict[ResourceProfile, int] = {}
 
@@ -55,7 +59,7 @@ class SlotPool:
 
     def offer(self, worker: ResourceID, offers: Iterable[SlotOffer], now_ms: int) -> None:
         """Take the offered slots that are needed; leave those that are known, and the others."""
-        missing = len(self.waiting) - len(self._free)
+        missing = len(self.waiting) - self._free_count
         for offer in offers:
             wanted = missing > 0 and any(offer.profile.fits(profile) for profile in self._need)
             if wanted and offer.allocation_id not in self.slots:
@@ -67,36 +71,39 @@ class SlotPool:
         if offer.allocation_id not in self.slots:
             slot = PooledSlot(offer.allocation_id, worker, offer.index, offer.profile, None, now_ms)
             self.slots[offer.allocation_id] = slot
-            self._free[offer.allocation_id] = None
+            self._of_worker.setdefault(worker, {})[offer.allocation_id] = slot
+            self._set_free(slot)
 
     def assign(self, near: Callable[[RegionIndex], Iterable[ResourceID]]) -> list[SlotAssignment]:
         """Seat waiting regions in free slots that fit, in their order, each `near` workers it prefers if it can be."""
-        free: dict[ResourceID, dict[AllocationID, None]] = {}
-        for key in self._free:
-            free.setdefault(self.slots[key].worker, {})[key] = None
         made: list[SlotAssignment] = []
+        hopeless: dict[ResourceProfile, None] = {}
         for region, profile in self.waiting.items():
-            if not free:
+            if not self._free:
                 break
-            workers = dict.fromkeys((*(worker for worker in near(region) if worker in free), *free))
-            keys = (key for worker in workers for key in free[worker])
-            fit = next((key for key in keys if self.slots[key].profile.fits(profile)), None)
-            if fit is not None:
-                worker = self.slots[fit].worker
-                del free[worker][fit]
-                if not free[worker]:
-                    del free[worker]
-                made.append(SlotAssignment(region, fit, worker))
+            if profile in hopeless:
+                continue
+            found = self._fitting(chain(near(region), self._free), profile)
+            if found is None:
+                hopeless[profile] = None
+                continue
+            self.seat(region, found.allocation_id, profile)
+            made.append(SlotAssignment(region, found.allocation_id, found.worker))
         for seat in made:
-            self.seat(seat.region, seat.allocation_id, self.waiting.pop(seat.region))
+            del self.waiting[seat.region]
         return made
+
+    def _fitting(self, workers: Iterable[ResourceID], profile: ResourceProfile) -> PooledSlot | None:
+        """The first free slot of these workers that holds so much."""
+        slots = (self.slots[key] for worker in workers for key in self._free.get(worker, ()))
+        return next((slot for slot in slots if slot.profile.fits(profile)), None)
 
     def seat(self, region: RegionIndex, allocation_id: AllocationID, profile: ResourceProfile) -> None:
         """Put a region, which is counted as needing `profile`, into a free slot."""
         slot = self.slots[allocation_id]
         assert slot.region is None, "a slot holds one region at a time"
         slot.region = region
-        del self._free[allocation_id]
+        self._unset_free(slot)
         self._seat[region] = (allocation_id, profile)
 
     def seat_adopted(self, region: RegionIndex, allocation_id: AllocationID, profile: ResourceProfile) -> None:
@@ -117,24 +124,26 @@ class SlotPool:
         if seat is not None:
             slot = self.slots[seat[0]]
             slot.region, slot.idle_since_ms = None, now_ms
-            self._free[slot.allocation_id] = None
+            self._set_free(slot)
             self._count(seat[1], -1)
 
     def drop(self, allocation_id: AllocationID) -> RegionIndex | None:
         """The slot is gone; returns the region that sat in it."""
         slot = self.slots.pop(allocation_id)
-        self._free.pop(allocation_id, None)
-        if slot.region is not None:
+        del self._of_worker[slot.worker][allocation_id]
+        if slot.region is None:
+            self._unset_free(slot)
+        else:
             self._count(self._seat.pop(slot.region)[1], -1)
         return slot.region
 
     def of_worker(self, worker: ResourceID) -> list[PooledSlot]:
-        return [slot for slot in self.slots.values() if slot.worker == worker]
+        return list(self._of_worker.get(worker, {}).values())
 
     def surplus(self, idle_before_ms: int) -> list[PooledSlot]:
         """Free slots nobody waits for that have been idle since `idle_before_ms` or longer."""
-        free = [self.slots[allocation_id] for allocation_id in self._free]
-        spare = max(0, len(free) - len(self.waiting))
+        spare = max(0, self._free_count - len(self.waiting))
+        free = (self.slots[key] for keys in self._free.values() for key in keys) if spare else ()
         return [slot for slot in free if slot.idle_since_ms <= idle_before_ms][:spare]
 
     def requirements(self) -> tuple[tuple[ResourceProfile, int], ...]:
@@ -145,11 +154,26 @@ class SlotPool:
         """Seats and slots say the same; nobody waits and sits; the count is right."""
         seated = {slot.region: key for key, slot in self.slots.items() if slot.region is not None}
         assert seated == {region: seat[0] for region, seat in self._seat.items()}, "seats and slots differ"
-        assert all((slot.region is None) == (key in self._free) for key, slot in self.slots.items()), (
-            "free slots are off"
+        free = {key: slot.worker for key, slot in self.slots.items() if slot.region is None}
+        assert free == {key: worker for worker, keys in self._free.items() for key in keys}, "free slots are off"
+        assert all(self._free.values()), "a worker without free slots is kept among those with"
+        assert len(free) == self._free_count, "free slots are miscounted"
+        assert self.slots == {key: slot for slots in self._of_worker.values() for key, slot in slots.items()}, (
+            "the slots of workers are off"
         )
         assert not any(region in self._seat for region in self.waiting), "a seated region waits"
         assert sum(self._need.values()) == len(self.waiting) + len(self._seat), "the need is miscounted"
+
+    def _set_free(self, slot: PooledSlot) -> None:
+        self._free.setdefault(slot.worker, {})[slot.allocation_id] = None
+        self._free_count += 1
+
+    def _unset_free(self, slot: PooledSlot) -> None:
+        free = self._free[slot.worker]
+        del free[slot.allocation_id]
+        if not free:
+            del self._free[slot.worker]
+        self._free_count -= 1
 
     def _count(self, profile: ResourceProfile, change: int) -> None:
         left = self._need.get(profile, 0) + change
