@@ -32,11 +32,11 @@ JOB_MASTER = Leader(Address("jm"), FencingToken(9, "jm"))
 SAMPLES: tuple[m.AnyMessage, ...] = (
     m.RegisterTaskExecutor(resource_id=ResourceID("w2"), report=REPORT),
     m.TaskExecutorHeartbeat(resource_id=W1, instance_id=INSTANCE, report=REPORT),
-    m.SlotRequestAnswer(resource_id=W1, instance_id=INSTANCE, allocation_id=A, report=REPORT),
+    m.SlotRequestAnswer(resource_id=W1, instance_id=INSTANCE, allocations=(A,), report=REPORT),
     m.NotifySlotAvailable(resource_id=W1, instance_id=INSTANCE, report=REPORT),
     m.DisconnectTaskExecutor(resource_id=W1, reason="goodbye"),
     m.TaskExecutorRegistered(instance_id=InstanceID("i2")),
-    m.RequestSlot(instance_id=INSTANCE, index=1, allocation_id=AllocationID("b"), job_id=JOB, job_master=JOB_MASTER),
+    m.RequestSlots(instance_id=INSTANCE, job_id=JOB, job_master=JOB_MASTER, slots=((1, AllocationID("b")),)),
     m.HeartbeatRequest(),
     m.RegisterJobMaster(job_id=JOB, sequence=1_000, requirements=((SLOT, 5),)),
     m.JobMasterRegistered(job_id=JOB),

@@ -28,7 +28,7 @@ NOT_STATE = ("story", "_effects", "now_ms")
 STALE = (None, FencingToken(0, "old"), FencingToken(1, "another"))
 """Recipient tokens that are not of this session, whose epoch is 1."""
 
-FROM_THE_RESOURCE_MANAGER = (m.TaskExecutorRegistered, m.RequestSlot, m.HeartbeatRequest)
+FROM_THE_RESOURCE_MANAGER = (m.TaskExecutorRegistered, m.RequestSlots, m.HeartbeatRequest)
 FROM_THE_JOB_MASTER = (
     m.AllocatedSlots,
     m.SubmitTasks,

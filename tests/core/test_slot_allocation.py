@@ -128,7 +128,7 @@ def test_who_waits_is_told_the_place_and_the_reason() -> None:
         "3 c lacks 1: a slot is free: it is being requested",
         "4 d lacks 1: every slot of 2 cores and 2048 MiB is taken",
     ]
-    del facts.workers[ResourceID("w1")]
+    facts.remove_worker(ResourceID("w1"))
     assert places()[-1] == "4 d lacks 1: no registered worker has a slot of 2 cores and 2048 MiB"
     assert can_ever_hold(facts, MIDDLE), "a worker that had one may come back"
     assert not can_ever_hold(facts, ResourceProfile(64.0, 1))
@@ -217,7 +217,7 @@ def test_a_report_does_not_undo_a_request_on_its_way() -> None:
     [request] = slots.requests(0)
     known = slots.tracker.workers[ResourceID("w1")]
     slots.tracker.apply_report(known, SlotReport(2, (SlotStatus(0, SMALL),)))
-    slots.tracker.release_pending(known, AllocationID("another"))
+    slots.tracker.release_pending(known, (AllocationID("another"),))
     assert slots.tracker.counts() == (1, 0)
-    slots.tracker.release_pending(known, request.allocation_id)
+    slots.tracker.release_pending(known, (request.allocation_id,))
     assert slots.tracker.counts() == (1, 1)

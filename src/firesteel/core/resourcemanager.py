@@ -78,7 +78,7 @@ class ResourceManagerCore(Core):
             case m.TaskExecutorHeartbeat() | m.NotifySlotAvailable() as body:
                 self._on_slot_report(body.resource_id, body.instance_id, body.report)
             case m.SlotRequestAnswer() as body:
-                self._on_slot_report(body.resource_id, body.instance_id, body.report, answers=body.allocation_id)
+                self._on_slot_report(body.resource_id, body.instance_id, body.report, answers=body.allocations)
             case m.DisconnectTaskExecutor() as body:
                 self._lose_worker(body.resource_id, body.reason)
             case m.RegisterJobMaster() as body:
@@ -114,20 +114,21 @@ class ResourceManagerCore(Core):
         resource_id: ResourceID,
         instance_id: InstanceID,
         report: m.SlotReport,
-        answers: AllocationID | None = None,
+        answers: tuple[AllocationID, ...] = (),
     ) -> None:
         worker = self._tracker.workers.get(resource_id)
         if worker is None or worker.instance_id != instance_id:
             self._tell(f"ignored a slot report of {resource_id}: not this registration")
             return
         self._heartbeats.heard(("worker", resource_id), self.now_ms)
-        if answers is not None:
+        if answers:
             self._tracker.release_pending(worker, answers)
         self._tracker.apply_report(worker, report)
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
-        if self._tracker.workers.pop(resource_id, None) is None:
+        if resource_id not in self._tracker.workers:
             return
+        self._tracker.remove_worker(resource_id)
         self._tell(f"lost worker {resource_id}: {reason}")
         self._heartbeats.unwatch(("worker", resource_id))
         for job in self._tracker.jobs.values():
@@ -155,7 +156,8 @@ class ResourceManagerCore(Core):
         job = self._tracker.jobs[body.job_id]
         self._heartbeats.heard(("job", body.job_id), self.now_ms)
         if body.sequence > job.sequence:
-            job.sequence, job.requirements = body.sequence, body.requirements
+            job.sequence = body.sequence
+            self._tracker.require(body.job_id, body.requirements)
             self._refuse((body.job_id,))
 
     def _refuse(self, job_ids: Iterable[JobID]) -> None:
@@ -172,7 +174,7 @@ class ResourceManagerCore(Core):
 
     def _lose_job(self, job_id: JobID) -> None:
         """Its slots stay with it until its workers report them free."""
-        self._tracker.jobs.pop(job_id, None)
+        self._tracker.remove_job(job_id)
         self._heartbeats.unwatch(("job", job_id))
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────
@@ -198,19 +200,14 @@ class ResourceManagerCore(Core):
             self._lose_job(job_id)
 
     def _allocate(self) -> None:
-        """React at once: whatever changed, meet what can be met."""
+        """React at once: whatever changed, meet what can be met. What a job is to get of a worker is one message."""
+        asked: dict[tuple[ResourceID, JobID], list[tuple[int, AllocationID]]] = {}
         for request in self.slots.requests(self.now_ms):
-            worker, job = self._tracker.workers[request.resource_id], self._tracker.jobs[request.job_id]
-            self._send(
-                worker.address,
-                m.RequestSlot(
-                    instance_id=worker.instance_id,
-                    index=request.index,
-                    allocation_id=request.allocation_id,
-                    job_id=request.job_id,
-                    job_master=job.leader,
-                ),
-            )
+            asked.setdefault((request.resource_id, request.job_id), []).append((request.index, request.allocation_id))
+        for (resource_id, job_id), slots in asked.items():
+            worker, leader = self._tracker.workers[resource_id], self._tracker.jobs[job_id].leader
+            body = m.RequestSlots(instance_id=worker.instance_id, job_id=job_id, job_master=leader, slots=tuple(slots))
+            self._send(worker.address, body)
 
     def _worker_view(self, worker: TrackedWorker) -> TaskManagerView:
         slots = list(worker.slots.values())
@@ -218,7 +215,7 @@ class ResourceManagerCore(Core):
             resource_id=worker.resource_id,
             address=worker.address,
             slots=len(slots),
-            free_slots=sum(slot.allocation_id is None for slot in slots),
+            free_slots=len(worker.free),
             profile=slots[0].profile if slots else ResourceProfile(),
             since_ms=worker.since_ms,
             last_heartbeat_ms=self._heartbeats.last_heard_ms(("worker", worker.resource_id)),

@@ -109,7 +109,7 @@ class TaskExecutorCore(Core):
 
     def _on_message(self, envelope: m.Envelope) -> None:
         match envelope.body:
-            case m.TaskExecutorRegistered() | m.RequestSlot() | m.HeartbeatRequest():
+            case m.TaskExecutorRegistered() | m.RequestSlots() | m.HeartbeatRequest():
                 self._on_resource_manager(envelope)
             case m.SubmitTasks() as body:
                 self._on_job_master(envelope, body.job.graph.job_id)
@@ -150,20 +150,22 @@ class TaskExecutorCore(Core):
         match envelope.body:
             case m.TaskExecutorRegistered() as body:
                 self._registration.instance_id = body.instance_id
-            case m.RequestSlot() as body if body.instance_id == self._registration.instance_id:
-                self._on_slot_request(body)
+            case m.RequestSlots() as body if body.instance_id == self._registration.instance_id:
+                self._on_slot_requests(body)
             case _:
                 self._tell_resource_manager(m.TaskExecutorHeartbeat)
 
-    def _on_slot_request(self, body: m.RequestSlot) -> None:
-        if self.table.allocate(body.index, body.allocation_id, body.job_id):
-            self._set_timer(SlotTimeout(body.allocation_id), self.settings.slot_timeout_ms)
+    def _on_slot_requests(self, body: m.RequestSlots) -> None:
+        given = [name for index, name in body.slots if self.table.allocate(index, name, body.job_id)]
+        for allocation_id in given:
+            self._set_timer(SlotTimeout(allocation_id), self.settings.slot_timeout_ms)
+        if given:
             self._connect(body.job_id, body.job_master)
             self._report(body.job_id)
         answer = m.SlotRequestAnswer(
             resource_id=self.resource_id,
             instance_id=body.instance_id,
-            allocation_id=body.allocation_id,
+            allocations=tuple(name for _, name in body.slots),
             report=self._slot_report(),
         )
         assert self._registration.leader is not None, "a slot request comes from a leader"

@@ -117,11 +117,11 @@ class TaskExecutorHeartbeat(Message, frozen=True):
 
 
 class SlotRequestAnswer(Message, frozen=True):
-    """Answers a RequestSlot with the slot as it now is: the asker sees who has it."""
+    """Answers RequestSlots with the slots as they now are: the asker sees who has them."""
 
     resource_id: ResourceID
     instance_id: InstanceID
-    allocation_id: AllocationID
+    allocations: tuple[AllocationID, ...]
     report: SlotReport
 
 
@@ -145,12 +145,13 @@ class TaskExecutorRegistered(Message, frozen=True):
     instance_id: InstanceID
 
 
-class RequestSlot(Message, frozen=True):
+class RequestSlots(Message, frozen=True):
+    """Slots by index are to be a job's, each under the name of its allocation."""
+
     instance_id: InstanceID
-    index: int
-    allocation_id: AllocationID
     job_id: JobID
     job_master: Leader
+    slots: tuple[tuple[int, AllocationID], ...]
 
 
 class HeartbeatRequest(Message, frozen=True):
@@ -362,7 +363,7 @@ AnyMessage = Union[
     NotifySlotAvailable,
     DisconnectTaskExecutor,
     TaskExecutorRegistered,
-    RequestSlot,
+    RequestSlots,
     HeartbeatRequest,
     RegisterJobMaster,
     JobMasterRegistered,

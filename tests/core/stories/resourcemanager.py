@@ -8,7 +8,7 @@ from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.messages import Leader, SlotReport, SlotStatus
 from firesteel.model.resources import ResourceProfile
-from tests.core.stories.player import Player, show
+from tests.core.stories.player import Player, listed, show
 
 SETTINGS = ResourceManagerSettings(10_000, 50_000, spread_slots=False)
 
@@ -63,7 +63,10 @@ class ResourceManagerPlayer(Player):
             "heartbeat": m.TaskExecutorHeartbeat(resource_id=worker, instance_id=mine, report=report),
             "available": m.NotifySlotAvailable(resource_id=worker, instance_id=mine, report=report),
             "answer": m.SlotRequestAnswer(
-                resource_id=worker, instance_id=mine, report=report, allocation_id=AllocationID(self._real(answers))
+                resource_id=worker,
+                instance_id=mine,
+                report=report,
+                allocations=tuple(AllocationID(self._real(name)) for name in listed(answers)),
             ),
         }
         self.deliver(name, bodies[kind])

@@ -42,14 +42,13 @@ class TaskExecutorPlayer(Player):
     def do_registered(self, instance: str = "i1", token: str = "1") -> None:
         self.deliver("rm", m.TaskExecutorRegistered(instance_id=InstanceID(instance)), int(token))
 
-    def do_slot(self, index: str, allocation: str, instance: str = "i1", jm: str = "1", token: str = "1") -> None:
-        """`slot 0 a`: the ResourceManager requests slot 0 as allocation a, for the JobMaster of epoch `jm`."""
-        body = m.RequestSlot(
+    def do_slot(self, *words: str, instance: str = "i1", jm: str = "1", token: str = "1") -> None:
+        """`slot 0 a 1 b`: the ResourceManager requests slot 0 as allocation a, ..., for the JobMaster of epoch `jm`."""
+        body = m.RequestSlots(
             instance_id=InstanceID(instance),
-            index=int(index),
-            allocation_id=AllocationID(allocation),
             job_id=JOB,
             job_master=Leader(Address("jm"), FencingToken(int(jm), "jm")),
+            slots=tuple((int(index), AllocationID(name)) for index, name in zip(words[::2], words[1::2], strict=True)),
         )
         self.deliver("rm", body, int(token))
 

@@ -3,10 +3,12 @@
 Jobs stand in one line, by priority and age; a queue with a cap lets its jobs hold only so many slots.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
-from firesteel.core.slots.tracker import SlotState, SlotTracker
+from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.resources import ResourceProfile
 
@@ -31,29 +33,59 @@ class Need:
     count: int
 
 
+class FreeSlots:
+    """The free slots of all workers, in the order in which they are given away.
+
+    With `spread` the worker with most free slots comes first, else workers do in the order they registered.
+    Taking a slot costs the logarithm of the workers.
+    """
+
+    def __init__(self, tracker: SlotTracker, *, spread: bool) -> None:
+        self._tracker, self._spread = tracker, spread
+        self._free = {worker.resource_id: sorted(worker.free) for worker in tracker.workers.values() if worker.free}
+        self._order = [(self._rank(worker), place, worker) for place, worker in enumerate(self._free)]
+        heapify(self._order)
+
+    def __bool__(self) -> bool:
+        return bool(self._order)
+
+    def take(self, wanted: ResourceProfile) -> tuple[ResourceID, int] | None:
+        """The first slot that fits, which then is free no more; None when none does."""
+        passed: list[tuple[int, int, ResourceID]] = []
+        found: tuple[ResourceID, int] | None = None
+        while self._order and found is None:
+            rank, place, worker = heappop(self._order)
+            slots, free = self._tracker.workers[worker].slots, self._free[worker]
+            index = next((index for index in free if slots[index].profile.fits(wanted)), None)
+            if index is not None:
+                free.remove(index)
+                found = worker, index
+                rank = self._rank(worker)
+            if free:
+                passed.append((rank, place, worker))
+        for entry in passed:
+            heappush(self._order, entry)
+        return found
+
+    def _rank(self, worker: ResourceID) -> int:
+        return -len(self._free[worker]) if self._spread else 0
+
+
 def plan_allocations(tracker: SlotTracker, caps: Caps, *, spread: bool) -> tuple[PlannedAllocation, ...]:
     """Meet the jobs' open needs from free slots, in the order of their turns, within the caps.
 
-    With `spread` the worker with most free slots is taken, else workers are filled in the order they
-    registered. Costs a pass over the slots when some job needs any, and over the jobs only when a slot is free.
+    Costs a pass over the workers and, when a slot is free, one over the jobs.
     """
-    if not any(job.requirements for job in tracker.jobs.values()):
-        return ()
-    free = {
-        worker.resource_id: indices
-        for worker in tracker.workers.values()
-        if (indices := [index for index, slot in sorted(worker.slots.items()) if slot.state is SlotState.FREE])
-    }
+    free = FreeSlots(tracker, spread=spread)
     if not free:
         return ()
     room = rooms(tracker, caps)
     made: list[PlannedAllocation] = []
     for need in open_needs(tracker):
         for _ in range(min(need.count, room.get(need.queue, need.count))):
-            found = _pick(tracker, free, need.profile, spread=spread)
+            found = free.take(need.profile)
             if found is None:
                 break
-            free[found[0]].remove(found[1])
             made.append(PlannedAllocation(need.job_id, *found))
             if need.queue in room:
                 room[need.queue] -= 1
@@ -62,36 +94,33 @@ def plan_allocations(tracker: SlotTracker, caps: Caps, *, spread: bool) -> tuple
 
 def open_needs(tracker: SlotTracker) -> list[Need]:
     """What jobs lack, in the order of their turns, larger profiles first."""
-    held = tracker.held()
     out: list[Need] = []
-    for job_id, job in sorted(tracker.jobs.items(), key=lambda item: item[1].turn):
-        mine = held.get(job_id, [])
+    needy = [(job_id, job) for job_id, job in tracker.jobs.items() if job.requirements]
+    for job_id, job in sorted(needy, key=lambda item: item[1].turn):
+        mine = Counter(tracker.held.get(job_id))
         for profile, count in sorted(job.requirements, reverse=True):
-            fitting = [offered for offered in mine if offered.fits(profile)][:count]
-            for offered in fitting:
-                mine.remove(offered)
-            if len(fitting) < count:
-                out.append(Need(job_id, job.queue, profile, count - len(fitting)))
+            lacking = count - _use(mine, profile, count)
+            if lacking:
+                out.append(Need(job_id, job.queue, profile, lacking))
     return out
+
+
+def _use(held: Counter[ResourceProfile], wanted: ResourceProfile, count: int) -> int:
+    """Take up to `count` of the held slots that fit; returns how many there were."""
+    used = 0
+    for profile in held:
+        if profile.fits(wanted):
+            part = min(held[profile], count - used)
+            held[profile] -= part
+            used += part
+    return used
 
 
 def rooms(tracker: SlotTracker, caps: Caps) -> dict[str, int]:
     """How many more slots the jobs of each capped queue may hold."""
     room = dict(caps)
-    for job_id, profiles in tracker.held().items():
+    for job_id, held in tracker.held.items() if caps else ():
         job = tracker.jobs.get(job_id)
         if job is not None and job.queue in room:
-            room[job.queue] = max(0, room[job.queue] - len(profiles))
+            room[job.queue] = max(0, room[job.queue] - held.total())
     return room
-
-
-def _pick(
-    tracker: SlotTracker, free: dict[ResourceID, list[int]], wanted: ResourceProfile, *, spread: bool
-) -> tuple[ResourceID, int] | None:
-    order = sorted(free, key=lambda worker: -len(free[worker])) if spread else free
-    for worker in order:
-        slots = tracker.workers[worker].slots
-        for index in free[worker]:
-            if slots[index].profile.fits(wanted):
-                return worker, index
-    return None

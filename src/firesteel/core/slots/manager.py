@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from firesteel.core.slots.allocation import Caps, PlannedAllocation, plan_allocations
-from firesteel.core.slots.tracker import SlotState, SlotTracker
+from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.ids import AllocationID, FencingToken, JobID, ResourceID, derived_id
 
 SLOT_REQUEST_TIMEOUT_MS = 10_000
@@ -29,22 +29,24 @@ class SlotManager:
         self._token = token
         self._spread = spread
         self._allocations = 0
+        self._planned = -1
 
     def requests(self, now_ms: int) -> list[SlotRequest]:
-        """Slots to request now; each is PENDING from here on."""
+        """Slots to request now; each is PENDING from here on. Costs nothing while no fact has changed."""
+        if self._planned == self.tracker.changes:
+            return []
         plan = plan_allocations(self.tracker, self.caps, spread=self._spread)
-        return [self._commit(planned, now_ms) for planned in plan]
+        made = [self._commit(planned, now_ms) for planned in plan]
+        self._planned = self.tracker.changes
+        return made
 
     def expire(self, now_ms: int) -> None:
         """Give up requests that were not answered in time; the next slot report tells what became of them."""
         for worker, allocation_id in self.tracker.overdue(now_ms - SLOT_REQUEST_TIMEOUT_MS):
-            self.tracker.release_pending(worker, allocation_id)
+            self.tracker.release_pending(worker, (allocation_id,))
 
     def _commit(self, planned: PlannedAllocation, now_ms: int) -> SlotRequest:
-        slot = self.tracker.workers[planned.resource_id].slots[planned.index]
-        assert slot.state is SlotState.FREE, "a slot is promised once"
         self._allocations += 1
         allocation_id = AllocationID(derived_id(self._token.epoch, self._token.leader, self._allocations))
-        slot.state, slot.allocation_id, slot.job_id = SlotState.PENDING, allocation_id, planned.job_id
-        slot.requested_ms = now_ms
+        self.tracker.promise(planned.resource_id, planned.index, (planned.job_id, allocation_id), now_ms)
         return SlotRequest(planned.job_id, planned.resource_id, planned.index, allocation_id)

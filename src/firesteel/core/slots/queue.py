@@ -1,7 +1,7 @@
 """The line of jobs that wait for slots: each one's place, and what it waits for. Read on demand, never stored."""
 
 from firesteel.core.slots.allocation import Caps, Need, open_needs, rooms
-from firesteel.core.slots.tracker import SlotState, SlotTracker
+from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.ids import JobID
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.views import QueuePlace
@@ -10,7 +10,7 @@ from firesteel.model.views import QueuePlace
 def queue_places(tracker: SlotTracker, caps: Caps) -> dict[JobID, QueuePlace]:
     """Jobs that lack slots, in the order in which they are served; a job that lacks none has no place."""
     room = rooms(tracker, caps)
-    free = [s.profile for w in tracker.workers.values() for s in w.slots.values() if s.state is SlotState.FREE]
+    free = [worker.slots[index].profile for worker in tracker.workers.values() for index in worker.free]
     places: dict[JobID, QueuePlace] = {}
     for need in open_needs(tracker):
         known = places.get(need.job_id)

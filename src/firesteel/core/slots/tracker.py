@@ -1,5 +1,7 @@
 """Facts about slots and needs, as the ResourceManager knows them. Decides nothing."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -19,6 +21,7 @@ class SlotState(Enum):
 
 @dataclass(slots=True)
 class TrackedSlot:
+    index: int
     profile: ResourceProfile
     state: SlotState = SlotState.FREE
     allocation_id: AllocationID | None = None
@@ -35,6 +38,8 @@ class TrackedWorker:
     address: Address
     since_ms: int
     slots: dict[int, TrackedSlot] = field(default_factory=dict)
+    free: dict[int, None] = field(default_factory=dict)
+    """Indices of the slots that are FREE."""
     sequence: int = -1
 
 
@@ -64,10 +69,20 @@ class SlotTracker:
         self.jobs: dict[JobID, TrackedJob] = {}
         self.profiles: dict[ResourceProfile, None] = {}
         """Of every slot that any worker has had: a worker that is gone may come back."""
+        self.held: dict[JobID, Counter[ResourceProfile]] = {}
+        """How many slots of each profile each job has, or was promised."""
+        self.changes = 0
+        """Grows with every change: as long as it does not, a plan that was made still is the right one."""
         self._jobs_seen = 0
 
     def add_worker(self, worker: TrackedWorker) -> None:
         self.workers[worker.resource_id] = worker
+
+    def remove_worker(self, resource_id: ResourceID) -> None:
+        """A registered worker is gone, and its slots with it."""
+        for slot in self.workers.pop(resource_id).slots.values():
+            self._count(slot, -1)
+        self.changes += 1
 
     def add_job(self, job_id: JobID, leader: Leader) -> TrackedJob:
         """Note a JobMaster; a new leader of a known job keeps the job's place."""
@@ -76,14 +91,16 @@ class SlotTracker:
         job = self.jobs[job_id] = TrackedJob(leader, self._jobs_seen if known is None else known.order)
         return job
 
-    def held(self) -> dict[JobID, list[ResourceProfile]]:
-        """The profiles of the slots each job has, or was promised."""
-        held: dict[JobID, list[ResourceProfile]] = {}
-        for worker in self.workers.values():
-            for slot in worker.slots.values():
-                if slot.job_id is not None:
-                    held.setdefault(slot.job_id, []).append(slot.profile)
-        return held
+    def remove_job(self, job_id: JobID) -> None:
+        """Its slots stay with it until its workers report them free."""
+        self.jobs.pop(job_id, None)
+        self.changes += 1
+
+    def require(self, job_id: JobID, requirements: tuple[tuple[ResourceProfile, int], ...]) -> None:
+        """All that a job needs now."""
+        job = self.jobs[job_id]
+        self.changes += job.requirements != requirements
+        job.requirements = requirements
 
     def apply_report(self, worker: TrackedWorker, report: SlotReport) -> None:
         """Take a worker's word for its slots, unless it is old news; a request on its way stays PENDING."""
@@ -91,18 +108,56 @@ class SlotTracker:
             return
         worker.sequence = report.sequence
         for status in report.slots:
-            slot = worker.slots.setdefault(status.index, TrackedSlot(status.profile))
-            self.profiles[slot.profile] = None
-            if status.allocation_id is not None:
-                slot.state, slot.allocation_id, slot.job_id = SlotState.ALLOCATED, status.allocation_id, status.job_id
-            elif slot.state is SlotState.ALLOCATED:
-                slot.state, slot.allocation_id, slot.job_id = SlotState.FREE, None, None
+            slot = worker.slots.get(status.index)
+            if slot is None:
+                slot = worker.slots[status.index] = TrackedSlot(status.index, status.profile)
+                self.profiles[slot.profile] = None
+                self._free(worker, slot)
+            if status.allocation_id is None or status.job_id is None:
+                if slot.state is SlotState.ALLOCATED:
+                    self._free(worker, slot)
+            elif slot.state is not SlotState.ALLOCATED or slot.allocation_id != status.allocation_id:
+                self._give(worker, slot, SlotState.ALLOCATED, (status.job_id, status.allocation_id))
 
-    def release_pending(self, worker: TrackedWorker, allocation_id: AllocationID) -> None:
-        """The worker has answered, or had its time: the request is not on its way any more."""
+    def promise(self, resource_id: ResourceID, index: int, owner: tuple[JobID, AllocationID], now_ms: int) -> None:
+        """A free slot is being requested for a job."""
+        worker = self.workers[resource_id]
+        slot = worker.slots[index]
+        assert slot.state is SlotState.FREE, "a slot is promised once"
+        slot.requested_ms = now_ms
+        self._give(worker, slot, SlotState.PENDING, owner)
+
+    def release_pending(self, worker: TrackedWorker, allocations: Iterable[AllocationID]) -> None:
+        """The worker has answered, or had its time: these requests are not on their way any more."""
+        answered = dict.fromkeys(allocations)
         for slot in worker.slots.values():
-            if slot.state is SlotState.PENDING and slot.allocation_id == allocation_id:
-                slot.state, slot.allocation_id, slot.job_id = SlotState.FREE, None, None
+            if slot.state is SlotState.PENDING and slot.allocation_id in answered:
+                self._free(worker, slot)
+
+    def _give(
+        self, worker: TrackedWorker, slot: TrackedSlot, state: SlotState, owner: tuple[JobID, AllocationID]
+    ) -> None:
+        self._count(slot, -1)
+        slot.state = state
+        slot.job_id, slot.allocation_id = owner
+        self._count(slot, 1)
+        worker.free.pop(slot.index, None)
+        self.changes += 1
+
+    def _free(self, worker: TrackedWorker, slot: TrackedSlot) -> None:
+        self._count(slot, -1)
+        slot.state, slot.job_id, slot.allocation_id = SlotState.FREE, None, None
+        worker.free[slot.index] = None
+        self.changes += 1
+
+    def _count(self, slot: TrackedSlot, change: int) -> None:
+        if slot.job_id is not None:
+            held = self.held.setdefault(slot.job_id, Counter())
+            held[slot.profile] += change
+            if not held[slot.profile]:
+                del held[slot.profile]
+            if not held:
+                del self.held[slot.job_id]
 
     def overdue(self, before_ms: int) -> list[tuple[TrackedWorker, AllocationID]]:
         """Requests sent before `before_ms` that were not answered."""
@@ -115,11 +170,19 @@ class SlotTracker:
 
     def counts(self) -> tuple[int, int]:
         """(slots, free slots) of all workers."""
-        slots = [slot for worker in self.workers.values() for slot in worker.slots.values()]
-        return len(slots), sum(slot.state is SlotState.FREE for slot in slots)
+        workers = self.workers.values()
+        return sum(len(worker.slots) for worker in workers), sum(len(worker.free) for worker in workers)
 
     def validate(self) -> None:
-        """A slot names an allocation exactly when it is not free, and no allocation has two slots."""
+        """A slot names an allocation exactly when it is not free, no allocation has two slots, and counts are right."""
+        held: dict[JobID, Counter[ResourceProfile]] = {}
+        for worker in self.workers.values():
+            free = [index for index, slot in worker.slots.items() if slot.state is SlotState.FREE]
+            assert sorted(worker.free) == sorted(free), "free slots are off"
+            for slot in worker.slots.values():
+                if slot.job_id is not None:
+                    held.setdefault(slot.job_id, Counter())[slot.profile] += 1
+        assert held == self.held, "held slots are miscounted"
         taken = [slot for worker in self.workers.values() for slot in worker.slots.values() if slot.allocation_id]
         assert all(slot.state is not SlotState.FREE for slot in taken), "a free slot is allocated"
         assert len({slot.allocation_id for slot in taken}) == len(taken), "an allocation has two slots"

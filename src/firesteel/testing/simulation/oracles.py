@@ -21,7 +21,7 @@ from firesteel.model.messages import (
     Envelope,
     HeartbeatRequest,
     Leader,
-    RequestSlot,
+    RequestSlots,
     SubmitTasks,
     TaskExecutorRegistered,
 )
@@ -192,7 +192,7 @@ def component_of(body: AnyMessage) -> str:
     """Whose leader says this to a worker."""
     if isinstance(body, SubmitTasks):
         return body.job.graph.job_id
-    if isinstance(body, TaskExecutorRegistered | RequestSlot | HeartbeatRequest):
+    if isinstance(body, TaskExecutorRegistered | RequestSlots | HeartbeatRequest):
         return RESOURCE_MANAGER
     return str(getattr(body, "job_id", ""))
 
