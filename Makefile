@@ -12,7 +12,7 @@ DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev java postgres demo test check format lint types imports tidy core simulate bench docs lock clean
+.PHONY: help install install-dev java postgres openssh demo test check format lint types imports tidy core simulate bench docs lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -35,7 +35,10 @@ demo: java install
 postgres:
 	@$(PYTHON) -m tools.postgres
 
-test: java postgres install-dev
+openssh:
+	@$(PYTHON) -m tools.openssh
+
+test: java postgres openssh install-dev
 	$(BIN)/pytest
 
 check: install-dev

@@ -20,7 +20,10 @@ COMMANDS = {
     "wait": ("firesteel.cli.jobs", "Wait for a job's end."),
     "cancel": ("firesteel.cli.jobs", "Cancel a job."),
     "plan": ("firesteel.cli.plan", "Show graph, regions and exchanges of a pipeline, without Spark."),
-    "cluster": ("firesteel.cli.cluster", "Start or stop a master and workers on this host, or say what runs."),
+    "cluster": (
+        "firesteel.cli.cluster",
+        "Start or stop a master and workers on this host or on many, or say what runs.",
+    ),
     "jobmanager": ("firesteel.cli.jobmanager", "Run a master in the foreground."),
     "taskmanager": ("firesteel.cli.taskmanager", "Run a worker in the foreground."),
     "application": ("firesteel.cli.application", "Run a master for one job in the foreground, and end with it."),

@@ -52,10 +52,12 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 class ClusterDirectory:
     """Where the cluster of this host has its records, logs and work files."""
 
-    def __init__(self, config: Configuration) -> None:
+    def __init__(self, config: Configuration, part: str = "") -> None:
+        """`part` names a directory below: hosts that are started over ssh may share one file system."""
         state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        self.path = Path(config.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
-        self.logs, self.work = self.path / "log", self.path / "work"
+        base = Path(config.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
+        self.path = base / part
+        self.logs, self.work, self.conf = self.path / "log", self.path / "work", self.path / "conf"
         self._records = self.path / "processes.json"
 
     @contextlib.contextmanager

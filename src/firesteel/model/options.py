@@ -50,6 +50,18 @@ CLUSTER_DIR = ConfigOption(
     "",
     "Directory of `firesteel cluster` for process ids, logs and work files; empty means ~/.local/state/firesteel/cluster.",
 )
+SSH_OPTIONS = ConfigOption(
+    "env.ssh.opts",
+    "str",
+    "",
+    "What `firesteel cluster start --hosts` gives to ssh, like `-p 2222 -i KEY`; quoted as in a shell.",
+)
+REMOTE_PYTHON = ConfigOption(
+    "cluster.remote-python",
+    "str",
+    "",
+    "Python that has firesteel on the hosts of `firesteel cluster start --hosts`; empty means the path of this one's.",
+)
 CLUSTER_ID = ConfigOption(
     "high-availability.cluster-id", "str", "default", "Name of the cluster: processes of another one are refused."
 )

@@ -1,0 +1,115 @@
+"""The cluster's processes on this host: what `firesteel cluster` does here, and over ssh on other hosts."""
+
+import shutil
+from collections.abc import Sequence
+
+import click
+
+from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
+from firesteel.cli.java import java_problem
+from firesteel.cli.processes import ClusterDirectory, Recorded, end_processes, start_process, until_serving
+from firesteel.model import options
+from firesteel.model.options import Configuration
+
+STOP_GRACE_S = 5.0
+"""Beyond the limits that the processes have for their own end."""
+
+STOP_COMMAND = "firesteel cluster stop"
+
+
+def check_workers(config: Configuration, workers: int) -> None:
+    """Raises CommandError when so many can't run here."""
+    if workers and (problem := java_problem()):
+        raise CommandError(problem, UNREACHABLE)
+    if workers > 1 and config.get_option(options.TASKMANAGER_RESOURCE_ID):
+        text = f"{options.TASKMANAGER_RESOURCE_ID.key} names one worker: leave it out to start {workers}"
+        raise CommandError(text, BAD_USAGE)
+
+
+def refuse_second(directory: ClusterDirectory, stop: str = STOP_COMMAND) -> None:
+    """Raises CommandError when processes run here, which `stop` ends; forgets those that are gone."""
+    known = directory.read()
+    running = [record for record in known if record.process() is not None]
+    if running:
+        text = f"a cluster runs here already: {', '.join(map(named, running))}; `{stop}` ends it"
+        raise CommandError(text, BAD_USAGE)
+    if known:
+        click.echo("the processes of the last cluster are gone; what they left is removed", err=True)
+        forget(directory)
+
+
+def start_master(directory: ClusterDirectory, config: Configuration, definitions: Sequence[str]) -> int:
+    """Start a master and wait until it serves. Returns its port for workers."""
+    record = start_process(directory, "jobmanager", "jobmanager", _with_work_dir(directory, config, definitions))
+    _until_serving(directory, [*directory.read(), record])
+    return int(directory.read()[-1].where.partition(",")[0].rpartition(":")[2])
+
+
+def start_workers(directory: ClusterDirectory, config: Configuration, count: int, definitions: Sequence[str]) -> None:
+    """Start them all, and wait until each serves."""
+    given = _with_work_dir(directory, config, definitions)
+    records = directory.read()
+    for number in range(1, count + 1):
+        records.append(start_process(directory, "taskmanager", f"taskmanager-{number}", given))
+        directory.write(records)
+    _until_serving(directory, records)
+
+
+def stop(directory: ClusterDirectory, config: Configuration) -> int:
+    """End what runs here; the exit code says whether all ended by themselves."""
+    killed = end_all(directory, config)
+    for record in killed:
+        click.echo(f"{named(record)} did not end by itself and was killed; see {record.log}", err=True)
+    return JOB_FAILED if killed else FINISHED
+
+
+def status(directory: ClusterDirectory) -> int:
+    """Say what runs here; the exit code says whether something that was started is gone."""
+    known = directory.read()
+    gone = [record for record in known if record.process() is None]
+    for record in known:
+        click.echo(f"{named(record)} {'is gone' if record in gone else 'runs'}, log: {record.log}")
+    return JOB_FAILED if gone else FINISHED
+
+
+def end_all(directory: ClusterDirectory, config: Configuration) -> list[Recorded]:
+    """Workers first: their goodbyes reach the master. Returns what had to be killed."""
+    known = directory.read()
+    killed: list[Recorded] = []
+    for role in ("taskmanager", "jobmanager"):
+        killed += end_processes([record for record in known if record.role == role], stop_limit_s(config))
+    forget(directory)
+    return killed
+
+
+def stop_limit_s(config: Configuration) -> float:
+    """How long processes may take to end by themselves."""
+    return 3 * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000 + STOP_GRACE_S
+
+
+def forget(directory: ClusterDirectory) -> None:
+    for files in (directory.work, directory.conf):
+        shutil.rmtree(files, ignore_errors=True)
+    directory.write([])
+
+
+def named(record: Recorded) -> str:
+    return f"{record.role} {record.where} (process {record.pid})".replace("  ", " ")
+
+
+def _with_work_dir(directory: ClusterDirectory, config: Configuration, definitions: Sequence[str]) -> list[str]:
+    """Work files of this cluster lie in its own directory, unless the user named one."""
+    if config.get_option(options.WORK_DIR):
+        return list(definitions)
+    directory.work.mkdir(exist_ok=True)
+    return [*definitions, f"{options.WORK_DIR.key}={directory.work}"]
+
+
+def _until_serving(directory: ClusterDirectory, records: list[Recorded]) -> None:
+    """Wait for those that don't serve yet; the records on disk are never behind what runs."""
+    directory.write(records)
+    for place, record in enumerate(records):
+        if not record.where:
+            records[place] = until_serving(record)
+            directory.write(records)
+            click.echo(f"started {named(records[place])}")
