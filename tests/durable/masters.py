@@ -51,6 +51,13 @@ class Master:
         assert self.process is not None
         self.process.send_signal(number)
 
+    async def stop(self) -> None:
+        """As it is told to."""
+        assert self.process is not None
+        await self.client.close()
+        self.signal(signal.SIGTERM)
+        assert await self.process.wait() == 0
+
     async def kill(self) -> None:
         """As a power cut would, but for what the operating system has."""
         assert self.process is not None
@@ -93,8 +100,8 @@ class Site:
         self.masters: list[Master] = []
         self.worker: asyncio.subprocess.Process | None = None
 
-    async def start_master(self, name: str) -> Master:
-        master = Master(self.directory, name, self.options)
+    async def start_master(self, name: str, **options: str) -> Master:
+        master = Master(self.directory, name, {**self.options, **options})
         self.masters.append(master)
         await master.start()
         return master
@@ -139,6 +146,16 @@ class Site:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.worker.pid, signal.SIGKILL)
             await self.worker.wait()
+
+
+async def first_to_lead(*masters: Master) -> Master:
+    leading = [asyncio.get_running_loop().create_task(master.until_it_leads()) for master in masters]
+    await asyncio.wait(leading, return_when=asyncio.FIRST_COMPLETED)
+    found = next(master for master, task in zip(masters, leading, strict=True) if task.done())
+    for task in leading:
+        task.cancel()
+    await asyncio.gather(*leading, return_exceptions=True)
+    return found
 
 
 @contextlib.asynccontextmanager

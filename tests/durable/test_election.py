@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.ha.disk import Disk
-from firesteel.adapters.ha.election import FileLeaderElection
-from firesteel.adapters.ha.register import LeaderRecord, LeaderRegister
+from firesteel.adapters.ha.election import RegisterElection
+from firesteel.adapters.ha.fileregister import FileRegister
+from firesteel.adapters.rpc.settings import network_settings
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Leader
+from firesteel.model.options import Configuration
 from firesteel.runtime.clock import SystemClock
+from firesteel.runtime.register import LeaderRecord
 from tests.network.processes import until
 
 FOR_EVER_MS = 1_000_000
@@ -39,7 +42,7 @@ class Service:
 class Contender:
     """A master as far as elections go; it contends for two components."""
 
-    election: FileLeaderElection
+    election: RegisterElection
     first: Service = field(default_factory=Service)
     second: Service = field(default_factory=Service)
 
@@ -53,12 +56,14 @@ class Contender:
 @contextlib.asynccontextmanager
 async def contender(directory: Path, name: str, port: int, lease_ms: int = FOR_EVER_MS) -> AsyncIterator[Contender]:
     record = LeaderRecord(name=name, node="here", host="127.0.0.1", port=port)
-    register = LeaderRegister(Disk(directory))
-    election = FileLeaderElection(register, record, SystemClock(), lease_ms=lease_ms, retry_ms=20)
+    network = network_settings(Configuration(), name)
+    election = RegisterElection(
+        FileRegister(Disk(directory)), name, SystemClock(), network=network, lease_ms=lease_ms, retry_ms=20
+    )
     it = Contender(election)
     election.contend("first", it.first)
     election.contend("second", it.second)
-    await election.start()
+    await election.start(record)
     try:
         yield it
     finally:
@@ -135,8 +140,10 @@ def test_a_process_replaces_its_predecessor_at_once(tmp_path: Path, ports: Ports
     async def story() -> None:
         async with contender(tmp_path, "killed", port_of(ports[0])) as killed:
             await killed.until_it_leads()
+            await killed.election._tasks.close()
             async with contender(tmp_path, "started again", port_of(ports[0])) as again:
                 await again.until_it_leads()
+                await killed.election._look()
                 await killed.until_it_leads(False)
                 assert len(list(tmp_path.iterdir())) == 1
 
@@ -163,16 +170,20 @@ def test_a_component_that_contends_again_has_a_newer_token(tmp_path: Path, ports
 def test_a_register_that_can_not_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "000000000001.leader").write_text("nonsense")
     with pytest.raises(OSError, match=r"000000000001.leader is not a record of a leader: delete it"):
-        LeaderRegister(Disk(tmp_path)).newest()
+        asyncio.run(FileRegister(Disk(tmp_path)).newest())
 
 
 def test_only_one_claims_an_epoch(tmp_path: Path) -> None:
     """Who has looked long ago, and claims an epoch that was over before, leads nothing."""
-    register, record = LeaderRegister(Disk(tmp_path)), LeaderRecord(name="a", node="here", host="h", port=1)
-    first = register.claim(record, 0)
-    assert first is not None
-    assert register.claim(record, first) == first + 1
-    assert register.claim(record, first) is None
-    assert register.claim(record, first + 1) == first + 2
-    assert register.claim(record, first) is None
-    assert [register.touch(epoch) for epoch in (first, first + 1, first + 2)] == [False, False, True]
+
+    async def story() -> None:
+        register, record = FileRegister(Disk(tmp_path)), LeaderRecord(name="a", node="here", host="h", port=1)
+        first = await register.claim(record, 0)
+        assert first is not None
+        assert await register.claim(record, first) == first + 1
+        assert await register.claim(record, first) is None
+        assert await register.claim(record, first + 1) == first + 2
+        assert await register.claim(record, first) is None
+        assert [await register.touch(epoch) for epoch in (first, first + 1, first + 2)] == [False, False, True]
+
+    asyncio.run(story())

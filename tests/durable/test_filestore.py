@@ -33,7 +33,9 @@ calls = st.lists(
 
 
 def store_in(directory: Path) -> FileJobStore:
-    return FileJobStore(JobLog(Disk(directory), history_size=16, snapshot_records=5))
+    certain = asyncio.Event()
+    certain.set()
+    return FileJobStore(JobLog(Disk(directory), history_size=16, snapshot_records=5), certain)
 
 
 async def answer(store: JobStore, call: Call, tokens: dict[str, FencingToken]) -> Any:

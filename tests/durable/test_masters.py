@@ -4,8 +4,13 @@ import asyncio
 import signal
 from pathlib import Path
 
+import pytest
+
+from firesteel.assembly.highavailability import leader_register
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.states import JobStatus
-from tests.durable.masters import site
+from tests.durable.masters import first_to_lead, site
+from tests.durable.zookeeper import QUORUM, ZooKeeper, wire, zookeeper_options
 from tests.network.processes import until
 from tests.rest.cluster import graph
 
@@ -72,3 +77,69 @@ def test_a_leader_that_is_stopped_finds_itself_deposed(tmp_path: Path) -> None:
             assert sorted(it.attempts()) == ["lines", "other", "result"], "an attempt ran twice"
 
     asyncio.run(story())
+
+
+def test_masters_that_are_led_by_zookeeper(tmp_path: Path, zookeeper_server: ZooKeeper) -> None:
+    """One is killed, one told to stop, one cut off from ZooKeeper alone: every time another leads, nothing runs twice."""
+
+    async def story() -> None:
+        async with wire(zookeeper_server.port) as cable, site(tmp_path, **zookeeper_options(zookeeper_server)) as it:
+            first = await it.start_master("first")
+            second = await it.start_master("second", **{QUORUM: f"127.0.0.1:{cable.port}"})
+            third = await it.start_master("third")
+            await it.start_worker(first)
+            it.hold("lines")
+            running = await first.client.submit_job(graph("lines => result", "running"), {})
+            await it.until_attempts("lines")
+            await first.kill()
+            leader = await first_to_lead(second, third)
+            await leader.until_status(running, JobStatus.RUNNING)
+            await first.start()
+            await leader.stop()
+            await leader.start()
+            leader = await first_to_lead(first, second, third)
+            await leader.until_status(running, JobStatus.RUNNING)
+            while leader is not second:
+                await leader.kill()
+                killed, leader = leader, await first_to_lead(*({first, second, third} - {leader}))
+                await killed.start()
+            cable.cut()
+            leader = await first_to_lead(first, third)
+            assert (await leader.run(graph("other", "other"))).status is JobStatus.FINISHED
+            cable.mend()
+            it.release("lines")
+            result = await leader.client.request_job_result(running)
+            assert (result.status, result.restarts) == (JobStatus.FINISHED, 0)
+            assert sorted(it.attempts()) == ["lines", "other", "result"], "an attempt ran twice"
+
+    asyncio.run(story())
+
+
+def test_masters_that_are_led_by_a_class_of_the_user(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with site(tmp_path, **{"high-availability.type": "tests.durable.ownregister:SqliteRegister"}) as it:
+            first, second = await it.start_master("first"), await it.start_master("second")
+            await it.start_worker(first)
+            assert (await first.run(graph("before", "before"))).status is JobStatus.FINISHED
+            await first.kill()
+            assert (await second.run(graph("after", "after"))).status is JobStatus.FINISHED
+            assert it.attempts() == ["before", "after"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("filesytem", "'filesytem' is none of none, filesystem, zookeeper, nor module:Class of a register"),
+        ("no.such:Thing", "'no.such:Thing' can't be made: No module named 'no'"),
+        ("pathlib:Path", "'pathlib:Path' can't be made"),
+        ("collections:Counter", "'collections:Counter' lacks open, close, newest, claim, touch, give_up, changed"),
+        ("zookeeper", "high-availability.zookeeper.quorum"),
+    ],
+)
+def test_a_type_that_can_not_be(tmp_path: Path, kind: str, message: str) -> None:
+    config = Configuration({"high-availability.type": kind, "high-availability.storageDir": str(tmp_path)})
+    with pytest.raises(ConfigurationError) as caught:
+        leader_register(config)
+    assert message in str(caught.value)

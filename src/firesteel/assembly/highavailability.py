@@ -2,22 +2,26 @@
 
 import asyncio
 import contextlib
+import importlib
 import platform
 import re
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from firesteel.adapters.ha.disk import Disk
-from firesteel.adapters.ha.election import FileLeaderElection
+from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
+from firesteel.adapters.ha.fileregister import FileRegister
 from firesteel.adapters.ha.filesystem import FileJobStore
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.adapters.ha.register import LeaderRecord, LeaderRegister
+from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.storage.durability import sync
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.runtime.register import LeaderRecord, LeaderRegister
 from firesteel.runtime.services import Clock, JobStore, LeaderElection
 
 SNAPSHOT_RECORDS = 10_000
@@ -28,6 +32,10 @@ SNAPSHOT_RECORDS = 10_000
 class HighAvailability:
     election: LeaderElection
     store: JobStore
+    shared: RegisterElection | None = None
+    """The election, when other processes take part in it."""
+    begin: Callable[[str], Awaitable[None]] = lambda rest: asyncio.sleep(0)
+    """Take part, as the master whose REST endpoint has that URL. Raises OSError."""
 
 
 def storage_directory(config: Configuration) -> Path | None:
@@ -45,39 +53,65 @@ def storage_directory(config: Configuration) -> Path | None:
     return Path(unquote(parts.path) if parts.scheme else where) / cluster_id
 
 
-def leader_register(storage: Path) -> LeaderRegister:
-    return LeaderRegister(Disk(storage / "leader"))
+def leader_register(config: Configuration) -> LeaderRegister | None:
+    """The register that `high-availability.type` names, to be opened. Raises ConfigurationError."""
+    storage, kind = storage_directory(config), config.get_option(options.HA_TYPE)
+    if storage is None:
+        return None
+    if kind == "filesystem":
+        return FileRegister(Disk(storage / "leader"))
+    if kind == "zookeeper":
+        return _zookeeper(config)
+    return _own_register(kind, config)
+
+
+def lease_ms(config: Configuration) -> int:
+    """How long a leader counts as one that gives no sign of life."""
+    of_session = config.get_option(options.HA_TYPE) == "zookeeper"
+    return int(config.get_option(options.ZOOKEEPER_SESSION_TIMEOUT if of_session else options.HA_LEASE_DURATION))
 
 
 async def open_high_availability(
-    config: Configuration, clock: Clock, listens_at: tuple[str, int], ends: contextlib.AsyncExitStack
+    config: Configuration,
+    clock: Clock,
+    *,
+    listens_at: tuple[str, int],
+    network: NetworkSettings,
+    register: LeaderRegister | None,
+    ends: contextlib.AsyncExitStack,
 ) -> HighAvailability:
     """For a master that listens there. Raises OSError when the storage can't be used."""
     host, port = listens_at
     storage = storage_directory(config)
-    if storage is None:
+    if storage is None or register is None:
         # The time as an epoch: workers tell a master that was started anew from the one before.
         election = EmbeddedLeaderElection(f"{host}:{port}", epoch=clock.now_ms())
         return HighAvailability(election, InMemoryJobStore(config.get_option(options.EXCEPTION_HISTORY_SIZE)))
     await asyncio.to_thread(_prepare, storage)
+    await register.open()
+    ends.push_async_callback(register.close)
+    name = f"{host}:{port}/{uuid.uuid4().hex[:8]}"
+    shared = RegisterElection(
+        register,
+        name,
+        clock,
+        network=network,
+        lease_ms=lease_ms(config),
+        retry_ms=config.get_option(options.HA_RETRY_PERIOD),
+    )
     log = JobLog(
         Disk(storage / "jobs"),
         history_size=config.get_option(options.EXCEPTION_HISTORY_SIZE),
         snapshot_records=SNAPSHOT_RECORDS,
     )
-    store = FileJobStore(log)
+    store = FileJobStore(log, shared.certain)
     ends.push_async_callback(store.close)
-    name = f"{host}:{port}/{uuid.uuid4().hex[:8]}"
-    shared = FileLeaderElection(
-        leader_register(storage),
-        LeaderRecord(name=name, node=platform.node(), host=host, port=port),
-        clock,
-        lease_ms=config.get_option(options.HA_LEASE_DURATION),
-        retry_ms=config.get_option(options.HA_RETRY_PERIOD),
-    )
     ends.push_async_callback(shared.close)
-    await shared.start()
-    return HighAvailability(shared, store)
+
+    async def begin(rest: str) -> None:
+        await shared.start(LeaderRecord(name=name, node=platform.node(), host=host, port=port, rest=rest))
+
+    return HighAvailability(shared, store, shared, begin)
 
 
 def _prepare(storage: Path) -> None:
@@ -87,3 +121,38 @@ def _prepare(storage: Path) -> None:
         Disk(storage / name).check()
     for directory in (storage, storage.parent, storage.parent.parent):
         sync(directory)
+
+
+def _zookeeper(config: Configuration) -> LeaderRegister:
+    quorum, root = config.get_option(options.ZOOKEEPER_QUORUM), config.get_option(options.ZOOKEEPER_ROOT)
+    if not quorum:
+        raise ConfigurationError(f"{options.HA_TYPE.key} is zookeeper: set {options.ZOOKEEPER_QUORUM.key} too")
+    if not re.fullmatch(r"(/[^/]+)+", root):
+        raise ConfigurationError(f"{options.ZOOKEEPER_ROOT.key}: {root!r} is not the path of a node, like /firesteel")
+    from firesteel.adapters.ha.zookeeper import ZooKeeperRegister  # kazoo is for those who use it
+
+    return ZooKeeperRegister(
+        quorum,
+        f"{root}/{config.get_option(options.CLUSTER_ID)}",
+        session_timeout_s=config.get_option(options.ZOOKEEPER_SESSION_TIMEOUT) / 1000,
+        connection_timeout_s=config.get_option(options.ZOOKEEPER_CONNECTION_TIMEOUT) / 1000,
+    )
+
+
+def _own_register(kind: str, config: Configuration) -> LeaderRegister:
+    """An instance of the user's class `module:Class`, made with the configuration. Raises ConfigurationError."""
+    module, _, name = kind.partition(":")
+    what = f"{options.HA_TYPE.key}: {kind!r}"
+    if not name:
+        raise ConfigurationError(f"{what} is none of none, filesystem, zookeeper, nor module:Class of a register")
+    try:
+        made: LeaderRegister = getattr(importlib.import_module(module), name)(config)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ConfigurationError(f"{what} can't be made: {error}") from None
+    missing = [each for each in REGISTER_METHODS if not callable(getattr(made, each, None))]
+    if missing:
+        raise ConfigurationError(f"{what} lacks {', '.join(missing)} of firesteel.runtime.register.LeaderRegister")
+    return made
+
+
+REGISTER_METHODS = ("open", "close", "newest", "claim", "touch", "give_up", "changed")

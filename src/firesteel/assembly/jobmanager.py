@@ -12,12 +12,13 @@ from pathlib import Path
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.adapters.ha.vigil import VIGIL, keep_company
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
-from firesteel.assembly.highavailability import open_high_availability, storage_directory
+from firesteel.assembly.highavailability import leader_register, open_high_availability, storage_directory
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import limited
 from firesteel.model import options
@@ -37,7 +38,7 @@ class JobManager:
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._settings = network_settings(config, f"jobmanager {os.getpid()} on {platform.node()}")
         self._rpc = NetworkRpc(self._settings)
-        self._storage = storage_directory(config)
+        self._storage, self._register = storage_directory(config), leader_register(config)
         self._clock = SystemClock()
         self._ends = contextlib.AsyncExitStack()
 
@@ -62,11 +63,19 @@ class JobManager:
         self._ends.push_async_callback(self._rpc.close)
         blobs = LocalBlobStore((self._storage or work_dir) / "blobs")
         blob_server = BlobServer(blobs, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
-        server = PeerServer(self._settings, {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve})
+        handlers = {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve, VIGIL: keep_company}
+        server = PeerServer(self._settings, handlers)
         self._ends.push_async_callback(server.close)
         self.port = await server.listen(bind_host, self.port)
         self._rpc.listens_at(self.host, self.port)
-        services = await open_high_availability(self.config, self._clock, (self.host, self.port), self._ends)
+        services = await open_high_availability(
+            self.config,
+            self._clock,
+            listens_at=(self.host, self.port),
+            network=self._settings,
+            register=self._register,
+            ends=self._ends,
+        )
         self.master = Master(
             self.config,
             rpc=self._rpc,
@@ -83,6 +92,7 @@ class JobManager:
         self._ends.callback(announcer.stop)
         announcer.start()
         await self._start_rest(work_dir)
+        await services.begin(self.rest.address)
 
     async def _start_rest(self, work_dir: Path) -> None:
         """Its clients are told when nobody leads, rather than kept waiting."""

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlobs
-from firesteel.adapters.ha.register import LeaderRegister
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.highavailability import leader_register, storage_directory
@@ -22,6 +21,7 @@ from firesteel.model.options import Configuration
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.ports import TaskBackend
+from firesteel.runtime.register import LeaderRegister
 from firesteel.runtime.retrieval import ANNOUNCER, RemoteLeaders
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class TaskManager:
         self._make_backend = backend or self._spark_backend
         self._settings = network_settings(config, f"taskmanager {name}")
         self._rpc = NetworkRpc(self._settings, on_refused=self._fail)
-        self._storage = storage_directory(config)
+        self._register = leader_register(config)
         self._tasks = BackgroundTasks()
         self._is_temporary = not config.get_option(options.WORK_DIR)
 
@@ -68,10 +68,11 @@ class TaskManager:
             on_broken=self._fail,
         )
         self._leaders.start()
-        if self._storage is not None:
-            self._blobs.tries_max = TRIES_MAX_WITH_SUCCESSORS
-            self._tasks.start(self._follow(leader_register(self._storage)), "follow the leader's register")
         try:
+            if self._register is not None:
+                await self._register.open()
+                self._blobs.tries_max = TRIES_MAX_WITH_SUCCESSORS
+                self._tasks.start(self._follow(self._register), "follow the leader's register")
             await self.worker.start()
         except BaseException:
             await self._close()
@@ -85,20 +86,25 @@ class TaskManager:
 
     async def _follow(self, register: LeaderRegister) -> None:
         """Turn to the master that leads: the one that is configured may be another, or gone."""
-        retry_s = self.config.get_option(options.HA_RETRY_PERIOD) / 1000
+        retry_s, trouble = self.config.get_option(options.HA_RETRY_PERIOD) / 1000, ""
         while True:
             try:
-                leader = await asyncio.to_thread(register.newest)
+                leader = await register.newest()
             except OSError as error:
-                logger.warning("the register of the leader can't be read (%s)", error)
+                if str(error) != trouble:
+                    logger.warning("the register of the leader can't be read (%s)", error)
+                trouble = str(error)
             else:
+                trouble = ""
                 if leader is not None:
                     self._blobs.server = (leader.record.host, leader.record.port)
                     self._leaders.ask_at(address_at(*self._blobs.server, ANNOUNCER))
-            await asyncio.sleep(retry_s)
+            await register.changed(retry_s)
 
     async def _close(self) -> None:
         await self._tasks.close()
+        if self._register is not None:
+            await self._register.close()
         self._leaders.stop()
         await self._rpc.close()
         await asyncio.to_thread(self._clean_up)

@@ -27,6 +27,7 @@ COMMANDS = {
     "jobmanager": ("firesteel.cli.jobmanager", "Run a master in the foreground."),
     "taskmanager": ("firesteel.cli.taskmanager", "Run a worker in the foreground."),
     "application": ("firesteel.cli.application", "Run a master for one job in the foreground, and end with it."),
+    "zookeeper": ("firesteel.cli.zookeeper", "Run a small ZooKeeper server in the foreground, for trials."),
     "doctor": (
         "firesteel.cli.doctor",
         "Say what is wrong with this machine's Java, Spark or storage, and how to mend it.",

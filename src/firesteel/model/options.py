@@ -70,8 +70,7 @@ HA_TYPE = ConfigOption(
     "high-availability.type",
     "str",
     "none",
-    "What outlives a master: with `none` nothing does; with `filesystem` jobs and results do, in `high-availability.storageDir`, and several masters may share them, of which one leads.",
-    ("none", "filesystem"),
+    "What outlives a master: with `none` nothing does; else jobs and results do, in `high-availability.storageDir`, and several masters may share them, of which one leads. Who leads is kept there too with `filesystem`, in ZooKeeper with `zookeeper`, or by a class of your own (`module:Class`, a `firesteel.runtime.register.LeaderRegister` that is made with the configuration).",
 )
 HA_STORAGE_DIR = ConfigOption(
     "high-availability.storageDir",
@@ -89,7 +88,32 @@ HA_RETRY_PERIOD = ConfigOption(
     "high-availability.leader-election.retry-period",
     "duration",
     1_000,
-    "Time between two signs of life of the leader, and between two looks at them.",
+    "Time between two signs of life of the leader, between two looks at them, and between two tries to reach it.",
+)
+
+ZOOKEEPER_QUORUM = ConfigOption(
+    "high-availability.zookeeper.quorum",
+    "str",
+    "",
+    "The servers of the ZooKeeper ensemble: HOST:PORT parted by commas.",
+)
+ZOOKEEPER_ROOT = ConfigOption(
+    "high-availability.zookeeper.path.root",
+    "str",
+    "/firesteel",
+    "Node in ZooKeeper below which each cluster has one, named by its `high-availability.cluster-id`.",
+)
+ZOOKEEPER_SESSION_TIMEOUT = ConfigOption(
+    "high-availability.zookeeper.client.session-timeout",
+    "duration",
+    10_000,
+    "A leader that ZooKeeper has not heard of for this long may be replaced, and one that has not heard of ZooKeeper for this long stops leading. The servers have limits of their own on it.",
+)
+ZOOKEEPER_CONNECTION_TIMEOUT = ConfigOption(
+    "high-availability.zookeeper.client.connection-timeout",
+    "duration",
+    15_000,
+    "Limit on the first connection to ZooKeeper, when a process starts.",
 )
 
 # ── processes and what they say to one another ───────────────────────────────────────────────

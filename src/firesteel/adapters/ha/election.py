@@ -1,4 +1,4 @@
-"""Leader election by a register in a directory that several masters share: one of them leads, in everything."""
+"""Leader election by a register that several masters share: one of them leads, in everything."""
 
 import asyncio
 import contextlib
@@ -6,48 +6,82 @@ import logging
 from collections.abc import Callable
 
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
-from firesteel.adapters.ha.register import LeaderRecord, LeaderRegister, Registered
-from firesteel.core.leadership.lease import LeaseWatch, Liveness
+from firesteel.adapters.ha.vigil import Vigil
+from firesteel.adapters.rpc.settings import NetworkSettings
+from firesteel.core.leadership.lease import LeaseWatch
 from firesteel.model.messages import Leader
 from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 from firesteel.runtime.services import Clock, Contender
 
 GRANT_BITS = 30
 """Of a token's epoch, for the grants within one leadership of the process; the others are the register's epoch."""
 
 MISSED_SIGNS_SUSPECT = 2
-"""Times of retry that a leader may be silent before others look whether it can be reached."""
+"""Times of retry for which a leader must refuse connections before it counts as gone, when it took none before."""
 
 logger = logging.getLogger(__name__)
 
 
-class FileLeaderElection:
-    """A LeaderElection whose components are all led by the process that leads. `record` is this one's."""
+class RegisterElection:
+    """A LeaderElection whose components are all led by the process that leads. `name` is this one's.
+
+    A leader that can't reach the register is suspended: it runs on, and `certain` is cleared, which holds back what
+    must not be done by one who may have been replaced. After a whole lease it takes itself for replaced.
+    """
 
     def __init__(
-        self, register: LeaderRegister, record: LeaderRecord, clock: Clock, *, lease_ms: int, retry_ms: int
+        self,
+        register: LeaderRegister,
+        name: str,
+        clock: Clock,
+        *,
+        network: NetworkSettings,
+        lease_ms: int,
+        retry_ms: int,
     ) -> None:
-        self._register, self._record, self._clock = register, record, clock
-        self._retry_s = retry_ms / 1000
-        self._watch = LeaseWatch(MISSED_SIGNS_SUSPECT * retry_ms, lease_ms)
-        self._components = EmbeddedLeaderElection(record.name, is_open=False)
+        self._register, self._name, self._clock = register, name, clock
+        self._retry_s, self._lease_ms = retry_ms / 1000, lease_ms
+        self._watch = LeaseWatch(lease_ms)
+        suspicion_s = MISSED_SIGNS_SUSPECT * self._retry_s
+        self._vigil = Vigil(network, retry_s=self._retry_s, suspicion_s=suspicion_s, on_gone=self._leader_gone)
+        self._components = EmbeddedLeaderElection(name, is_open=False)
         self._epoch = 0
         """In which this process leads; 0 while it does not."""
+        self._confirmed_ms = 0
+        """When the register said so last."""
+        self._gone = 0
+        """An epoch whose leader refuses connections."""
+        self._trouble = ""
+        self.known: Registered | None = None
+        """The newest entry of the register that was seen."""
+        self.certain = asyncio.Event()
+        """Set unless this process leads and can't tell whether it still does."""
+        self.certain.set()
+        self._news = asyncio.Event()
         self._tasks = BackgroundTasks()
 
-    async def start(self) -> None:
-        """Take part. Raises OSError when the register can't be read or written."""
+    @property
+    def leads(self) -> bool:
+        """Whether this process does, as far as it knows."""
+        return self._epoch > 0
+
+    async def start(self, record: LeaderRecord) -> None:
+        """Take part, under this record. Raises OSError when the register can't be read or written."""
+        self._record = record
         await self._look()
+        self._tasks.start(self._listen(), "news of the register")
         self._tasks.start(self._keep_looking(), "leader election")
 
     async def close(self) -> None:
-        """Let others lead; what is led from here has been stopped by now."""
+        """Let others lead; what is led from here has been stopped by now. Idempotent."""
         await self._tasks.close()
+        await self._vigil.close()
         if self._epoch:
-            epoch, self._epoch = self._epoch, 0
-            self._components.close()
+            epoch = self._epoch
+            self._stop_leading()
             with contextlib.suppress(OSError):
-                await asyncio.to_thread(self._register.give_up, epoch)
+                await self._register.give_up(epoch)
 
     # ── LeaderElection ───────────────────────────────────────────────────────────────────────
     def contend(self, component: str, contender: Contender) -> Callable[[], None]:
@@ -60,49 +94,74 @@ class FileLeaderElection:
         return self._components.watch(component, listener)
 
     # ── the process ──────────────────────────────────────────────────────────────────────────
+    async def _listen(self) -> None:
+        while True:
+            await self._register.changed(self._retry_s)
+            self._news.set()
+
     async def _keep_looking(self) -> None:
         while True:
-            await asyncio.sleep(self._retry_s)
+            await self._news.wait()
+            self._news.clear()
             try:
                 await self._look()
             except OSError as error:
-                logger.warning("the register of the leader can't be used, again in %g s (%s)", self._retry_s, error)
+                if str(error) != self._trouble:
+                    logger.warning("the register of the leader can't be used (%s)", error)
+                self._trouble = str(error)
+            else:
+                self._trouble = ""
 
     async def _look(self) -> None:
         if self._epoch:
-            if not await asyncio.to_thread(self._register.touch, self._epoch):
-                self._depose()
+            await self._lead_on()
             return
-        known = await asyncio.to_thread(self._register.newest)
-        if known is None or await self._may_challenge(known):
-            after = known.epoch if known is not None else 0
-            epoch = await asyncio.to_thread(self._register.claim, self._record, after)
-            if epoch is not None:
-                logger.info("%s leads, in epoch %d", self._record.name, epoch)
-                self._epoch = epoch
-                self._components.open(epoch << GRANT_BITS)
+        self.known = await self._register.newest()
+        if self.known is None or self._may_challenge(self.known):
+            await self._challenge(self.known.epoch if self.known is not None else 0)
+        else:
+            self._vigil.watch(self.known)
 
-    def _depose(self) -> None:
-        logger.warning("%s leads no more: another master has taken over from epoch %d", self._record.name, self._epoch)
+    async def _lead_on(self) -> None:
+        try:
+            is_newest = await self._register.touch(self._epoch)
+        except OSError:
+            self.certain.clear()
+            if self._clock.now_ms() - self._confirmed_ms >= self._lease_ms:
+                logger.warning("%s leads no more: it could not reach the register for a whole lease", self._name)
+                self._stop_leading()
+            raise
+        self._confirmed_ms = self._clock.now_ms()
+        self.certain.set()
+        if not is_newest:
+            logger.warning("%s leads no more: another master has taken over from epoch %d", self._name, self._epoch)
+            self._stop_leading()
+
+    async def _challenge(self, after: int) -> None:
+        began_ms = self._clock.now_ms()
+        epoch = await self._register.claim(self._record, after)
+        if epoch is None:
+            self._news.set()
+            return
+        logger.info("%s leads, in epoch %d", self._name, epoch)
+        self._epoch, self._confirmed_ms = epoch, began_ms
+        self.known = None
+        self._vigil.end()
+        self._components.open(epoch << GRANT_BITS)
+
+    def _stop_leading(self) -> None:
+        """What waits to be certain is of no use any more, or refused by the storage."""
         self._epoch = 0
         self._components.close()
+        asyncio.get_running_loop().call_soon(self.certain.set)
 
-    async def _may_challenge(self, known: Registered) -> bool:
+    def _leader_gone(self, epoch: int) -> None:
+        self._gone = epoch
+        self._news.set()
+
+    def _may_challenge(self, known: Registered) -> bool:
         """Whether the leader is gone, as far as can be told; one whose port is this process's own is."""
         there, here = known.record, self._record
-        if (there.node, there.host, there.port) == (here.node, here.host, here.port):
+        if (there.node, there.host, there.port) == (here.node, here.host, here.port) or known.epoch == self._gone:
             return True
-        liveness = self._watch.look(known.sign, self._clock.now_ms())
-        return liveness is Liveness.DEAD or (liveness is Liveness.SUSPECT and await self._refuses(there))
-
-    async def _refuses(self, leader: LeaderRecord) -> bool:
-        """Whether nobody listens where the leader did."""
-        try:
-            async with asyncio.timeout(self._retry_s):
-                _, writer = await asyncio.open_connection(leader.host, leader.port)
-        except ConnectionRefusedError:
-            return True
-        except (OSError, TimeoutError):
-            return False
-        writer.transport.abort()
-        return False
+        return self._watch.is_over(known.sign, self._clock.now_ms())

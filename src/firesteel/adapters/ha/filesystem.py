@@ -40,10 +40,10 @@ class _Call:
 
 
 class FileJobStore:
-    """A JobStore on a JobLog, which is its own."""
+    """A JobStore on a JobLog, which is its own. Nothing is written but while `certain` is set."""
 
-    def __init__(self, log: JobLog) -> None:
-        self._log = log
+    def __init__(self, log: JobLog, certain: asyncio.Event) -> None:
+        self._log, self._certain = log, certain
         self._dispatcher: FencingToken | None = None
         self._claims: dict[JobID, tuple[FencingToken, FencingToken]] = {}
         """Who writes a job's journal, and the Dispatcher of its time."""
@@ -116,6 +116,7 @@ class FileJobStore:
 
     async def _write(self) -> None:
         while self._waiting:
+            await self._certain.wait()
             calls, self._waiting = self._waiting, []
             for claim, group in itertools.groupby(calls, key=lambda call: call.claim):
                 await self._commit(claim, list(group))

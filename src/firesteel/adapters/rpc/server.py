@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from firesteel.adapters.rpc.frames import ProtocolError
 from firesteel.adapters.rpc.settings import NetworkSettings
@@ -14,14 +14,14 @@ CONNECTIONS_MAX = 10_000
 
 logger = logging.getLogger(__name__)
 
-StreamHandler = Callable[[PeerStream], Awaitable[None]]
+StreamHandler = Callable[[PeerStream], Awaitable[object]]
 """Serves one connection to its end."""
 
 
 class PeerServer:
     """Listens, once `listen` was called; `handlers` by the purpose that the peer's Hello names."""
 
-    def __init__(self, settings: NetworkSettings, handlers: dict[str, StreamHandler]) -> None:
+    def __init__(self, settings: NetworkSettings, handlers: Mapping[str, StreamHandler]) -> None:
         self._settings, self._handlers = settings, handlers
         self._server: asyncio.Server | None = None
         self._tasks = BackgroundTasks()

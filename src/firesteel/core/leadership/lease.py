@@ -1,15 +1,6 @@
 """What a standby makes of the signs of life of a leader: a hint, since fencing makes a wrong guess harmless."""
 
 from dataclasses import dataclass
-from enum import Enum
-
-
-class Liveness(Enum):
-    ALIVE = "ALIVE"
-    SUSPECT = "SUSPECT"
-    """It has missed signs: whoever wants to lead asks whether it can be reached."""
-    DEAD = "DEAD"
-    """It has given no sign for a whole lease, or has given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +14,13 @@ class Sign:
 class LeaseWatch:
     """Watches one leader after the other, by the watcher's clock alone: clocks of two hosts need not agree."""
 
-    def __init__(self, suspicion_ms: int, lease_ms: int) -> None:
-        self._suspicion_ms, self._lease_ms = suspicion_ms, lease_ms
+    def __init__(self, lease_ms: int) -> None:
+        self._lease_ms = lease_ms
         self._sign = Sign(0, 0)
         self._since_ms = 0
 
-    def look(self, sign: Sign, now_ms: int) -> Liveness:
+    def is_over(self, sign: Sign, now_ms: int) -> bool:
+        """Whether the leader has given no sign for a whole lease, or has given up."""
         if sign != self._sign:
             self._sign, self._since_ms = sign, now_ms
-        silent_ms = now_ms - self._since_ms
-        if sign.moment == 0 or silent_ms >= self._lease_ms:
-            return Liveness.DEAD
-        return Liveness.SUSPECT if silent_ms >= self._suspicion_ms else Liveness.ALIVE
+        return sign.moment == 0 or now_ms - self._since_ms >= self._lease_ms

@@ -1,49 +1,49 @@
-"""The register of the leading process: numbered files in a directory, of which the one with the highest number counts.
+"""The register of the leading process as numbered files in a directory, of which the one with the highest number counts.
 
 To lead is to have created the next number, which only one can. When a leader has touched its file last is a sign
 of life, no more: whoever takes over creates the next file, and what the former one still does is fenced.
 """
 
+import asyncio
 import os
 import time
-from dataclasses import dataclass
 
 import msgspec
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.core.leadership.lease import Sign
+from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 SUFFIX = ".leader"
 
 
-class LeaderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a leader says of itself. Stored as JSON."""
-
-    version: int = 1
-    name: str
-    """The process, unlike any other."""
-    node: str
-    """Its machine."""
-    host: str
-    port: int
-    """Where others reach it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    epoch: int
-    record: LeaderRecord
-    sign: Sign
-
-
-class LeaderRegister:
-    """Blocking: call from a thread. Raises OSError."""
+class FileRegister(LeaderRegister):
+    """A LeaderRegister on a directory that all processes share."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
 
-    def newest(self) -> Registered | None:
-        """Who leads, or led last."""
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def newest(self) -> Registered | None:
+        return await asyncio.to_thread(self._newest)
+
+    async def claim(self, record: LeaderRecord, after: int) -> int | None:
+        """The first epoch of all is the time in seconds, so that tokens grow also over a directory that was emptied."""
+        return await asyncio.to_thread(self._claim, record, after + 1 if after else int(time.time()))
+
+    async def touch(self, epoch: int) -> bool:
+        return await asyncio.to_thread(self._touch, epoch)
+
+    async def give_up(self, epoch: int) -> None:
+        await asyncio.to_thread(os.utime, self._disk.directory / _name(epoch), (0, 0))
+
+    # ── in a thread ──────────────────────────────────────────────────────────────────────────
+    def _newest(self) -> Registered | None:
         epochs = self._epochs()
         if not epochs:
             return None
@@ -55,12 +55,7 @@ class LeaderRegister:
         moment = (self._disk.directory / name).stat().st_mtime_ns
         return Registered(epochs[-1], record, Sign(epochs[-1], moment))
 
-    def claim(self, record: LeaderRecord, after: int) -> int | None:
-        """Lead in the epoch that follows `after`; returns it, or None when another one was first.
-
-        The first of all is the time in seconds, so that tokens grow also over a directory that was emptied.
-        """
-        epoch = after + 1 if after else int(time.time())
+    def _claim(self, record: LeaderRecord, epoch: int) -> int | None:
         try:
             self._disk.create(_name(epoch), msgspec.json.encode(record))
         except FileExistsError:
@@ -70,16 +65,11 @@ class LeaderRegister:
             self._disk.remove(_name(old))
         return epoch if epochs[-1] == epoch else None
 
-    def touch(self, epoch: int) -> bool:
-        """Give a sign of life; returns whether `epoch` still is the last one."""
+    def _touch(self, epoch: int) -> bool:
         if self._epochs()[-1:] != [epoch]:
             return False
         os.utime(self._disk.directory / _name(epoch))
         return True
-
-    def give_up(self, epoch: int) -> None:
-        """Let others lead at once."""
-        os.utime(self._disk.directory / _name(epoch), (0, 0))
 
     def _epochs(self) -> list[int]:
         stems = [name.removesuffix(SUFFIX) for name in self._disk.names() if name.endswith(SUFFIX)]
