@@ -148,16 +148,6 @@ class Site:
             await self.worker.wait()
 
 
-async def first_to_lead(*masters: Master) -> Master:
-    leading = [asyncio.get_running_loop().create_task(master.until_it_leads()) for master in masters]
-    await asyncio.wait(leading, return_when=asyncio.FIRST_COMPLETED)
-    found = next(master for master, task in zip(masters, leading, strict=True) if task.done())
-    for task in leading:
-        task.cancel()
-    await asyncio.gather(*leading, return_exceptions=True)
-    return found
-
-
 @contextlib.asynccontextmanager
 async def site(directory: Path, **options: str) -> AsyncIterator[Site]:
     made = Site(directory, **options)

@@ -35,7 +35,7 @@ class HighAvailability:
     shared: RegisterElection | None = None
     """The election, when other processes take part in it."""
     begin: Callable[[str], Awaitable[None]] = lambda rest: asyncio.sleep(0)
-    """Take part, as the master whose REST endpoint has that URL. Raises OSError."""
+    """Take part, as the master whose REST endpoint has that URL."""
 
 
 def storage_directory(config: Configuration) -> Path | None:

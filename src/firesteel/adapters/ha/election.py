@@ -67,9 +67,9 @@ class RegisterElection:
         return self._epoch > 0
 
     async def start(self, record: LeaderRecord) -> None:
-        """Take part, under this record. Raises OSError when the register can't be read or written."""
+        """Take part, under this record."""
         self._record = record
-        await self._look()
+        await self._try_to_look()
         self._tasks.start(self._listen(), "news of the register")
         self._tasks.start(self._keep_looking(), "leader election")
 
@@ -103,14 +103,18 @@ class RegisterElection:
         while True:
             await self._news.wait()
             self._news.clear()
-            try:
-                await self._look()
-            except OSError as error:
-                if str(error) != self._trouble:
-                    logger.warning("the register of the leader can't be used (%s)", error)
-                self._trouble = str(error)
-            else:
-                self._trouble = ""
+            await self._try_to_look()
+
+    async def _try_to_look(self) -> None:
+        """What is wrong with the register is told once."""
+        try:
+            await self._look()
+        except OSError as error:
+            if str(error) != self._trouble:
+                logger.warning("the register of the leader can't be used (%s)", error)
+            self._trouble = str(error)
+        else:
+            self._trouble = ""
 
     async def _look(self) -> None:
         if self._epoch:

@@ -24,7 +24,7 @@ class FileRegister(LeaderRegister):
         self._disk = disk
 
     async def open(self) -> None:
-        pass
+        await self.newest()
 
     async def close(self) -> None:
         pass
