@@ -56,6 +56,9 @@ class FakeClient:
         self.graph: JobGraph | None = None
         self.cancelled = 0
         self.asked = 0
+        self.printed: dict[tuple[str, int], bytes] = {}
+        self.attempts = 1
+        self.failure = FAILURE
         self.on_asked: Callable[[int], None] = lambda _: None
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
@@ -82,10 +85,18 @@ class FakeClient:
 
     async def request_job_result(self, job_id: JobID) -> JobResult:
         await self._ended.wait()
-        return result(self._statuses[0], job_id)
+        ended = result(self._statuses[0], job_id)
+        return msgspec.structs.replace(ended, failure=ended.failure and self.failure)
 
     async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
         raise AssertionError("nothing was returned")
+
+    async def read_output(
+        self, job_id: JobID, stream: str, *, attempt: int = 0, offset: int = 0, wait_s: float = 0.0
+    ) -> bytes:
+        await asyncio.sleep(0)
+        printed = self.printed.get((stream, attempt), b"")
+        return printed[offset : printed.find(b"\n", offset) + 1]
 
     async def cancel_job(self, job_id: JobID) -> None:
         self.cancelled += 1

@@ -42,7 +42,7 @@ def test_wide_noops(command, tmp_path: Path) -> None:
 
 def test_bad_pipeline(command, tmp_path: Path) -> None:
     file = tmp_path / "broken_x.py"
-    file.write_text("def f():\n    1 / 0\nf()\n")
+    file.write_text("import firesteel\ndef f(): 1 / 0\nf()\n")
     code, out, err = command("plan", str(file))
     assert (code, out) == (2, "")
     assert "broken_x.py:2): loading the file raised ZeroDivisionError" in err

@@ -70,11 +70,11 @@ def test_what_goes_wrong(command, etl: str, served: Served, tmp_path: Path) -> N
         assert "nobody answers at http://127.0.0.1:9" in err
     assert command("run", etl, "-p", "input=x", "--detach")[0] == 2
     assert command("run", etl, *master)[0] == 2
-    (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")
+    (tmp_path / "broken.py").write_text("import firesteel, nothing_of_that_name\n")
     code, _, err = command("run", str(tmp_path / "broken.py"), *master)
     assert code == 2
     assert "nothing_of_that_name" in err
-    (tmp_path / "ends.py").write_text("import os\nos._exit(9)\n")
+    (tmp_path / "ends.py").write_text("import firesteel, os\nos._exit(9)\n")
     code, _, err = command("run", str(tmp_path / "ends.py"), *master)
     assert code == 3
     assert "ended with code 9" in err

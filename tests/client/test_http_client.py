@@ -44,6 +44,11 @@ def test_a_job_through_its_life(tmp_path: Path, script: TaskScript, code: Path) 
             assert await client.submit_job(HELD, {SHA256: code}) == HELD.job_id
             assert await client.submit_job(HELD, {SHA256: code}) == HELD.job_id
             await script.until_running("lines", 2)
+            printed = rest.cluster.blobs.outputs
+            reading = asyncio.ensure_future(client.read_output(HELD.job_id, "stderr", attempt=1, wait_s=60.0))
+            await printed.append(HELD.job_id, "1.stderr", 0, b"a warning\n")
+            assert await reading == b"a warning\n"
+            assert await client.read_output(HELD.job_id, "stderr", attempt=1, offset=2) == b"warning\n"
             assert await client.request_job(HELD.job_id) == await rest.cluster.client.request_job(HELD.job_id)
             async with asyncio.TaskGroup() as group:
                 result = group.create_task(client.request_job_result(HELD.job_id))

@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.model.ids import DataSetID, JobVertexID
-from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph, Partitioner
+from firesteel.model.jobgraph import Artifact, FunctionKind, InvalidJobGraph, JobGraph, Partitioner
 from tests.core.graphs import job
 
 GOOD = job("lines*2 => counts")
@@ -24,6 +24,8 @@ def with_artifacts(*names: str, kind: str = "file", sha256: str = "0" * 64) -> J
     made = (Artifact(name=name, kind=kind, sha256=sha256, size_bytes=0) for name in names)
     return msgspec.structs.replace(GOOD, artifacts=tuple(made))
 
+
+SCRIPT = changed(LINES, parallelism=1, functions=(changed(LINES.functions[0], kind=FunctionKind.SCRIPT),))
 
 BAD: dict[str, tuple[JobGraph, str]] = {
     "nothing": (changed(GOOD, vertices=(), datasets=(), edges=()), "no vertices"),
@@ -50,6 +52,9 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "option's name": (with_artifacts("-rf"), "no plain name"),
     "archive": (with_artifacts("a.rar", kind="archive"), "ends in none of .zip"),
     "one target twice": (with_artifacts("a#c", "b#c"), "two artifact entries are called c"),
+    "script among others": (changed(GOOD, vertices=(SCRIPT, COUNTS)), "must be alone in its job"),
+    "script of many": (changed(GOOD, vertices=(changed(SCRIPT, parallelism=2),), edges=()), "must be alone in its job"),
+    "script without code": (changed(GOOD, vertices=(SCRIPT,), edges=()), "no artifact has the code of script lines"),
     "option": (changed(GOOD, configuration={"heartbeat.intervall": "1"}), "heartbeat.interval"),
 }
 

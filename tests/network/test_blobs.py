@@ -50,6 +50,30 @@ async def blobs(directory: Path, options: Mapping[str, str] | None = None) -> As
     await made.server.close()
 
 
+def test_what_a_script_prints_grows_at_the_master(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with blobs(tmp_path) as it:
+            job = "ab" * 16
+            for offset, data in (
+                (0, b"one\n"),
+                (4, b"two\n"),
+                (4, b"two\n"),
+                (8, b"\xff"),
+            ):  # the second answer was lost
+                await it.remote.append_output(job, "0.stdout", offset, data)
+            assert await it.store.outputs.read(job, "0.stdout", 4) == b"two\n\xff"
+            assert await it.store.outputs.read(job, "0.stderr", 0) == b""
+            it.remote.tries_max = 1
+            for job_id, name in (("../" * 10 + "ab", "0.stdout"), (job, "../../0.stdout"), (job, "0.log")):
+                with pytest.raises(OSError, match="is no output of a script"):
+                    await it.remote.append_output(job_id, name, 0, b"x")
+            await it.store.outputs.delete(job)
+            await it.store.outputs.delete(".")
+            assert list((tmp_path / "store" / "outputs").iterdir()) == []
+
+    asyncio.run(story())
+
+
 def test_blobs_are_fetched_once_and_let_go(tmp_path: Path) -> None:
     async def story() -> None:
         async with blobs(tmp_path) as it:

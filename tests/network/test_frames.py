@@ -28,6 +28,7 @@ OTHERS: list[f.Frame] = [
     f.GetBlob("ab"),
     f.PutBlob("ab"),
     f.DropBlob("ab"),
+    f.AppendOutput("ab", "0.stdout", 7, b"\x00\xff"),
     f.BlobChunk(b"\x00\xff"),
     f.BlobEnd(),
     f.BlobRefused("no", is_missing=True),

@@ -61,6 +61,8 @@ def test_roles(do: Do, script: TaskScript, tmp_path: Path) -> None:
                 assert (await http.post(f"{held}/stop", headers=who)).status_code == 403
                 assert (await http.delete("/cluster", headers=who)).status_code == 403
             assert (await http.get(f"{held}/status", headers=vera)).json() == {"status": "RUNNING"}
+            for where, who, status in ((held, vera, 403), (held, sam, 403), (own, sam, 200), (own, olga, 200)):
+                assert (await http.get(f"{where}/output", headers=who)).status_code == status
             assert (await http.patch(own, headers=sam)).status_code == 202
             assert (await http.patch(held, headers=olga)).status_code == 202
 

@@ -11,6 +11,7 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/adapters/spark/child.py": "the user's code ends here: whatever it raises becomes a failure as data",
     "src/firesteel/adapters/spark/errors.py": "describing a failure must not fail: PySpark is asked, and may not answer",
     "src/firesteel/adapters/spark/forkserver.py": "a forked process ends here and never returns into its parent's code",
+    "src/firesteel/adapters/spark/script.py": "a user's program ends here: whatever it raises becomes an exit code and a failure",
     "src/firesteel/adapters/spark/taskprocess.py": "the user's code ends here: whatever it raises becomes a failure as data",
     "src/firesteel/cli/main.py": "the end of every command: a bug becomes a sentence, a trace and an exit code",
     "src/firesteel/pipeline/usercode.py": "the user's own code is called: whatever it raises becomes InvalidPipeline",

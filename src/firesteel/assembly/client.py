@@ -36,6 +36,9 @@ LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 QUEUE_KEPT_S = 0.1
 """How old the line for slots may be that overviews are made of."""
 
+OUTPUT_INTERVAL_S = 0.05
+"""Time between two looks for what a script has printed."""
+
 E = TypeVar("E", bound=Endpoint)
 Seen = TypeVar("Seen", JobView, JobSummary)
 
@@ -109,6 +112,17 @@ class MasterClient:
             return await self._master.uploads.read(chosen.sha256)
         except BlobMissing:
             raise UnknownResult(f"the rows of {chosen.function} are gone from the blob store") from None
+
+    async def read_output(
+        self, job_id: JobID, stream: str, *, attempt: int = 0, offset: int = 0, wait_s: float = 0.0
+    ) -> bytes:
+        until_s = asyncio.get_running_loop().time() + wait_s
+        while True:
+            has_ended = (await self.request_job_summary(job_id)).status.is_globally_terminal
+            data = await self._master.uploads.outputs.read(job_id, f"{attempt}.{stream}", offset)
+            if data or has_ended or asyncio.get_running_loop().time() >= until_s:
+                return data
+            await asyncio.sleep(OUTPUT_INTERVAL_S)
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._ask(r.CancelJobRequest(job_id))

@@ -103,6 +103,7 @@ class Master:
             election=self._election,
             store=self._store,
             delete_blobs=self.uploads.delete_unused,
+            delete_output=self.uploads.outputs.delete,
             on_broken=self._runners[DISPATCHER].fail,
         )
         endpoint.start()

@@ -17,6 +17,7 @@ import click
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
 from firesteel.cli.java import java_problem
 from firesteel.cli.run import job_options, run_command
+from firesteel.cli.scriptarguments import JobCommand
 from firesteel.client.building import call_in_process
 from firesteel.model import options
 from firesteel.model.options import Configuration
@@ -28,7 +29,7 @@ WORKER_STOP_S = 5.0
 """Beyond the limits that a worker has for its own end."""
 
 
-@click.command()
+@click.command(cls=JobCommand)
 @job_options
 @click.option(
     "--taskmanagers", type=click.IntRange(min=0), default=0, help="Workers to start on this host; 0 by default."

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from firesteel.model.states import ExecutionState
+from firesteel.cli.exits import FINISHED, JOB_FAILED
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.views import CommittedSink, ExceptionEntry, JobResult, JobView, VertexView
 
 _TOLD = (
@@ -97,6 +98,13 @@ def describe_sink(sink: CommittedSink) -> str:
     files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}"
     size = f", {_size(sink.size_bytes)}" if sink.size_bytes >= 0 else ""
     return f"{sink.function}: {rows}{files}{size} -> {sink.target} ({sink.mode})"
+
+
+def exit_code(result: JobResult) -> int:
+    """Of a command that has followed the job: of a script, its own."""
+    if result.status is JobStatus.FINISHED:
+        return FINISHED
+    return (result.failure.exit_code if result.failure is not None else 0) or JOB_FAILED
 
 
 def result_json(result: JobResult, rows: Mapping[str, list[dict[str, Any]]] | None = None) -> bytes:

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
-from firesteel.cli.follow import describe_failure, duration, result_json, result_lines, vertex_state
+from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
+from firesteel.cli.follow import describe_failure, duration, exit_code, result_json, result_lines, vertex_state
 from firesteel.cli.settings import load_configuration
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.remote import http_client
@@ -17,7 +17,6 @@ from firesteel.client.transport import ClusterUnreachable, Refused, RequestFaile
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.options import ConfigurationError
-from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobSummary, JobView
 from firesteel.runtime.client import DuplicateJob, UnknownJob
 
@@ -102,19 +101,25 @@ def wait(job: str, as_json: bool, **cluster: Any) -> int:
 @click.argument("job")
 @cluster_options
 def attach(job: str, as_json: bool, **cluster: Any) -> int:
-    """Follow JOB to its end, and print its result. Ctrl-C leaves it alone."""
+    """Follow JOB to its end, and print its result; of a plain script, what it prints. Ctrl-C leaves it alone."""
     from firesteel.cli.live import open_display
+    from firesteel.cli.output import ScriptOutput
     from firesteel.cli.watch import Watch
 
-    async def work(client: HttpClusterClient) -> JobResult:
+    async def work(client: HttpClusterClient) -> tuple[JobResult, bool]:
         job_id = await found_id(client, job)
-        display = open_display()
+        is_script = (await client.request_job(job_id)).is_script
+        display = open_display(is_plain=is_script)
+        watch = Watch(client, job_id, display, asyncio.Event())
+        if is_script:
+            watch.output = ScriptOutput(client, job_id, merged=as_json)
         try:
-            return (await Watch(client, job_id, display, asyncio.Event()).until_end()).result
+            return (await watch.until_end()).result, is_script
         finally:
             display.close()
 
-    return _told(_asked(work, **cluster), as_json)
+    result, is_script = _asked(work, **cluster)
+    return _told(result, as_json, is_script=is_script)
 
 
 async def found_id(client: HttpClusterClient, text: str) -> JobID:
@@ -155,11 +160,12 @@ def view_lines(view: JobView, now_ms: int) -> list[str]:
     return lines + [f"  failed: {describe_failure(entry)}" for entry in view.exceptions]
 
 
-def _told(result: JobResult, as_json: bool) -> int:
-    click.echo(result_json(result) if as_json else "\n".join(result_lines(result)))
+def _told(result: JobResult, as_json: bool, *, is_script: bool = False) -> int:
+    """Print how a job ended: of a script whose output was printed, not on standard output."""
+    click.echo(result_json(result) if as_json else "\n".join(result_lines(result)), err=is_script and not as_json)
     if result.failure is not None:
         click.echo(f"firesteel: {result.failure.headline()}", err=True)
-    return FINISHED if result.status is JobStatus.FINISHED else JOB_FAILED
+    return exit_code(result)
 
 
 def _asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, definitions: Sequence[str]) -> T:

@@ -25,10 +25,14 @@ class JobDisplay(Protocol):
     def close(self) -> None: ...
 
 
-def open_display() -> JobDisplay:
-    """The display that fits where standard error goes."""
+def open_display(*, is_plain: bool = False) -> JobDisplay:
+    """The display that fits where standard error goes; a plain one leaves lines of others alone."""
     stream = sys.stderr
-    return LiveDisplay() if stream.isatty() else LineDisplay(lambda line: print(line, file=stream, flush=True))
+    return (
+        LiveDisplay()
+        if stream.isatty() and not is_plain
+        else LineDisplay(lambda line: print(line, file=stream, flush=True))
+    )
 
 
 class LineDisplay:

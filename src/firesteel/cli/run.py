@@ -15,13 +15,15 @@ import click
 import msgspec
 
 from firesteel.cli.attachments import attachment_options, taken_attachments
-from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
-from firesteel.cli.follow import result_json, result_lines
+from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
+from firesteel.cli.follow import exit_code, result_json, result_lines
 from firesteel.cli.interrupts import Interrupts
 from firesteel.cli.java import java_problem
 from firesteel.cli.live import JobDisplay, open_display
 from firesteel.cli.logs import open_log_file
+from firesteel.cli.output import ScriptOutput
 from firesteel.cli.rows import fetch_rows, records, show_rows
+from firesteel.cli.scriptarguments import JobCommand
 from firesteel.cli.settings import load_configuration, pairs
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
@@ -37,7 +39,8 @@ from firesteel.model.options import (
 )
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.attachments import Attachments
-from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
+from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, build_in_child, decode_build_reply
+from firesteel.pipeline.scripts import is_script
 from firesteel.runtime.client import ClusterClient, DuplicateJob, TooManyJobs
 from firesteel.runtime.ports import TaskFailedError
 
@@ -66,6 +69,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     file: str
+    arguments: tuple[str, ...] = ()
+    """Of a plain script."""
     parameters: dict[str, str]
     configuration: Configuration
     parallelism: int | None = None
@@ -73,6 +78,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     attachments: Attachments = Attachments()
     detach: bool = False
+    as_json: bool = False
+
+    @property
+    def is_script(self) -> bool:
+        return is_script(self.file)
 
 
 def job_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -84,6 +94,7 @@ def job_options(command: Callable[..., int]) -> Callable[..., int]:
 
 _JOB_OPTIONS = (
     click.argument("file"),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
     click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter."),
     click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none."),
     click.option(
@@ -106,11 +117,14 @@ _JOB_OPTIONS = (
 )
 
 
-@click.command()
+@click.command(cls=JobCommand)
 @job_options
 @click.option("--detach", is_flag=True, help="Print the job's id once it is safe with the master, and leave it.")
 def run(**arguments: Any) -> int:
-    """Run the pipeline of FILE (FILE:NAME when it has several) and follow the job.
+    """Run the pipeline of FILE (FILE:NAME when it has several), or FILE as a plain script, and follow the job.
+
+    A plain PySpark script is a file without an import of firesteel: it gets ARGUMENTS, all that follows its name,
+    what it prints is printed here, and its exit code is this command's.
 
     On a cluster of its own, or on the one that --master or rest.address name. The result goes to
     standard output, everything else to standard error. Ctrl-C cancels the job.
@@ -126,7 +140,7 @@ def run_command(
     **rest: Any,
 ) -> int:
     """Build and run a job as the options say, on what `opener` opens: by default on what `open_cluster` does."""
-    as_json, verbose = rest.pop("as_json"), rest.pop("verbose")
+    as_json, verbose = rest["as_json"], rest.pop("verbose")
     wishes = {
         JOB_PRIORITY.key: rest.pop("priority"),
         JOB_QUEUE.key: rest.pop("queue"),
@@ -153,7 +167,7 @@ def run_command(
             click.echo(msgspec.json.encode(problem))
         return error.code
     if isinstance(done, End):
-        return _finish(done, log_file, as_json=as_json, verbose=verbose)
+        return _finish(done, options, log_file, verbose=verbose)
     click.echo(msgspec.json.encode({"status": "SUBMITTED", "job_id": done}) if as_json else done)
     return FINISHED
 
@@ -169,7 +183,7 @@ async def run_job_somewhere(options: RunOptions) -> End | JobID:
 
 async def run_job(options: RunOptions, opener: Opener) -> End | JobID:
     """Run the job to its end, or hand it in when it is to be left alone. Raises CommandError."""
-    display = open_display()
+    display = open_display(is_plain=options.is_script)
     try:
         with Interrupts() as interrupts:
             return await _run(options, opener, display, interrupts)
@@ -201,6 +215,8 @@ def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cl
 
 async def _run(options: RunOptions, opener: Opener, display: JobDisplay, interrupts: Interrupts) -> End | JobID:
     display.note(f"building {os.path.basename(options.file)}")
+    if options.is_script and "--master" in options.arguments:
+        display.note("--master follows the script's name, so it is an argument of the script")
     async with opener(options.configuration) as cluster:
         with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
             built = await _build(cluster, options, directory)
@@ -211,6 +227,8 @@ async def _run(options: RunOptions, opener: Opener, display: JobDisplay, interru
             return job_id
         interrupts.defer()
         watch = Watch(cluster.client, job_id, display, interrupts.requested)
+        if options.is_script:
+            watch.output = ScriptOutput(cluster.client, job_id, merged=options.as_json)
         end = await watch.until_end()
         end = msgspec.structs.replace(end, rows=await fetch_rows(cluster.client, end.result))
         if not options.configuration.get_option(REST_ADDRESS):
@@ -230,6 +248,7 @@ async def _build(cluster: Cluster, options: RunOptions, directory: str) -> Built
         file=options.file,
         job_id=JobID(uuid.uuid4().hex),
         parameters=options.parameters,
+        arguments=options.arguments,
         configuration=dict(options.configuration),
         parallelism=options.parallelism,
         overrides=options.overrides,
@@ -237,24 +256,28 @@ async def _build(cluster: Cluster, options: RunOptions, directory: str) -> Built
         attachments=options.attachments,
         output_dir=directory,
     )
-    reply = decode_build_reply(await cluster.call(BUILD_ENTRY_POINT, msgspec.json.encode(request)))
+    payload = msgspec.json.encode(request)
+    if options.is_script:  # nothing of it is run, so no process is needed that has the user's code to itself
+        reply = decode_build_reply(await asyncio.to_thread(build_in_child, payload))
+    else:
+        reply = decode_build_reply(await cluster.call(BUILD_ENTRY_POINT, payload))
     if isinstance(reply, BuildFailure):
         raise CommandError(reply.message, BAD_USAGE, trace=reply.trace, location=reply.location)
     return reply
 
 
-def _finish(end: End, log_file: Path, *, as_json: bool, verbose: bool) -> int:
+def _finish(end: End, options: RunOptions, log_file: Path, *, verbose: bool) -> int:
     """Print the result and say why it is not a good one; returns the exit code."""
     result = end.result
-    if as_json:
+    if options.as_json:
         click.echo(result_json(result, records(end.rows)))
     else:
-        click.echo("\n".join(result_lines(result)))
+        click.echo("\n".join(result_lines(result)), err=options.is_script)  # standard output is the script's
         show_rows(end.rows)
-    if result.status is JobStatus.FINISHED:
-        return FINISHED
-    _report(_reason(end), result.failure.trace if result.failure else "", log_file, verbose)
-    return INTERRUPTED if end.interrupted else JOB_FAILED
+    if result.status is not JobStatus.FINISHED:
+        trace = result.failure.trace if result.failure and (verbose or not options.is_script) else ""
+        _report(_reason(end), trace, log_file, verbose)
+    return INTERRUPTED if end.interrupted else exit_code(result)
 
 
 def _reason(end: End) -> str:

@@ -5,11 +5,12 @@ from typing import Any
 import click
 
 from firesteel.cli.run import job_options, run_command
+from firesteel.cli.scriptarguments import JobCommand
 from firesteel.cli.settings import load_configuration
 from firesteel.model.options import REST_ADDRESS, REST_PORT
 
 
-@click.command()
+@click.command(cls=JobCommand)
 @job_options
 def submit(master: str, **arguments: Any) -> int:
     """Hand in the job of the pipeline of FILE, and print its id once it is safe with the master.

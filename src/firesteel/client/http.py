@@ -143,6 +143,12 @@ class HttpClusterClient:
         except UnknownJob as error:
             raise UnknownResult(str(error)) from None
 
+    async def read_output(
+        self, job_id: JobID, stream: str, *, attempt: int = 0, offset: int = 0, wait_s: float = 0.0
+    ) -> bytes:
+        place = f"stream={quote(stream, safe='')}&attempt={attempt}&offset={offset}&wait={wait_s * 1_000:.0f}"
+        return await self._transport.request("GET", f"/v1/jobs/{job_id}/output?{place}", wait_s=wait_s)
+
     async def cancel_job(self, job_id: JobID) -> None:
         await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
 

@@ -37,6 +37,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Locations of the stored results that could not be read (kind PARTITION)."""
     backend: str = ""
     """Which of the worker's Spark backends has died of it, or with it; empty when none did."""
+    exit_code: int = 0
+    """What a script ended with, by itself or (128 and the signal's number) killed; 0 where no script has ended."""
 
     def headline(self) -> str:
         """One line: where, then what."""

@@ -63,6 +63,8 @@ class FunctionKind(Enum):
     """Runs nothing; finished by the worker itself."""
     SPLITS = "splits"
     """Finds the input splits of a source. No code of the user's."""
+    SCRIPT = "script"
+    """A whole program that opens its Spark session itself; alone in its job."""
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +74,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     kind: FunctionKind
     entry_point: str = ""
-    """`module:function` inside the job's code artifact; empty for NOOP."""
+    """`module:function` inside the job's code artifact, or the path of a SCRIPT there; empty for NOOP."""
     inputs: tuple[str, ...] = ()
     """Names of the functions whose results it takes, each also the argument's name."""
     parameters: tuple[str, ...] = ()
@@ -87,6 +89,12 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     """With parallelism above 1, its author wants operators that need every row to see their share only."""
     splits: InputFormat | None = None
     """Of a source that takes the argument `splits`, and of what finds them."""
+    arguments: tuple[str, ...] = ()
+    """What a SCRIPT finds in `sys.argv` behind its own name."""
+
+    @property
+    def is_script(self) -> bool:
+        return self.kind is FunctionKind.SCRIPT
 
 
 class JobVertex(msgspec.Struct, frozen=True, kw_only=True):

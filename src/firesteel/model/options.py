@@ -319,6 +319,13 @@ TASK_LOG_LIMIT = ConfigOption(
     64,
     "Size of the file with what one attempt prints; of a larger one the newest quarter is kept.",
 )
+SCRIPT_OUTPUT_LIMIT = ConfigOption(
+    "taskmanager.script.output-limit",
+    "memory",
+    256,
+    "What one attempt of a plain script may print to each of its two streams, and its client gets to see; it is kept"
+    " with the job's result.",
+)
 TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 2, "Task processes forked ahead of need.")
 LOAD_BALANCE_MODE = ConfigOption(
     "taskmanager.load-balance.mode",

@@ -40,6 +40,8 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     """Latest progress of the running regions that hold this vertex, at most 16."""
     first_region: int = 0
     """The region of its subtask 0; those of the others follow."""
+    is_script: bool = False
+    """What it prints can be read."""
 
 
 class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +105,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """The job's own options."""
     archived_subtasks: tuple[SubtaskView, ...] = ()
     """Of a job that has ended: its regions' last attempts, in the regions' order, the first thousand."""
+
+    @property
+    def is_script(self) -> bool:
+        return any(vertex.is_script for vertex in self.vertices)
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):

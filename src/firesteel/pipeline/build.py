@@ -14,7 +14,7 @@ from firesteel.model.options import BLOB_SIZE_MAX, PACKAGE_SIZE_LIMIT, Configura
 from firesteel.pipeline.attachments import Attachments, attach, on_module_path
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import FunctionDefinition
-from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.errors import InvalidPipeline, shown_path
 from firesteel.pipeline.graph import CodeReference, build_job_graph
 from firesteel.pipeline.loading import LoadedPipeline, loaded_pipeline
 from firesteel.pipeline.logical import resolve
@@ -27,6 +27,7 @@ from firesteel.pipeline.packaging import (
     store_artifact,
 )
 from firesteel.pipeline.parameters import Parameter
+from firesteel.pipeline.scripts import DATA_ENDINGS_KEPT, check_script, is_script, script_graph
 from firesteel.pipeline.transactions import warnings
 
 PICKLE_NAME = "functions.pickle"
@@ -40,6 +41,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`FILE` or `FILE:NAME`."""
     job_id: JobID
     parameters: dict[str, str] = {}
+    arguments: tuple[str, ...] = ()
+    """Of a plain script."""
     configuration: dict[str, str] = {}
     parallelism: int | None = None
     overrides: dict[str, str] = {}
@@ -93,7 +96,14 @@ def decode_build_reply(reply: bytes) -> BuiltJob | BuildFailure:
 
 
 def build_file(request: BuildRequest) -> BuiltJob:
-    """Load the file, pack its directory, build the graph. Raises InvalidPipeline or ConfigurationError."""
+    """Load the file, pack its directory, build the graph; a plain script is not run for that.
+
+    Raises InvalidPipeline or ConfigurationError.
+    """
+    if is_script(request.file):
+        return _build_script(request, Path(os.path.abspath(request.file)))
+    if request.arguments:
+        raise InvalidPipeline(f"{request.arguments[0]!r}: a pipeline has parameters: give --param NAME=VALUE")
     settings = Configuration(request.configuration)
     with on_module_path(request.attachments), loaded_pipeline(request.file) as loaded:
         declared = tuple(resolve(loaded.pipeline).parameters.values())
@@ -118,6 +128,39 @@ def build_file(request: BuildRequest) -> BuiltJob:
             require_parameters=request.require_parameters,
         )
     return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
+
+
+def _build_script(request: BuildRequest, file: Path) -> BuiltJob:
+    shown = shown_path(os.fspath(file))
+    if not request.output_dir:
+        raise InvalidPipeline(
+            f"{shown} is a plain script, without an import of firesteel: there is no plan, only a run"
+        )
+    if request.parameters or request.parallelism not in (None, 1):
+        option = "--param" if request.parameters else "--parallelism"
+        raise InvalidPipeline(f"{shown} is a plain script: {option} is for pipelines, its arguments follow its name")
+    check_script(file)
+    settings, code = Configuration(request.configuration), _Artifacts()
+    data = [Path(each.rpartition("=")[2].removeprefix("file://")) for each in request.arguments if each]
+    files = package_files(
+        file.parent,
+        file,
+        limit_mib=settings.get_option(PACKAGE_SIZE_LIMIT),
+        data=data,
+        code_endings=DATA_ENDINGS_KEPT,
+    )
+    code.store(Path(request.output_dir), "code.zip", "code", pack_directory(file.parent, files, {}))
+    code.attach(request.attachments, Path(request.output_dir), settings.get_option(BLOB_SIZE_MAX))
+    graph = script_graph(
+        file,
+        request.arguments,
+        job_id=request.job_id,
+        name=request.name,
+        configuration=request.configuration,
+        overrides=request.overrides,
+        artifacts=code.artifacts,
+    )
+    return BuiltJob(graph=graph, artifacts=code.paths)
 
 
 def build_job(
@@ -152,13 +195,30 @@ def build_job(
     return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
 
 
-class _Code(CodeReference):
+class _Artifacts(CodeReference):
+    """What travels with a job, and the files it comes from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: dict[str, str] = {}
+
+    def attach(self, attachments: Attachments, directory: Path, limit_mib: int) -> None:
+        for each in attach(attachments, directory, limit_mib):
+            self.artifacts = (*self.artifacts, each.artifact)
+            self.paths[each.artifact.sha256] = os.fspath(each.path)
+
+    def store(self, directory: Path, name: str, kind: str, content: bytes) -> None:
+        artifact, path = store_artifact(directory, name, kind, content)
+        self.artifacts = (*self.artifacts, artifact)
+        self.paths[artifact.sha256] = os.fspath(path)
+
+
+class _Code(_Artifacts):
     """Decides for every function whether it travels in the package, by name, or pickled."""
 
     def __init__(self, pipeline: Pipeline, loaded: LoadedPipeline | None) -> None:
         super().__init__()
         self._root = os.fspath(loaded.root) + os.sep if loaded else ""
-        self.paths: dict[str, str] = {}
         self._pickled = {
             each.name: each.callable
             for each in pipeline.definitions
@@ -178,24 +238,14 @@ class _Code(CodeReference):
     def store_package(self, loaded: LoadedPipeline, files: Sequence[PackedFile], directory: Path) -> None:
         is_alias = loaded.module != module_root(loaded.file)[1]
         aliases = {f"{loaded.module}.py": loaded.file} if is_alias else {}
-        self._store(directory, "code.zip", "code", pack_directory(loaded.root, files, aliases))
+        self.store(directory, "code.zip", "code", pack_directory(loaded.root, files, aliases))
 
     def store_pickle(self, directory: Path) -> None:
         """Nothing to do when every function is found by name."""
         if self._pickled:
             modules = [] if self._root else [each.__module__ for each in self._pickled.values()]
             content = pickle_functions(self._pickled, filter(_is_own_module, modules))
-            self._store(directory, PICKLE_NAME, "pickle", content)
-
-    def attach(self, attachments: Attachments, directory: Path, limit_mib: int) -> None:
-        for each in attach(attachments, directory, limit_mib):
-            self.artifacts = (*self.artifacts, each.artifact)
-            self.paths[each.artifact.sha256] = os.fspath(each.path)
-
-    def _store(self, directory: Path, name: str, kind: str, content: bytes) -> None:
-        artifact, path = store_artifact(directory, name, kind, content)
-        self.artifacts = (*self.artifacts, artifact)
-        self.paths[artifact.sha256] = os.fspath(path)
+            self.store(directory, PICKLE_NAME, "pickle", content)
 
 
 def _is_importable(definition: FunctionDefinition, loaded: LoadedPipeline) -> bool:

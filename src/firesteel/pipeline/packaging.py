@@ -53,14 +53,18 @@ def pack_directory(root: Path, files: Iterable[PackedFile], aliases: Mapping[str
     return buffer.getvalue()
 
 
-def package_files(root: Path, pipeline_file: Path, *, limit_mib: int, data: Iterable[Path] = ()) -> list[PackedFile]:
+def package_files(
+    root: Path, pipeline_file: Path, *, limit_mib: int, data: Iterable[Path] = (), code_endings: tuple[str, ...] = ()
+) -> list[PackedFile]:
     """Files of `root` that travel with a job, sorted by name.
 
     Left out: what .gitignore files say, caches and environments (EXCLUDED_*), symbolic links to
-    directories, and `data`: paths that parameters name, where they are directories or large.
-    The pipeline's own file is always in. Raises InvalidPipeline when there is too much.
+    directories, and `data`: paths that parameters name, where they are directories or large. With
+    `code_endings`, all large files that end otherwise. The pipeline's own file is always in.
+    Raises InvalidPipeline when there is too much.
     """
-    is_data = _data_filter(each for each in data if not pipeline_file.is_relative_to(os.path.abspath(each)))
+    named = (each for each in data if not pipeline_file.is_relative_to(os.path.abspath(each)))
+    is_data = _data_filter(named, code_endings)
     chosen: list[PackedFile] = []
     for path in _walk(root, is_data):
         if len(chosen) == MAX_FILES:
@@ -150,13 +154,14 @@ def _is_portable(name: str) -> bool:
     return not any("\udc80" <= character <= "\udcff" for character in name)
 
 
-def _data_filter(data: Iterable[Path]) -> Callable[[Path], bool]:
+def _data_filter(data: Iterable[Path], code_endings: tuple[str, ...]) -> Callable[[Path], bool]:
     named = {os.path.abspath(path) for path in data}
 
     def is_data(path: Path) -> bool:
-        if os.fspath(path) not in named:
-            return False
-        return path.is_dir() or (path.is_file() and path.stat().st_size >= DATA_FILE_BYTES)
+        if path.is_dir():
+            return os.fspath(path) in named
+        may_be = os.fspath(path) in named or (code_endings and not path.name.endswith(code_endings))
+        return bool(may_be) and path.is_file() and path.stat().st_size >= DATA_FILE_BYTES
 
     return is_data
 

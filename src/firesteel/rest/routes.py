@@ -24,9 +24,15 @@ INTEGER = {"type": "integer", "minimum": 0}
 
 
 def _natural(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(text)
     return int(text)
+
+
+def _stream(text: str) -> str:
+    if text not in ("stdout", "stderr"):
+        raise ValueError(text)
+    return text
 
 
 GET = Query("get", "Names of metrics, parted by commas.")
@@ -36,6 +42,9 @@ MODE = Query("mode", "`cancel`.")
 MAX_EXCEPTIONS = Query("maxExceptions", "At most so many.", _natural, 20, INTEGER)
 LABELS = Query("failureLabelFilter", "Ignored: failures have no labels.")
 WAIT = Query("wait", "How long to wait for the end: milliseconds, or a time like `30 s`.", parse_duration_ms, 0)
+STREAM = Query("stream", "`stdout` or `stderr`.", _stream, "stdout", {"enum": ["stdout", "stderr"]})
+ATTEMPT = Query("attempt", "Of which attempt, from 0 on.", _natural, 0, INTEGER)
+OFFSET = Query("offset", "The first byte that is wanted.", _natural, 0, INTEGER)
 
 ROUTES: tuple[Route, ...] = (
     # ── the cluster ──────────────────────────────────────────────────────────────────────────
@@ -124,6 +133,15 @@ ROUTES: tuple[Route, ...] = (
         "Rows that a job which has ended returned.",
         j.ReturnedRowsBody,
         query=(FUNCTION,),
+        errors=(403,),
+    ),
+    Route(
+        "GET",
+        "/jobs/{jobid}/output",
+        completion.output,
+        "What a plain script has printed, from a byte on.",
+        None,
+        query=(STREAM, ATTEMPT, OFFSET, WAIT),
         errors=(403,),
     ),
     Route("GET", "/jobs/{jobid}/plan", jobs.job_plan, "Its graph.", j.JobPlanInfo),

@@ -90,6 +90,14 @@ class ClusterClient(Protocol):
         Of the only function that returned any when none is named. Raises UnknownResult.
         """
 
+    async def read_output(
+        self, job_id: JobID, stream: str, *, attempt: int = 0, offset: int = 0, wait_s: float = 0.0
+    ) -> bytes:
+        """What a plain script has printed to `stdout` or `stderr`, from a byte on, as far as it is there.
+
+        Waits up to `wait_s` for the first of it, but not for what a job that has ended will not print.
+        """
+
     async def cancel_job(self, job_id: JobID) -> None:
         """Ask for the job to end; returns when that is safe with its master, before it has ended.
 

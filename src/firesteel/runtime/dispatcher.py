@@ -54,11 +54,12 @@ class DispatcherEndpoint(Endpoint):
         election: LeaderElection,
         store: JobStore,
         delete_blobs: DeleteBlobs,
+        delete_output: Callable[[JobID], Awaitable[None]],
         on_broken: Callable[[Exception], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
         self._config, self._election, self._store = config, election, store
-        self._delete_blobs = delete_blobs
+        self._delete_blobs, self._delete_output = delete_blobs, delete_output
         self._runners: dict[JobID, LeaderRunner] = {}
         self._leaving: dict[JobID, list[LeaderRunner]] = {}
         """Runners that are being stopped: the next one of a job waits for them."""
@@ -195,6 +196,7 @@ class DispatcherEndpoint(Endpoint):
         """Blobs first: who comes after a crash in between finds the result and does it again."""
         what = f"forgetting job {effect.job_id}"
         await self._retried(what, lambda: self.delete_unused_blobs(effect.blobs))
+        await self._retried(what, lambda: self._delete_output(effect.job_id))
         await self._retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
 
     async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:

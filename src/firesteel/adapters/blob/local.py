@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.adapters.blob.outputs import OutputStore
 from firesteel.adapters.storage.durability import sync
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -34,6 +35,10 @@ class BlobStore(Protocol):
     def delete(self, sha256: str) -> None:
         """Remove a blob; one that is not there is fine."""
 
+    @property
+    def outputs(self) -> OutputStore:
+        """What scripts print."""
+
 
 class BlobSource(Protocol):
     """Where a worker has a job's artifacts from, and puts the rows that the job returns."""
@@ -50,12 +55,16 @@ class BlobSource(Protocol):
     async def drop(self, sha256: str) -> None:
         """Take back what was put there; one that is not there is fine. Raises OSError."""
 
+    async def append_output(self, job_id: str, name: str, offset: int, data: bytes) -> None:
+        """Add to what a script has printed, where the master finds it; may be repeated. Raises OSError."""
+
 
 class LocalBlobStore:
     """A `BlobStore` in `directory`, and a `BlobSource`. Any number of processes may share it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.outputs = OutputStore(directory / "outputs")
         directory.mkdir(parents=True, exist_ok=True)
 
     def put(self, source: Path, sha256: str | None = None) -> str:
@@ -106,6 +115,9 @@ class LocalBlobStore:
 
     async def drop(self, sha256: str) -> None:
         await asyncio.to_thread(self.delete, sha256)
+
+    async def append_output(self, job_id: str, name: str, offset: int, data: bytes) -> None:
+        await self.outputs.append(job_id, name, offset, data)
 
     def path(self, sha256: str) -> Path:
         path = self._directory / _checked(sha256)

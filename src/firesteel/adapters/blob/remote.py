@@ -8,7 +8,16 @@ from typing import TypeVar
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobStore
 from firesteel.adapters.blob.server import BLOBS, send_file
-from firesteel.adapters.rpc.frames import BlobChunk, BlobEnd, BlobRefused, DropBlob, GetBlob, ProtocolError, PutBlob
+from firesteel.adapters.rpc.frames import (
+    AppendOutput,
+    BlobChunk,
+    BlobEnd,
+    BlobRefused,
+    DropBlob,
+    GetBlob,
+    ProtocolError,
+    PutBlob,
+)
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 
@@ -47,6 +56,10 @@ class RemoteBlobs:
     async def drop(self, sha256: str) -> None:
         await self._tried(f"drop blob {sha256}", lambda: self._tell(DropBlob(sha256)))
 
+    async def append_output(self, job_id: str, name: str, offset: int, data: bytes) -> None:
+        request = AppendOutput(job_id, name, offset, data)
+        await self._tried(f"take what job {job_id} prints", lambda: self._tell(request))
+
     async def _fetch(self, sha256: str) -> Path:
         """Raises BlobMissing or OSError."""
         return await self._tried(f"send artifact {sha256}", lambda: self._fetch_once(sha256))
@@ -63,7 +76,7 @@ class RemoteBlobs:
             await asyncio.sleep(RETRY_S)
         raise OSError(f"{self.server[0]}:{self.server[1]} did not {what}: {last}") from last
 
-    async def _tell(self, request: PutBlob | DropBlob, path: Path | None = None) -> None:
+    async def _tell(self, request: PutBlob | DropBlob | AppendOutput, path: Path | None = None) -> None:
         """Raises OSError or ProtocolError when it is not done."""
         stream = await PeerStream.connect(*self.server, BLOBS, self._settings)
         try:

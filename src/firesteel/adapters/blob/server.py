@@ -8,6 +8,7 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobStore
 from firesteel.adapters.rpc.frames import (
+    AppendOutput,
     BlobChunk,
     BlobEnd,
     BlobRefused,
@@ -43,6 +44,8 @@ class BlobServer:
                     await self._take(stream, frames, frame.sha256)
                 case DropBlob():
                     await self._drop(stream, frame.sha256)
+                case AppendOutput():
+                    await self._append(stream, frame)
                 case Ping():
                     pass
                 case _:
@@ -78,6 +81,14 @@ class BlobServer:
                 await stream.send(BlobRefused(str(error)))
             else:
                 await stream.send(BlobEnd())
+
+    async def _append(self, stream: PeerStream, output: AppendOutput) -> None:
+        try:
+            await self._store.outputs.append(output.job_id, output.name, output.offset, output.data)
+        except OSError as error:
+            await stream.send(BlobRefused(str(error)))
+        else:
+            await stream.send(BlobEnd())
 
     async def _drop(self, stream: PeerStream, sha256: str) -> None:
         with contextlib.suppress(BlobMissing):

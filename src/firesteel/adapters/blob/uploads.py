@@ -13,7 +13,7 @@ class BlobUploads:
     """Puts and deletes blobs of jobs. While a client submits a job, no stored job names its blobs yet."""
 
     def __init__(self, blobs: BlobStore) -> None:
-        self._blobs = blobs
+        self._blobs, self.outputs = blobs, blobs.outputs
         self._in_use: Counter[str] = Counter()
         self._changing = asyncio.Lock()
 

@@ -89,6 +89,15 @@ class DropBlob(msgspec.Struct, frozen=True, tag=True):
     sha256: str
 
 
+class AppendOutput(msgspec.Struct, frozen=True, tag=True):
+    """What a script has printed, with its place. Answered by BlobEnd, or by BlobRefused."""
+
+    job_id: str
+    name: str
+    offset: int
+    data: bytes
+
+
 class BlobChunk(msgspec.Struct, frozen=True, tag=True):
     data: bytes
 
@@ -102,7 +111,7 @@ class BlobRefused(msgspec.Struct, frozen=True, tag=True):
     is_missing: bool = False
 
 
-Frame = Union[Envelope, Hello, Ping, Absent, GetBlob, PutBlob, DropBlob, BlobChunk, BlobEnd, BlobRefused]
+Frame = Union[Envelope, Hello, Ping, Absent, GetBlob, PutBlob, DropBlob, AppendOutput, BlobChunk, BlobEnd, BlobRefused]
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Frame)

@@ -5,12 +5,15 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 
+import msgspec
+
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.backends import Seat
 from firesteel.adapters.spark.forkclient import Child
+from firesteel.adapters.spark.scriptoutput import ScriptOutput
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.tasks import TaskProgress
+from firesteel.model.tasks import TaskOutcome, TaskProgress
 from firesteel.runtime.ports import TaskFailedError
 
 _KILL_HINTS = {
@@ -26,6 +29,10 @@ class AttemptRun:
 
     def __init__(self, task: wire.RunTask, child: Child, seat: Seat) -> None:
         self.task, self.child, self.seat = task, child, seat
+        self.sessions = [task.session]
+        """All that its process has opened, or may have."""
+        self.printed: ScriptOutput | None = None
+        """What passes on what a script prints."""
         self.endpoint: wire.Endpoint | None = None
         """Where its session is, or may be."""
         self.staging: dict[str, Mapping[str, str]] = {}
@@ -54,6 +61,8 @@ class AttemptRun:
                     on_progress(progress)
                 case wire.SessionKnown(server_session=server_session):
                     self.server_session = server_session
+                case wire.OpensSession(session=session):
+                    self.sessions.append(session)
                 case wire.Staging(location=location, secrets=secrets):
                     self.staging[location] = secrets
                 case wire.WantEndpoint():
@@ -67,9 +76,19 @@ class AttemptRun:
                 case wire.Failed(failure=failure):
                     raise TaskFailedError(await self._blamed(failure))
                 case None:
-                    raise TaskFailedError(self._verdict or describe_exit(await self.child.exited))
+                    return self._without_report(await self.child.exited)
                 case _:
                     raise AssertionError(f"not from a task process: {message}")
+
+    def _without_report(self, status: int) -> wire.Finished:
+        """What it means that the process has ended so. Raises TaskFailedError."""
+        is_script = bool(self.task.pipes)
+        if is_script and status == 0 and self._verdict is None:  # os._exit(0): a program may end like that
+            return wire.Finished(TaskOutcome(), used_session=True)
+        failure = self._verdict or describe_exit(status)
+        if is_script:
+            failure = msgspec.structs.replace(failure, exit_code=status if status > 0 else 128 - status)
+        raise TaskFailedError(failure)
 
     def condemn(self, failure: FailureInfo) -> None:
         """Kill the process; `failure` is why. The first verdict stands."""

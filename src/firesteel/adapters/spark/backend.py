@@ -20,6 +20,7 @@ from firesteel.adapters.spark.keeper import SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.printed import with_output
 from firesteel.adapters.spark.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
+from firesteel.adapters.spark.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.sinknotes import SINKS
 from firesteel.adapters.spark.sinkoutput import SinkOutput
@@ -112,6 +113,8 @@ class SparkTaskBackend:
         try:
             task = await self._assignment(job, deployment, seat)
             run = AttemptRun(task, await self._forks.take(), seat)
+            if task.pipes:
+                run.printed = await self._open_pipes(task)
         except BaseException:
             seat.leave()
             raise
@@ -128,6 +131,7 @@ class SparkTaskBackend:
         finished = False
         try:
             outcome = (await run.converse(on_running, on_progress, draw_splits)).outcome
+            await _all_printed(run)
             await keep_rows(self._blobs, outcome, Path(run.task.partitions))
             finished = True
             return outcome
@@ -135,6 +139,7 @@ class SparkTaskBackend:
             await _to_the_end(self._cleanups.start(self._abort(run), "attempt-abort"))
             raise
         except TaskFailedError as error:
+            await _all_printed(run)
             raise TaskFailedError(with_output(error.failure, Path(run.task.log))) from error
         finally:
             self._memory.remove(run)
@@ -172,6 +177,7 @@ class SparkTaskBackend:
             placed=code.placed,
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
+            pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if _is_script(job) else "",
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
             settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
             staged_note=str(self._work_dir / SINKS / "staged" / f"{attempt.job_id}-{name}"),
@@ -180,10 +186,21 @@ class SparkTaskBackend:
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),
         )
 
+    async def _open_pipes(self, task: wire.RunTask) -> ScriptOutput:
+        attempt, limit_mib = task.deployment.attempt, self._config.get_option(options.SCRIPT_OUTPUT_LIMIT)
+
+        async def send(stream: str, offset: int, data: bytes) -> None:
+            await self._blobs.append_output(attempt.job_id, f"{attempt.attempt}.{stream}", offset, data)
+
+        output = ScriptOutput(Path(task.log), send, limit_mib << 20)
+        await output.open(Path(task.pipes))
+        return output
+
     async def _abort(self, run: AttemptRun) -> None:
         """Interrupt, give the process a moment, kill it, close its session, remove what it wrote."""
         if run.endpoint is not None:
-            await run.seat.take().interrupt(run.endpoint, run.task.session)
+            for session in tuple(run.sessions):
+                await run.seat.take().interrupt(run.endpoint, session)
         run.child.signal_group(signal.SIGTERM)
         await self._clean_up(run, keep_output=False)
 
@@ -196,10 +213,11 @@ class SparkTaskBackend:
             run.child.signal_group(signal.SIGKILL)
             await asyncio.shield(run.child.exited)
         run.child.close()
+        await _all_printed(run)
         if not self._closed:  # else the JVM goes, and all sessions with it
             await self._prepare_next(run, was_cut=not keep_output)
         run.seat.leave()
-        rubbish = [run.task.directory]
+        rubbish = [run.task.directory, *filter(None, (run.task.pipes,))]
         if not keep_output:
             rubbish += [run.task.partitions, *run.staging]
         await self._output.discard(rubbish)
@@ -210,7 +228,8 @@ class SparkTaskBackend:
             await self._forks.refill()
         endpoint, run.endpoint = run.endpoint, None
         if endpoint is not None:
-            await run.seat.take().close_session(endpoint, run.task.session, was_cut=was_cut)
+            for session in run.sessions:
+                await run.seat.take().close_session(endpoint, session, was_cut=was_cut)
 
     def _make(self, installation: launch.SparkInstallation, size: BackendSize, alone: bool) -> SparkBackend:
         user, master = self._config.spark(), self._config.get_option(options.SPARK_MASTER)
@@ -248,6 +267,16 @@ def _wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:
     mine = set(deployment.vertices)
     functions = (f for vertex in job.graph.vertices if vertex.id in mine for f in vertex.functions)
     return bool(deployment.inputs) or any(function.wants_session for function in functions)
+
+
+def _is_script(job: JobInformation) -> bool:
+    return job.graph.vertices[0].functions[0].is_script
+
+
+async def _all_printed(run: AttemptRun) -> None:
+    """Once a script's process can't print any more, what it has printed is where the client finds it."""
+    if run.printed is not None:
+        await run.printed.close()
 
 
 async def _to_the_end(task: asyncio.Task[None]) -> None:

@@ -17,6 +17,7 @@ from firesteel.adapters.spark import child, errors, wire
 from firesteel.adapters.spark.context import AttemptContext
 from firesteel.adapters.spark.plan import RegionPlan
 from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.script import ScriptProgram
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.adapters.spark.shipment import Shipment, place
 from firesteel.adapters.spark.sinknotes import note_staged
@@ -30,11 +31,14 @@ def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
     """Run the attempt and report. Returns when the process may end."""
     _use_directory_and_log(task)
     process = TaskProcess(channel, task)
+    own_pid = os.getpid()
     try:
         report = process.run()
     except BaseException as error:  # this adapter's edge: whatever it is becomes data
         report = wire.Failed(process.describe(error), process.session.opened)
     _flush()
+    if os.getpid() != own_pid:  # the user's code has forked, and this is the copy: only the original reports
+        os._exit(report.failure.exit_code if isinstance(report, wire.Failed) else 0)
     channel.send(report)
     _run_exit_handlers()
 
@@ -46,6 +50,7 @@ class TaskProcess:
         self._channel, self._task = channel, task
         self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
         self.session.on_open = self._prepare_session
+        self.session.announce = lambda name: self._channel.send(wire.OpensSession(name))
         self._attempt = AttemptContext(
             task.deployment,
             Path(task.client_directory),
@@ -65,6 +70,11 @@ class TaskProcess:
             return wire.Failed(mismatch)
         sys.path[:0] = self._task.code
         self._channel.send(wire.Running())
+        first = self._task.job.graph.vertices[0].functions[0]
+        if first.is_script:
+            self._plan.active = first
+            failure = ScriptProgram(first, self._task, self.session, self.describe).run()
+            return wire.Finished(TaskOutcome(), True) if failure is None else wire.Failed(failure, True)
         outcome: TaskOutcome = self._plan.run(self._resolver(), Path(self._task.partitions))
         return wire.Finished(outcome, self.session.opened)
 
@@ -199,10 +209,11 @@ def _use_directory_and_log(task: wire.RunTask) -> None:
     os.chdir(task.directory)
     place(task)
     os.environ[CLIENT_DIRECTORY_VARIABLE] = task.client_directory
-    log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        path = os.path.join(task.pipes, name) if task.pipes else task.log
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(file, number)
+        os.close(file)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 

@@ -55,6 +55,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """The attempt's own working directory."""
     log: str
     """File for what the user's code prints."""
+    pipes: str = ""
+    """Directory with the pipes `stdout` and `stderr`, for a script: what it prints goes there instead."""
     partitions: str
     """Directory under which the attempt stores its results."""
     settings: dict[str, str]
@@ -137,6 +139,12 @@ class SessionKnown(msgspec.Struct, frozen=True, tag="session"):
     server_session: str
 
 
+class OpensSession(msgspec.Struct, frozen=True, tag="opens"):
+    """The child is about to open a session beside its first one."""
+
+    session: SessionName
+
+
 class Staging(msgspec.Struct, frozen=True, tag="staging"):
     """What the attempt is about to write outside the work directory."""
 
@@ -174,6 +182,7 @@ FromChild = (
     | Running
     | Progressed
     | SessionKnown
+    | OpensSession
     | Staging
     | Finished
     | Failed

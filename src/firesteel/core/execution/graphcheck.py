@@ -37,6 +37,11 @@ def _check_vertices(graph: JobGraph) -> None:
     for vertex in graph.vertices:
         _require(vertex.functions, f"vertex {vertex.name} has no functions")
         _require(vertex.parallelism >= 1, f"vertex {vertex.name} has parallelism {vertex.parallelism}")
+        is_alone = len(graph.vertices) == len(vertex.functions) == vertex.parallelism == 1
+        is_script = any(function.is_script for function in vertex.functions)
+        _require(is_alone or not is_script, f"vertex {vertex.name} has a script, which must be alone in its job")
+        has_code = any(artifact.kind == "code" for artifact in graph.artifacts)
+        _require(has_code or not is_script, f"no artifact has the code of script {vertex.name}")
         attempts = vertex.max_attempts
         _require(attempts is None or attempts >= 1, f"vertex {vertex.name} may be tried {attempts} times")
 

@@ -190,6 +190,7 @@ def _vertex_view(
         end_time_ms=int(graph.entered_ms[status, rows].max()) if status.is_terminal else -1,
         progress=tuple(shown[:PROGRESS_PER_VERTEX_MAX]),
         first_region=logical.offset,
+        is_script=vertex.functions[0].is_script,
     )
 
 

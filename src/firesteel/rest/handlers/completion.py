@@ -50,10 +50,23 @@ async def execution_result(call: Call) -> JobExecutionResultResponseBody:
 
 async def rows(call: Call) -> ReturnedRowsBody:
     """What one function of the job has returned, to who submitted the job or operates the cluster."""
+    await _require_owner(call, "return")
+    return ReturnedRowsBody(arrow=await call.gateway.fetch_result(call.job_id, call.query["function"]))
+
+
+async def output(call: Call) -> Response:
+    """What a plain script has printed, from a byte on, to who submitted it or operates the cluster."""
+    await _require_owner(call, "print")
+    stream, attempt, offset = (call.query[name] for name in ("stream", "attempt", "offset"))
+    wait_s = min(call.query["wait"], WAIT_MAX_MS) / 1_000
+    data = await call.gateway.read_output(call.job_id, stream, attempt=attempt, offset=offset, wait_s=wait_s)
+    return Response(data, media_type="text/plain", headers={"Cache-Control": "no-store"})
+
+
+async def _require_owner(call: Call, does: str) -> None:
     owner = (await call.gateway.request_job_summary(call.job_id)).owner
     if owner and owner != call.user.name and not call.user.may(Role.OPERATE):
-        raise RestError(403, f"{call.user.name} may not read what the jobs of {owner} return.")
-    return ReturnedRowsBody(arrow=await call.gateway.fetch_result(call.job_id, call.query["function"]))
+        raise RestError(403, f"{call.user.name} may not read what the jobs of {owner} {does}.")
 
 
 async def events(call: Call) -> Response:
