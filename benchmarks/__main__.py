@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold, functions, graph, rest, takeover, tasks, warm
+from benchmarks import cold, functions, graph, rest, script, takeover, tasks, warm
 from benchmarks.report import ROOT, Report, save, show
 from benchmarks.tpch import suite
 
@@ -14,6 +14,7 @@ CASES: dict[str, Callable[[int], Report]] = {
     "functions": functions.measure,
     "graph": graph.measure,
     "rest": rest.measure,
+    "script": script.measure,
     "takeover": takeover.measure,
     "tasks": tasks.measure,
     "warm": warm.measure,
