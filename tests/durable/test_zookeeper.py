@@ -141,7 +141,7 @@ def test_a_leader_cut_off_from_zookeeper_alone(zookeeper_server: ZooKeeper) -> N
             cable.mend()
 
             async def knows() -> bool:
-                return election.known is not None and election.known.record.name == "b"
+                return election.leader is not None and election.leader.record.name == "b"
 
             await until(knows)
             assert (a.leads, b.leads) == (False, True)

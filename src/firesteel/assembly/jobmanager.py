@@ -12,6 +12,7 @@ from pathlib import Path
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.vigil import VIGIL, keep_company
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
@@ -41,6 +42,7 @@ class JobManager:
         self._storage, self._register = storage_directory(config), leader_register(config)
         self._clock = SystemClock()
         self._ends = contextlib.AsyncExitStack()
+        self._leadership: RegisterElection | None = None
 
     def __str__(self) -> str:
         return f"jobmanager at {self.host}:{self.port}, REST at {self.rest.address}"
@@ -54,7 +56,14 @@ class JobManager:
             raise
 
     async def stop(self) -> None:
-        """End everything, within a limit; workers and jobs hear of it by their connections."""
+        """End everything, within a limit; workers and jobs hear of it by their connections.
+
+        Where another master may lead, it is let to first: REST, which lets go of its clients slowly, comes last.
+        """
+        if self._leadership is not None:
+            await self._stop_master()
+            await self._leadership.close()
+            await self._server.close()
         await self._ends.aclose()
 
     async def _start(self) -> None:
@@ -64,7 +73,7 @@ class JobManager:
         blobs = LocalBlobStore((self._storage or work_dir) / "blobs")
         blob_server = BlobServer(blobs, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
         handlers = {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve, VIGIL: keep_company}
-        server = PeerServer(self._settings, handlers)
+        server = self._server = PeerServer(self._settings, handlers)
         self._ends.push_async_callback(server.close)
         self.port = await server.listen(bind_host, self.port)
         self._rpc.listens_at(self.host, self.port)
@@ -91,8 +100,9 @@ class JobManager:
         announcer = LeaderAnnouncer(self._rpc, services.election)
         self._ends.callback(announcer.stop)
         announcer.start()
+        self._leadership = services.shared
         await self._start_rest(work_dir)
-        await services.begin(self.rest.address)
+        await services.begin(self.rest.address_for(self.host))
 
     async def _start_rest(self, work_dir: Path) -> None:
         """Its clients are told when nobody leads, rather than kept waiting."""
@@ -103,6 +113,7 @@ class JobManager:
             log_dir=work_dir / "log",
             clock=self._clock,
             shut_down=self._shut_down,
+            leadership=self._leadership,
         )
         self._ends.push_async_callback(self.rest.stop)
         await self.rest.start()

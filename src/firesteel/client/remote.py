@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import urls
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.rest.security import rest_tls
 
 TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
 """Environment variable with the token that says who asks; on a command line everybody could read it."""
@@ -31,7 +31,7 @@ def http_client(configuration: Configuration, environment: Mapping[str, str] = o
     return HttpClusterClient(
         addresses,
         token=environment.get(TOKEN_VARIABLE, ""),
-        tls=_tls(configuration) if any(each.startswith("https:") for each in addresses) else None,
+        tls=rest_tls(configuration) if any(each.startswith("https:") for each in addresses) else None,
         patience_s=patience_ms / 1_000,
     )
 
@@ -69,15 +69,3 @@ class RemoteCluster:
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process of its own. Raises BuildProcessFailed."""
         return await call_in_process(self.work_dir, entry_point, payload)
-
-
-def _tls(configuration: Configuration) -> ssl.SSLContext:
-    """Trusts the configured authority, else the machine's; shows a certificate where one is configured."""
-    try:
-        context = ssl.create_default_context(cafile=configuration.get_option(options.REST_CA) or None)
-        certificate = configuration.get_option(options.REST_CERTIFICATE)
-        if certificate:
-            context.load_cert_chain(certificate, configuration.get_option(options.REST_PRIVATE_KEY) or None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"the certificates of security.ssl.rest can't be read: {error}") from None
-    return context

@@ -26,6 +26,9 @@ from firesteel.rest.security import LOOPBACK, Origins, Users, load_users
 BODY_BYTES_MAX = 1 << 20
 """Of a request that uploads nothing."""
 
+RETRY_AFTER_S = "1"
+"""When to ask again, while nobody leads."""
+
 VERSION_PREFIX = "/v1"
 
 _PREFLIGHT_HEADERS = {
@@ -117,6 +120,8 @@ class _Edge:
             response = error_response(known)
             if known.status == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"
+            if known.status == 503:
+                response.headers["Retry-After"] = RETRY_AFTER_S
             return response
         logger.error("%s %s broke", request.method, request.url.path, exc_info=error)
         trace = "".join(traceback.format_exception(error))
@@ -127,6 +132,9 @@ class _Edge:
         user = self._users.identify(request.headers.get("authorization"))
         if not user.may(route.role):
             raise RestError(403, f"{user.name} may not do this: it takes the role {route.role.value}.")
+        forwarding = self._services.forwarding
+        if forwarding is not None and not route.of_this_master and forwarding.is_due(request):
+            return await forwarding.forward(request)
         query = {each.name: each.value(request.query_params.get(each.name)) for each in route.query}
         body = None if route.takes_upload else await _body(route, request)
         answer = await route.handler(Call(request, self._services, user, query, body))

@@ -13,6 +13,7 @@ from firesteel.model.options import Configuration
 from firesteel.model.views import JobSummary, JobView, VertexView
 from firesteel.rest.codecs import checked_id
 from firesteel.rest.errors import RestError, bad_request, not_found
+from firesteel.rest.forwarding import Forwarding
 from firesteel.rest.operations import Operations
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.security import Role, User
@@ -39,6 +40,8 @@ class Services:
     """Where the master's log files are, when it writes any."""
     shut_down: Callable[[], None] | None = None
     """Ends the cluster; absent where REST may not."""
+    forwarding: Forwarding | None = None
+    """Hands on what another master is to answer; absent where this is the only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +131,7 @@ class Route:
     role: Role = field(default=Role.VIEW, kw_only=True)
     status: int = field(default=200, kw_only=True)
     takes_upload: bool = field(default=False, kw_only=True)
+    of_this_master: bool = field(default=False, kw_only=True)
+    """Answered here, also while another master leads."""
     errors: tuple[int, ...] = field(default=(), kw_only=True)
     """Statuses it may answer beside 400, 404, 500 and 503."""

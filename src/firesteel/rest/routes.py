@@ -50,6 +50,14 @@ ROUTES: tuple[Route, ...] = (
     # ── the cluster ──────────────────────────────────────────────────────────────────────────
     Route("GET", "/config", cluster.dashboard_configuration, "How the dashboard is set up.", c.DashboardConfiguration),
     Route("GET", "/overview", cluster.overview, "Workers, slots and jobs in numbers.", c.ClusterOverviewWithVersion),
+    Route(
+        "GET",
+        "/cluster/leader",
+        cluster.leader,
+        "Which master leads, as the one that is asked knows.",
+        c.ClusterLeader,
+        of_this_master=True,
+    ),
     Route("DELETE", "/cluster", cluster.shut_down, "Shut the cluster down.", role=Role.OPERATE, errors=(409,)),
     Route(
         "GET", "/datasets", cluster.no_datasets, "Data sets that outlive jobs: none.", c.ClusterDataSetListResponseBody

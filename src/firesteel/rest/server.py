@@ -15,12 +15,14 @@ from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.rest.app import rest_app
 from firesteel.rest.call import Services
+from firesteel.rest.forwarding import Forwarding
 from firesteel.rest.operations import Operations
-from firesteel.rest.security import LOOPBACK
+from firesteel.rest.security import LOOPBACK, rest_tls
 from firesteel.rest.uploads import Uploads
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.client import ClusterGateway
 from firesteel.runtime.clock import SystemClock
+from firesteel.runtime.register import Leadership
 from firesteel.runtime.services import Clock
 
 GRACE_S = 1
@@ -60,7 +62,12 @@ class RestServer:
     @property
     def address(self) -> str:
         """Like http://127.0.0.1:8081."""
+        return self.address_for(self.host_port[0])
+
+    def address_for(self, name: str) -> str:
+        """The same for others, who call this machine `name` where the endpoint listens on all its addresses."""
         host, port = self.host_port
+        host = name if host in ("0.0.0.0", "::") else host
         scheme = "https" if self._config.get_option(options.REST_CERTIFICATE) else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
@@ -86,6 +93,8 @@ class RestServer:
             self._server.should_exit = True
             await self._tasks.join()
         await self._services.operations.close()
+        if self._services.forwarding is not None:
+            await self._services.forwarding.close()
         if self._socket is not None:
             self._socket.close()
 
@@ -139,11 +148,13 @@ def serve_rest(
     log_dir: Path | None = None,
     clock: Clock | None = None,
     shut_down: Callable[[], None] | None = None,
+    leadership: Leadership | None = None,
 ) -> RestServer:
     """The REST endpoint of the master that `gateway` asks, to be started. Raises ConfigurationError.
 
     The gateway should raise NoLeader at once rather than wait: clients are told to come back. Uploads lie
     in `work_dir/uploads` until their job is safe; what an earlier endpoint has left there is deleted. `shut_down` is called for DELETE /cluster, which is refused without.
+    With `leadership`, requests are handed on while another master leads.
     """
     limit_bytes = config.get_option(options.REST_MAX_CONTENT_LENGTH) * _BYTES_PER_MIB
     services = Services(
@@ -154,6 +165,7 @@ def serve_rest(
         uploads=Uploads(work_dir, limit_bytes),
         log_dir=log_dir,
         shut_down=shut_down,
+        forwarding=Forwarding(leadership, rest_tls(config)) if leadership is not None else None,
     )
     return RestServer(services)
 

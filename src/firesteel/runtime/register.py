@@ -38,6 +38,18 @@ class Registered:
     sign: Sign
 
 
+class Leadership(Protocol):
+    """What one master knows of who leads."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this one does, as far as it knows."""
+
+    @property
+    def leader(self) -> Registered | None:
+        """Who does, this one or another; None while that is not known."""
+
+
 class LeaderRegister(Protocol):
     """One process's way to the register. Coroutines never block the event loop.
 

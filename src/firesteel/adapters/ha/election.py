@@ -8,7 +8,7 @@ from collections.abc import Callable
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
 from firesteel.adapters.ha.vigil import Vigil
 from firesteel.adapters.rpc.settings import NetworkSettings
-from firesteel.core.leadership.lease import LeaseWatch
+from firesteel.core.leadership.lease import LeaseWatch, Sign
 from firesteel.model.messages import Leader
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
@@ -44,7 +44,14 @@ class RegisterElection:
         self._retry_s, self._lease_ms = retry_ms / 1000, lease_ms
         self._watch = LeaseWatch(lease_ms)
         suspicion_s = MISSED_SIGNS_SUSPECT * self._retry_s
-        self._vigil = Vigil(network, retry_s=self._retry_s, suspicion_s=suspicion_s, on_gone=self._leader_gone)
+        self._news = asyncio.Event()
+        self._vigil = Vigil(
+            network,
+            retry_s=self._retry_s,
+            suspicion_s=suspicion_s,
+            on_lost=self._news.set,
+            on_gone=self._leader_gone,
+        )
         self._components = EmbeddedLeaderElection(name, is_open=False)
         self._epoch = 0
         """In which this process leads; 0 while it does not."""
@@ -53,18 +60,21 @@ class RegisterElection:
         self._gone = 0
         """An epoch whose leader refuses connections."""
         self._trouble = ""
-        self.known: Registered | None = None
-        """The newest entry of the register that was seen."""
+        self._leader: Registered | None = None
         self.certain = asyncio.Event()
         """Set unless this process leads and can't tell whether it still does."""
         self.certain.set()
-        self._news = asyncio.Event()
         self._tasks = BackgroundTasks()
 
     @property
     def leads(self) -> bool:
         """Whether this process does, as far as it knows."""
         return self._epoch > 0
+
+    @property
+    def leader(self) -> Registered | None:
+        """By the newest entry of the register that was seen; None when its leader has given up or is gone."""
+        return self._leader
 
     async def start(self, record: LeaderRecord) -> None:
         """Take part, under this record."""
@@ -120,11 +130,13 @@ class RegisterElection:
         if self._epoch:
             await self._lead_on()
             return
-        self.known = await self._register.newest()
-        if self.known is None or self._may_challenge(self.known):
-            await self._challenge(self.known.epoch if self.known is not None else 0)
+        known = await self._register.newest()
+        if known is None or self._may_challenge(known):
+            self._leader = None
+            await self._challenge(known.epoch if known is not None else 0)
         else:
-            self._vigil.watch(self.known)
+            self._leader = known
+            self._vigil.watch(known)
 
     async def _lead_on(self) -> None:
         try:
@@ -149,13 +161,13 @@ class RegisterElection:
             return
         logger.info("%s leads, in epoch %d", self._name, epoch)
         self._epoch, self._confirmed_ms = epoch, began_ms
-        self.known = None
+        self._leader = Registered(epoch, self._record, Sign(epoch, began_ms))
         self._vigil.end()
         self._components.open(epoch << GRANT_BITS)
 
     def _stop_leading(self) -> None:
         """What waits to be certain is of no use any more, or refused by the storage."""
-        self._epoch = 0
+        self._epoch, self._leader = 0, None
         self._components.close()
         asyncio.get_running_loop().call_soon(self.certain.set)
 

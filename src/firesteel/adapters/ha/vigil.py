@@ -27,15 +27,22 @@ async def keep_company(stream: PeerStream) -> str:
 
 
 class Vigil:
-    """Watches one leader after the other, and calls `on_gone` when nobody listens where the last one did.
+    """Watches one leader after the other: calls `on_lost` when the connection to it breaks, and `on_gone` with its
+    epoch when nobody listens where it did.
 
     At once if it could be reached in this epoch; else after `suspicion_s`, since a firewall refuses too.
     """
 
     def __init__(
-        self, settings: NetworkSettings, *, retry_s: float, suspicion_s: float, on_gone: Callable[[int], None]
+        self,
+        settings: NetworkSettings,
+        *,
+        retry_s: float,
+        suspicion_s: float,
+        on_lost: Callable[[], None],
+        on_gone: Callable[[int], None],
     ) -> None:
-        self._settings, self._on_gone = settings, on_gone
+        self._settings, self._on_lost, self._on_gone = settings, on_lost, on_gone
         self._retry_s, self._suspicion_s = retry_s, suspicion_s
         self._tasks = BackgroundTasks()
         self._epoch = 0
@@ -71,4 +78,5 @@ class Vigil:
             else:
                 was_reached, refused_since_s = True, 0.0
                 await keep_company(stream)
+                self._on_lost()
                 await asyncio.sleep(LOOK_AGAIN_S)

@@ -53,6 +53,24 @@ async def overview(call: Call) -> c.ClusterOverviewWithVersion:
     )
 
 
+async def leader(call: Call) -> c.ClusterLeader:
+    """For balancers that want the leader only, and for people; every master answers for it."""
+    if call.services.forwarding is None:
+        return c.ClusterLeader(leads=True)
+    known = call.services.forwarding.leadership
+    if known.leader is None:
+        return c.ClusterLeader(leads=False)
+    record = known.leader.record
+    return c.ClusterLeader(
+        leads=known.leads,
+        name=record.name,
+        node=record.node,
+        address=f"{record.host}:{record.port}",
+        rest_address=record.rest,
+        epoch=known.leader.epoch,
+    )
+
+
 async def configuration(call: Call) -> list[c.ConfigurationInfoEntry]:
     """What is configured, and the defaults of all else."""
     defaults = {key: option.default for key, option in OPTIONS.items()}

@@ -60,6 +60,19 @@ class EnvironmentInfo(msgspec.Struct, frozen=True):
     classpath: list[str]
 
 
+class ClusterLeader(msgspec.Struct, frozen=True, rename="kebab"):
+    """Empty texts and epoch 0 while it is not known who leads, or where this is the only master."""
+
+    leads: bool
+    """Whether it is the master that was asked."""
+    name: str = ""
+    node: str = ""
+    address: str = ""
+    """Where workers reach it."""
+    rest_address: str = ""
+    epoch: int = 0
+
+
 class LogInfo(msgspec.Struct, frozen=True):
     name: str
     size: int
