@@ -71,6 +71,10 @@ class SlowStore(InMemoryJobStore):
         await super().put_graph(graph, token)
         await asyncio.sleep(0.002)
 
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> JobState:
+        await asyncio.sleep(0.02)
+        return await super().claim_journal(job_id, token)
+
     async def append(self, job_id: JobID, token: FencingToken, records: Sequence[JournalRecord]) -> None:
         await asyncio.sleep(0.002)
         await super().append(job_id, token, records)

@@ -156,6 +156,31 @@ def test_known_jobs_stay_known(do: Do, script: TaskScript) -> None:
     do(story())
 
 
+@pytest.mark.parametrize("store", [InMemoryJobStore, SlowStore])
+def test_a_job_that_has_ended_never_seems_to_run_again(
+    do: Do, script: TaskScript, store: type[InMemoryJobStore]
+) -> None:
+    """The next Dispatcher starts a JobMaster to clean up after it."""
+
+    async def story() -> None:
+        script.discard_s = 1.0
+        async with mini_cluster(script, store=store()) as cluster:
+            for steps in range(10):
+                job_id = await cluster.client.submit_job(graph("a => b", f"job{steps}"), {})
+                await cluster.client.request_job_result(job_id)
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                cluster.revoke_leadership(DISPATCHER)
+                cluster.grant_leadership(DISPATCHER)
+                for moment in range(100):
+                    await asyncio.sleep(0 if moment < 50 else 0.002)
+                    assert (await cluster.client.request_job(job_id)).status is JobStatus.FINISHED, steps
+                    (line,) = [each for each in await cluster.client.list_jobs() if each.job_id == job_id]
+                    assert line.status is JobStatus.FINISHED, steps
+
+    do(story())
+
+
 def test_nobody_leads_for_long(do: Do, script: TaskScript) -> None:
     """Clients are told, in time; and jobs go on when somebody leads again."""
 

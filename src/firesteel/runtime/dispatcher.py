@@ -122,11 +122,15 @@ class DispatcherEndpoint(Endpoint):
         return self.core.jobs[job_id]
 
     def _job_master_core(self, job: JobEntry) -> JobMasterCore | None:
-        """Of a job that has not ended, while its JobMaster is up."""
+        """Of a job of which there is no archived view, while its JobMaster is up.
+
+        But for one that only cleans up after a job that has ended, and has not read yet how.
+        """
         runner = self._runners.get(job.job_id)
-        if job.view is None and runner is not None and isinstance(runner.service, JobMasterEndpoint):
-            return runner.service.core
-        return None
+        if job.view is not None or runner is None or not isinstance(runner.service, JobMasterEndpoint):
+            return None
+        core = runner.service.core
+        return core if job.result is None or core.scheduler.phase.status is job.result.status else None
 
     def _view_of(self, job: JobEntry) -> JobView:
         core = self._job_master_core(job)

@@ -63,6 +63,8 @@ class TaskScript:
     """What closing a backend raises, after it was done."""
     disk_errors: int = 0
     """Deletions that are still to fail."""
+    discard_s: float = 0.0
+    """How long a deletion takes."""
     start_error: Exception | None = None
     """What the start of a backend raises."""
     backends: list["FakeTaskBackend"] = field(default_factory=list)
@@ -217,6 +219,7 @@ class FakeTaskBackend:
             done.append(commit.commit_id)
 
     async def discard(self, locations: Sequence[str]) -> None:
+        await asyncio.sleep(self.script.discard_s)
         if self.script.disk_errors:
             self.script.disk_errors -= 1
             raise OSError("the disk does not answer")
