@@ -7,6 +7,7 @@
 
 PYTHON ?= python3
 SEEDS ?= 300
+TEST_PROCESSES ?= 2
 BIN := .venv/bin
 DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
@@ -38,8 +39,9 @@ postgres:
 openssh:
 	@$(PYTHON) -m tools.openssh
 
+# Two at a time: much of the time a test waits for a JVM. A file's tests share its JVM.
 test: java postgres openssh install-dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
 check: install-dev
 	@$(MAKE) --no-print-directory format-check lint types imports tidy core simulate
