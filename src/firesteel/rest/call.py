@@ -18,6 +18,7 @@ from firesteel.rest.operations import Operations
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.security import Role, User
 from firesteel.rest.uploads import Uploads
+from firesteel.rest.waits import Waits
 from firesteel.runtime.client import ClusterGateway
 from firesteel.runtime.services import Clock
 
@@ -34,6 +35,7 @@ class Services:
     clock: Clock
     operations: Operations
     uploads: Uploads
+    waits: Waits = field(default_factory=Waits)
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
     """Of the jobs in the last overview: making ten thousand lines anew is half of what an overview costs."""
     log_dir: Path | None = None

@@ -90,6 +90,7 @@ class RestServer:
     async def stop(self) -> None:
         """Take no requests any more, cut off those that wait for something, and end. Idempotent."""
         if self._server is not None:
+            self._services.waits.stop()
             self._server.should_exit = True
             await self._tasks.join()
         await self._services.operations.close()

@@ -1,6 +1,5 @@
 """How a job ends, and how it goes on, told without being asked again and again."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -17,7 +16,7 @@ from firesteel.rest.handlers.jobs import shown
 from firesteel.rest.handlers.operations import COMPLETED, IN_PROGRESS
 from firesteel.rest.schema.jobs import FlinkJobResult, JobExecutionResultResponseBody, ReturnedRowsBody
 from firesteel.rest.security import Role
-from firesteel.runtime.client import ClusterGateway, NoLeader, UnknownJob
+from firesteel.runtime.client import NoLeader, UnknownJob
 
 WAIT_MAX_MS = 60_000
 """The longest that a request for a result waits."""
@@ -41,7 +40,7 @@ async def execution_result(call: Call) -> JobExecutionResultResponseBody:
             return JobExecutionResultResponseBody(status=IN_PROGRESS)
         wait_ms = RESULT_STORED_MS
     try:
-        async with asyncio.timeout(wait_ms / 1_000):
+        async with call.services.waits.limited(wait_ms / 1_000):
             result = await call.gateway.request_job_result(call.job_id)
     except TimeoutError:
         return JobExecutionResultResponseBody(status=IN_PROGRESS)
@@ -74,17 +73,25 @@ async def events(call: Call) -> Response:
     job_id = call.job_id
     await call.gateway.request_job_summary(job_id)
     return StreamingResponse(
-        _changes(call.gateway, job_id), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        _changes(call, job_id), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
     )
 
 
-async def _changes(gateway: ClusterGateway, job_id: JobID) -> AsyncIterator[bytes]:
-    """Ends early when the leader goes: who listens connects again."""
+async def _changes(call: Call, job_id: JobID) -> AsyncIterator[bytes]:
+    """Ends early when the leader goes, or this endpoint: who listens connects again."""
+    views = call.gateway.follow_job(job_id)
+    waits = call.services.waits
     try:
-        async for view in gateway.follow_job(job_id):
+        while True:
+            async with waits.limited(None):
+                view = await anext(views, None)
+            if view is None:
+                break
             yield _event("job", msgspec.json.encode(shown(view)))
-        yield _event("result", msgspec.json.encode(await gateway.request_job_result(job_id)))
-    except (NoLeader, UnknownJob):
+        async with waits.limited(None):
+            result = await call.gateway.request_job_result(job_id)
+        yield _event("result", msgspec.json.encode(result))
+    except (NoLeader, UnknownJob, TimeoutError):
         return
 
 
