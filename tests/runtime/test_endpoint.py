@@ -80,6 +80,27 @@ def test_a_busy_endpoint_lets_others_run(do: Do) -> None:
     do(story())
 
 
+def test_messages_beyond_the_limit_are_dropped_and_nothing_else(
+    do: Do, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("firesteel.runtime.endpoint.MAILBOX_MAX", 3)
+
+    async def story() -> None:
+        bench = Bench(RecordingCore())
+        for _ in range(4):
+            bench.endpoint.tell(Received(envelope("x", "it")))
+            bench.endpoint.tell(Ping(1))
+        await bench.endpoint.catch_up()
+        assert [type(event) for event in bench.core.events] == [Started, Received, *(Ping,) * 4]
+        bench.endpoint.tell(Received(envelope("x", "it")))
+        await bench.endpoint.catch_up()
+        assert len(bench.core.seen(Received)) == 2
+        await bench.endpoint.stop()
+
+    do(story())
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["it is behind"] * 2
+
+
 def test_timers_fire_once_and_equal_ones_replace_each_other(do: Do) -> None:
     async def story() -> None:
         def react(event: Event) -> list[Effect]:

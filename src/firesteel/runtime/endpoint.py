@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.core.dispatcher.requests import Asked, Request
-from firesteel.core.effects import Effect, Event, Reply, Send, SetTimer, Started, Timer, TimerFired
+from firesteel.core.effects import Effect, Event, Received, Reply, Send, SetTimer, Started, Timer, TimerFired
 from firesteel.core.machine import Core
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.services import Clock, Rpc, StaleLeader
 
 EVENTS_PER_TURN_MAX = 256
 """Events an endpoint handles before others get their turn on the loop."""
+
+MAILBOX_MAX = 100_000
+"""Events that may wait; of more, messages are dropped: they may be lost anywhere, and what matters is repeated."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +53,7 @@ class Endpoint:
         self._mailbox: deque[Event] = deque()
         self._scheduled = False
         self._stopped = False
+        self._dropped = 0
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._requests = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -62,12 +66,21 @@ class Endpoint:
 
     def tell(self, event: Event) -> None:
         """Put an event into the mailbox. A stopped endpoint takes none."""
-        if self._stopped:
+        if self._stopped or (len(self._mailbox) >= MAILBOX_MAX and self._is_dropped(event)):
             return
         self._mailbox.append(event)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._drain)
+
+    def _is_dropped(self, event: Event) -> bool:
+        if not isinstance(event, Received):
+            return False
+        self._dropped += 1
+        if self._dropped.bit_count() == 1:
+            text = "%s is behind: %d messages were dropped, since %d events wait"
+            logger.warning(text, self.core.address, self._dropped, len(self._mailbox))
+        return True
 
     async def ask(self, request: Request) -> Any:
         """Put a request into the mailbox and await its answer; an answer that is an exception is raised."""
