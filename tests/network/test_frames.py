@@ -25,6 +25,7 @@ OTHERS: list[f.Frame] = [
     HELLO,
     f.Ping(),
     f.Absent(Address("a"), "gone"),
+    f.Superseded(Address("a"), "n"),
     f.GetBlob("ab"),
     f.PutBlob("ab"),
     f.DropBlob("ab"),

@@ -117,6 +117,8 @@ def test_who_comes_back_over_another_connection_is_lost_and_found() -> None:
             await again.close()
             await master.until(lambda box: len(box.lost) == 2)
             assert old.texts == []
+            assert [type(each).__name__ for each in there.refusals] == ["Refused"], "two processes of one name"
+            assert again.refusals == []
 
     asyncio.run(story())
 

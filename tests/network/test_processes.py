@@ -155,6 +155,24 @@ def test_a_worker_of_another_cluster_ends_and_says_why(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_of_two_workers_with_one_name_the_older_ends_and_says_why(tmp_path: Path) -> None:
+    """Else each would take the messages of the other; and one that is started anew has the name of the one before."""
+
+    async def story() -> None:
+        async with cluster(tmp_path) as it:
+            older = await it.start_worker("same")
+            await it.until_slots(2)
+            newer = await it.start_worker("same")
+            async with asyncio.timeout(LIMIT_S):
+                assert await older.wait() == 3
+            await it.until_slots(2)
+            result = await it.client.request_job_result(await it.client.submit_job(graph("lines"), {}))
+            assert (result.status, newer.returncode) == (JobStatus.FINISHED, None)
+            assert "taskmanager same has come later, under the same name: give each another one" in it.log("same")
+
+    asyncio.run(story())
+
+
 def test_the_master_serves_rest_and_ends_when_told_to(tmp_path: Path) -> None:
     """A real `firesteel jobmanager`: its numbers are those of its workers, and DELETE /cluster is a clean stop."""
 

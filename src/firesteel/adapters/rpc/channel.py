@@ -1,12 +1,13 @@
 """Ways to peers: a connection that is there, or one that is made when there is something to say."""
 
 import asyncio
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from firesteel.adapters.rpc.frames import Frame, Ping, ProtocolError
+from firesteel.adapters.rpc.frames import Frame, Hello, Ping, ProtocolError
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 from firesteel.runtime.background import BackgroundTasks
@@ -19,6 +20,8 @@ CONNECT_QUEUE_MAX = 10_000
 
 RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
 """Time between a failed connection and the next try: the first, doubled each time up to the second."""
+
+_NUMBERS = itertools.count()
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,12 @@ class Channel:
         self._stream, self._on_frame, self._way = stream, on_frame, way or self
         self._outbox: list[bytes] = []
         self._cut = ""
+        self.number = next(_NUMBERS)
+        """Larger than those of all channels before it."""
+
+    @property
+    def peer(self) -> Hello:
+        return self._stream.peer
 
     async def run(self) -> str:
         """Serve the connection to its end; returns why it ended."""

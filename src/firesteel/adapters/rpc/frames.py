@@ -58,6 +58,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     python: str
     """Its minor version, like `3.12`: what was pickled for it is not for another."""
     pyspark: str
+    process: str = ""
+    """Another one for each process, also of those with the same name."""
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
@@ -69,6 +71,14 @@ class Absent(msgspec.Struct, frozen=True, tag=True):
 
     address: Address
     reason: str
+
+
+class Superseded(msgspec.Struct, frozen=True, tag=True):
+    """A newer process speaks as an endpoint of the peer, under its address."""
+
+    address: Address
+    node: str
+    """The newer process, for people."""
 
 
 class GetBlob(msgspec.Struct, frozen=True, tag=True):
@@ -111,7 +121,20 @@ class BlobRefused(msgspec.Struct, frozen=True, tag=True):
     is_missing: bool = False
 
 
-Frame = Union[Envelope, Hello, Ping, Absent, GetBlob, PutBlob, DropBlob, AppendOutput, BlobChunk, BlobEnd, BlobRefused]
+Frame = Union[
+    Envelope,
+    Hello,
+    Ping,
+    Absent,
+    Superseded,
+    GetBlob,
+    PutBlob,
+    DropBlob,
+    AppendOutput,
+    BlobChunk,
+    BlobEnd,
+    BlobRefused,
+]
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Frame)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from firesteel.adapters.rpc.channel import Channel, Link, Way
-from firesteel.adapters.rpc.frames import Absent, Frame, FrameTooLarge, Ping, Refused, encode_frame
+from firesteel.adapters.rpc.frames import Absent, Frame, FrameTooLarge, Ping, Refused, Superseded, encode_frame
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 from firesteel.core.effects import PeerLost, Received
@@ -131,6 +131,8 @@ class NetworkRpc:
                 self._deliver(way, frame)
             case Absent():
                 self._on_absent(frame)
+            case Superseded():
+                self._on_refused(Refused(f"{frame.node} has come later, under the same name: give each another one"))
             case Ping():
                 pass
             case _:
@@ -143,15 +145,34 @@ class NetworkRpc:
             self._say(way, Absent(envelope.recipient, "nobody is there"))
             return
         if _target(envelope.sender) is None and self._routes.get(envelope.sender) is not way:
+            if self._is_superseded(envelope.sender, way):
+                return
             self._replace_route(envelope.sender, way)
         self._note(recipient, envelope.sender, way)
         mailbox.tell(Received(envelope))
 
+    def _is_superseded(self, sender: Address, way: Way) -> bool:
+        """Whether a newer process has its name: of two only one can be heard, and the older one may not know yet."""
+        known = self._routes.get(sender)
+        if not isinstance(known, Channel) or not isinstance(way, Channel):
+            return False
+        if known.peer.process == way.peer.process or known.number < way.number:
+            return False
+        self._say(way, Superseded(sender, known.peer.node))
+        return True
+
     def _replace_route(self, sender: Address, way: Way) -> None:
-        """It has come back before the loss of its old connection was noticed; what was said over that is lost."""
-        if sender in self._routes:
+        """It has come back before the loss of its old connection was noticed; what was said over that is lost.
+
+        Or it is another process with the same name. The older one is told, in case it is still there.
+        """
+        old = self._routes.get(sender)
+        if old is not None:
             self._on_absent(Absent(sender, "it has made another connection"))
         self._routes[sender] = way
+        if isinstance(old, Channel) and isinstance(way, Channel) and old.peer.process != way.peer.process:
+            logger.warning("%s: %s takes the place of %s", sender, way.peer.node, old.peer.node)
+            self._say(old, Superseded(sender, way.peer.node))
 
     def _here(self, address: Address) -> Address:
         """An address as this process writes it: the same host has several names, and connections find it by any."""

@@ -2,7 +2,8 @@
 
 import platform
 import ssl
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from firesteel.adapters.rpc.frames import Hello, Refused
@@ -23,6 +24,8 @@ class NetworkSettings:
     keep_alive_timeout_s: float
     connect_timeout_s: float
     """For the connection, TLS and the handshake together."""
+    process: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """This one and no other, also of those with the same name."""
     server_tls: ssl.SSLContext | None = None
     client_tls: ssl.SSLContext | None = None
 
@@ -38,6 +41,7 @@ class NetworkSettings:
             firesteel=version("firesteel"),
             python=".".join(platform.python_version_tuple()[:2]),
             pyspark=version("pyspark"),
+            process=self.process,
         )
 
 
