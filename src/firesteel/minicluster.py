@@ -112,7 +112,7 @@ class MiniCluster:
             clock=self._clock,
             election=self.election,
             store=self.store,
-            uploads=BlobUploads(self.blobs),
+            uploads=BlobUploads(self.blobs, self.config.get_option(options.BLOB_FREE_MIN) << 20),
         )
         self.client = MasterClient(self.master)
         self.master.start()

@@ -1,6 +1,7 @@
 """Submitting jobs: what is taken, and that of what is refused nothing is stored and nothing runs."""
 
 import asyncio
+import errno
 import json
 import pickle
 from pathlib import Path
@@ -143,6 +144,28 @@ async def nothing_is_stored(rest: RestCluster, tmp_path: Path, name: str) -> Non
     uploads = tmp_path / "rest" / "uploads"
     assert not uploads.exists() or list(uploads.iterdir()) == [], name
     assert list((rest.cluster.work_dir / "blobs").iterdir()) == [], name
+
+
+def test_a_disk_that_is_full(do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What known jobs need is kept free; a disk that fills up in the middle is as clear."""
+
+    async def refused(options: dict[str, str], words: str) -> None:
+        async with rest_cluster(tmp_path, script=script, options=options) as rest:
+            answer = await rest.http.post("/v1/jobs", files=submission(GOOD, {"code.zip": CODE}))
+            assert answer.status_code == 507, answer.text
+            assert words in answer.json()["errors"][0]
+            assert "Nothing was submitted: free some space" in answer.json()["errors"][0]
+            await nothing_is_stored(rest, tmp_path, words)
+            assert (await rest.http.post("/v1/jobs", files=submission(PLAIN))).status_code == 202
+            await rest.finish(PLAIN.job_id)
+
+    do(refused({"blob.disk.min-free": "100000000t"}, "blob.disk.min-free keeps"))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("firesteel.adapters.blob.local.os.fsync", full)
+    do(refused({}, "the master's disk is full"))
 
 
 @pytest.mark.parametrize("declares_length", [True, False])

@@ -61,7 +61,7 @@ class MasterClient:
         try:
             async with self._master.uploads.put(files):
                 return await self._submit(graph)
-        except (r.DuplicateJob, r.TooManyJobs, BlobCorrupt):
+        except (r.DuplicateJob, r.TooManyJobs, r.StorageFull, BlobCorrupt):
             await (await self._dispatcher()).delete_unused_blobs(files)
             raise
 

@@ -91,7 +91,7 @@ class JobManager:
             clock=self._clock,
             election=services.election,
             store=services.store,
-            uploads=BlobUploads(blobs),
+            uploads=BlobUploads(blobs, self.config.get_option(options.BLOB_FREE_MIN) << 20),
             on_lost=self._lost,
         )
         self.client = MasterClient(self.master)

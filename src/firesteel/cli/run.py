@@ -41,7 +41,7 @@ from firesteel.model.states import JobStatus
 from firesteel.pipeline.attachments import Attachments
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, build_in_child, decode_build_reply
 from firesteel.pipeline.scripts import is_script
-from firesteel.runtime.client import ClusterClient, DuplicateJob, TooManyJobs
+from firesteel.runtime.client import ClusterClient, DuplicateJob, StorageFull, TooManyJobs
 from firesteel.runtime.ports import TaskFailedError
 
 BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
@@ -241,6 +241,8 @@ async def _submit(cluster: Cluster, built: BuiltJob) -> JobID:
         return await cluster.client.submit_job(built.graph, built.artifact_paths())
     except (InvalidJobGraph, DuplicateJob, TooManyJobs) as error:
         raise CommandError(str(error), BAD_USAGE) from None
+    except StorageFull as error:
+        raise CommandError(str(error), UNREACHABLE) from None
 
 
 async def _build(cluster: Cluster, options: RunOptions, directory: str) -> BuiltJob:

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.runtime.client import DuplicateJob, TooManyJobs, UnknownJob
+from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
 RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
 """Time between two rounds over all addresses: the first, doubled each time up to the second."""
@@ -166,6 +166,8 @@ def _check(answer: httpx.Response) -> None:
             raise DuplicateJob(text)
         case 429:
             raise TooManyJobs(text)
+        case 507:
+            raise StorageFull(text)
         case 400 | 413:
             raise InvalidJobGraph(text)
         case _:

@@ -140,6 +140,12 @@ RPC_KEEP_ALIVE_TIMEOUT = ConfigOption(
     "rpc.keep-alive.timeout", "duration", 30_000, "A connection on which nothing came for this long is cut."
 )
 BLOB_SIZE_MAX = ConfigOption("blob.size.max", "memory", 1024, "Largest artifact of a job that a worker takes.")
+BLOB_FREE_MIN = ConfigOption(
+    "blob.disk.min-free",
+    "memory",
+    64,
+    "Space that the artifacts of further jobs leave free on the master's disk; jobs that would take it are refused.",
+)
 SSL_INTERNAL_ENABLED = ConfigOption(
     "security.ssl.internal.enabled", "bool", False, "TLS between the processes of the cluster."
 )

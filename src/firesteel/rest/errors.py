@@ -1,6 +1,8 @@
 """What goes wrong with a request, as a status and a sentence."""
 
-from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, TooManyJobs, UnknownJob
+import errno
+
+from firesteel.core.dispatcher.requests import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.runtime.client import NoLeader, UnknownResult
 
@@ -40,6 +42,10 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(400, str(error))
         case NoLeader():
             return RestError(503, NO_LEADER)
+        case StorageFull():
+            return RestError(507, str(error))
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return RestError(507, f"The master's disk is full ({error}): free some space, then try again.")
         case StorageUnavailable() | ConnectionError():
             return RestError(503, str(error))
         case _:

@@ -101,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
         role=Role.SUBMIT,
         status=202,
         takes_upload=True,
-        errors=(408, 409, 413, 429),
+        errors=(408, 409, 413, 429, 507),
     ),
     Route("GET", "/jobs/overview", jobs.jobs_overview, "A line for every known job.", j.MultipleJobsDetails),
     Route(

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from firesteel.core.dispatcher.requests import DuplicateJob, StorageUnavailable, TooManyJobs, UnknownJob
+from firesteel.core.dispatcher.requests import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import (
@@ -25,6 +25,7 @@ __all__ = [
     "ClusterLost",
     "DuplicateJob",
     "NoLeader",
+    "StorageFull",
     "StorageUnavailable",
     "TooManyJobs",
     "UnknownJob",
@@ -69,8 +70,8 @@ class ClusterClient(Protocol):
         """Hand in a job with its artifacts (files by SHA-256).
 
         Returns when the job is safe with the Dispatcher, before it runs; the same job handed in again
-        while it has not ended is one job. Raises InvalidJobGraph, DuplicateJob, TooManyJobs or
-        StorageUnavailable.
+        while it has not ended is one job. Raises InvalidJobGraph, DuplicateJob, TooManyJobs,
+        StorageFull or StorageUnavailable.
         """
 
     async def request_job(self, job_id: JobID) -> JobView: ...

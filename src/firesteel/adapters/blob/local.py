@@ -35,6 +35,9 @@ class BlobStore(Protocol):
     def delete(self, sha256: str) -> None:
         """Remove a blob; one that is not there is fine."""
 
+    def free_bytes(self) -> int:
+        """What may still be put."""
+
     @property
     def outputs(self) -> OutputStore:
         """What scripts print."""
@@ -86,6 +89,9 @@ class LocalBlobStore:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self._directory).free
 
     def adopt(self, path: Path, sha256: str) -> Path:
         """Take a file of this directory in by moving it. Raises BlobCorrupt when its SHA-256 is another."""

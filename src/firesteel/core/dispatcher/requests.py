@@ -21,6 +21,10 @@ class TooManyJobs(RuntimeError):
     """The cluster is full: as many jobs as it takes have not ended yet."""
 
 
+class StorageFull(RuntimeError):
+    """The master's disk has no room for the job's artifacts: nothing of it was taken."""
+
+
 class StorageUnavailable(RuntimeError):
     """The store's fault: the job may be durable or not. The same submission may be repeated, and tells."""
 
