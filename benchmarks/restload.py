@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import uuid
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,6 +32,8 @@ class Load(msgspec.Struct, frozen=True):
     clients: int
     jobs: int
     is_bare: bool
+    artifacts: dict[str, str] = {}
+    """Files that travel with each job, by SHA-256; of jobs that our own client submits."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -125,13 +128,14 @@ def bare(load: Load) -> list[float]:
 async def own(load: Load) -> list[float]:
     """Firesteel's own client, used by several coroutines."""
     values: list[float] = []
+    artifacts = {sha256: Path(path) for sha256, path in load.artifacts.items()}
 
     async def work(client: HttpClusterClient) -> None:
         for _ in range(load.jobs // load.clients):
             job_id = JobID(uuid.uuid4().hex)
             graph = msgspec.structs.replace(load.graph, job_id=job_id)
             started = time.perf_counter()
-            await client.submit_job(graph, {})
+            await client.submit_job(graph, artifacts)
             await client.request_job_result(job_id)
             values.append((time.perf_counter() - started) * 1_000)
 
