@@ -244,7 +244,7 @@ def test_source_with_input_and_transform_without() -> None:
         ({"max_attempts": 0}, "max_attempts=0"),
         ({"timeout": 0}, "timeout=0"),
         ({"timeout": "soon"}, "timeout='soon'"),
-        ({"share": "split"}, "share='split': must be one of 'store', 'recompute'"),
+        ({"share": "split"}, "share='split': must be one of 'store', 'recompute', 'cache'"),
         ({"paralelism": 2}, "unknown option 'paralelism'; did you mean 'parallelism'?"),
         ({"uid": ""}, "uid=''"),
         ({"inputs": {"lins": fs.rebalance()}}, "inputs names 'lins', which is no argument; did you mean 'lines'?"),

@@ -1,6 +1,7 @@
 """Pipeline -> JobGraph: exchanges, chaining, ids, and the wire format."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from firesteel.model.jobgraph import (
     decode_job_graph,
     encode_job_graph,
 )
+from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.graph import build_job_graph
 from firesteel.pipeline.regions import pipelined_regions
 
@@ -141,6 +143,30 @@ def test_share_recompute_and_store() -> None:
     pipeline = noops(fs.noop("a", share="recompute"), fs.noop("b", inputs=["a"]), fs.noop("c", inputs=["a"]))
     assert shape(build(pipeline)) == {"a->b": "pipelined", "a->c": "pipelined"}
     assert shape(build(noops(fs.noop("a", share="store"), fs.noop("b", inputs=["a"])))) == {"a->b": "blocking"}
+
+
+def test_share_cache_fuses_all_readers_or_is_refused_by_name() -> None:
+    wide = {"parallelism": 2}
+    forward = {"a": fs.forward()}
+    pipeline = noops(
+        fs.noop("a", share="cache", **wide), fs.noop("b", inputs=forward, **wide), fs.noop("c", inputs=forward, **wide)
+    )
+    graph = build(pipeline)
+    assert shape(graph) == {"a->b": "pipelined", "a->c": "pipelined"}
+    assert [function.cached for vertex in graph.vertices for function in vertex.functions] == [True, False, False]
+    assert len(pipelined_regions(graph)) == 1
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"inputs": {"a": fs.hash_by("k")}, **wide}, "distributed by hash"),
+        ({"inputs": {"a": fs.rebalance()}}, "distributed by rebalance"),
+        ({"inputs": forward, "slot_sharing_group": "x", **wide}, "another slot sharing group"),
+        ({"inputs": {**forward, "d": fs.rebalance()}, **wide}, "a result that is made from its own"),
+    ]
+    for options, reason in cases:
+        later = [fs.noop("d", inputs=forward, **wide)] if "d" in options["inputs"] else []
+        with pytest.raises(InvalidPipeline) as refused:
+            build(noops(fs.noop("a", share="cache", **wide), fs.noop("b", **options), *later))
+        for part in (reason, "a (tests", "'b'", "share='store'", "share='recompute'"):
+            assert part in str(refused.value), (part, refused.value)
 
 
 def test_consumers_of_different_layouts_read_different_datasets() -> None:

@@ -134,6 +134,8 @@ def _edge(graph: JobGraph, edge: JobEdge) -> str:
     if edge.partitioner is Partitioner.SPLITS:
         return f"<- {dataset.name}  drawn batch by batch, while the subtasks run"
     carried = "fused into one plan" if edge.exchange is ExchangeMode.PIPELINED else "stored result"
+    if any(f.cached and f.name == dataset.name for vertex in graph.vertices for f in vertex.functions):
+        carried += ", cached by Spark"
     keys = f" by {', '.join(edge.keys)}" if edge.keys else ""
     return f"<- {dataset.name}  {edge.partitioner.value}{keys}, {edge.exchange.value} ({carried})"
 

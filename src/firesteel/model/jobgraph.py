@@ -96,6 +96,9 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     def is_script(self) -> bool:
         return self.kind is FunctionKind.SCRIPT
 
+    cached: bool = False
+    """Spark caches its result for those that read it, which are in the same region."""
+
 
 class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
     """One or more chained functions, in the order they run. The last one's result is the vertex's."""

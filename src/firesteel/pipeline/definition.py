@@ -19,7 +19,7 @@ from firesteel.pipeline.splits import SPLITS_ARGUMENT
 
 SESSION_ARGUMENT = "spark"
 CONTEXT_ARGUMENT = "context"
-SHARE_MODES = ("store", "recompute")
+SHARE_MODES = ("store", "recompute", "cache")
 
 Inputs = Mapping[str, Distribution] | Sequence[str]
 
@@ -39,7 +39,8 @@ class FunctionOptions(TypedDict, total=False):
     """Of a source: what its subtasks share, `file_splits(...)`, `range_splits(...)` or `date_splits(...)`. The function
     gets the splits it is to read as the argument `splits`."""
     share: str
-    """How the result reaches its consumers: `store` keeps it once, `recompute` computes it for each."""
+    """How the result reaches its consumers: `store` keeps it once, in Parquet; `recompute` computes it for each;
+    `cache` has Spark cache it, for consumers that are fused with it into one region."""
     idempotent: bool
     """Of a sink that uses none of fs.write_*: that it does no harm to write twice."""
     max_attempts: int

@@ -6,6 +6,7 @@ import msgspec
 
 from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, Partitioner
 from firesteel.pipeline.distributions import FORWARD, Distribution
+from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.logical import LogicalEdge, LogicalGraph
 
 
@@ -35,6 +36,9 @@ def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple
         for edge, distribution in zip(graph.edges, distributions, strict=True)
     ]
     fused = _fused(graph, wishes)
+    for index, edge in enumerate(graph.edges):
+        if graph.functions[edge.source].share == "cache" and not fused[index]:
+            raise _not_cached(graph, edge, distributions[index], parallelism)
     return tuple(
         Exchange(edge.source, edge.target, distribution, ExchangeMode.PIPELINED if fuse else ExchangeMode.BLOCKING)
         for edge, distribution, fuse in zip(graph.edges, distributions, fused, strict=True)
@@ -70,6 +74,26 @@ def _stored_results(graph: LogicalGraph) -> set[str]:
         for name, definition in graph.functions.items()
         if definition.share == "store" or (definition.share is None and consumers.count(name) > 1)
     }
+
+
+def _not_cached(
+    graph: LogicalGraph, edge: LogicalEdge, distribution: Distribution, parallelism: Mapping[str, int]
+) -> InvalidPipeline:
+    """A cached result is in the session of one attempt, so what reads it must be in the same region."""
+    source, target = graph.functions[edge.source], graph.functions[edge.target]
+    if _draws_splits(graph, edge.source, parallelism):
+        reason = "its input splits are drawn one batch after another, and a result is stored for each"
+    elif distribution.pattern is not DistributionPattern.POINTWISE:
+        reason = f"{target.name!r} has the rows distributed by {distribution.partitioner.value} over its subtasks"
+    elif source.slot_sharing_group != target.slot_sharing_group:
+        reason = f"{target.name!r} is in another slot sharing group"
+    else:
+        reason = f"fused with {target.name!r} it would wait for a result that is made from its own"
+    return source.error(
+        f"share='cache' keeps the result in the attempt that makes it, but {target.name!r} runs in another region:"
+        f" {reason}; say share='store', which every region can read, or share='recompute', or give both functions the same"
+        " parallelism and the input fs.forward()"
+    )
 
 
 def _draws_splits(graph: LogicalGraph, name: str, parallelism: Mapping[str, int]) -> bool:

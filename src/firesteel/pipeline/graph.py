@@ -159,6 +159,7 @@ def _function(graph: LogicalGraph, definition: FunctionDefinition, code: CodeRef
         location=code.location(definition),
         per_share=definition.per_share,
         splits=definition.splits,
+        cached=definition.share == "cache",
     )
 
 

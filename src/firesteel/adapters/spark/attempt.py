@@ -22,6 +22,8 @@ _KILL_HINTS = {
     signal.SIGABRT: "a native library gave up",
 }
 _EOF_GRACE_SECONDS = 1.0
+CACHED_MAX = 1_000
+"""Plans of an attempt that are released one by one."""
 
 
 class AttemptRun:
@@ -39,6 +41,8 @@ class AttemptRun:
         """What it has said that it writes elsewhere, with the secrets that removing it takes."""
         self.server_session = ""
         """The server's own id of the session, once Spark works for it."""
+        self.cached: list[wire.Cached] = []
+        """What it has had Spark cache, which is to be released with its session."""
         self._verdict: FailureInfo | None = None
 
     async def converse(
@@ -65,6 +69,8 @@ class AttemptRun:
                     self.sessions.append(session)
                 case wire.Staging(location=location, secrets=secrets):
                     self.staging[location] = secrets
+                case wire.Cached():
+                    self._note_cached(message)
                 case wire.WantEndpoint():
                     endpoint = await self.seat.take().server.endpoint()
                     self._bind(endpoint)
@@ -94,6 +100,12 @@ class AttemptRun:
         """Kill the process; `failure` is why. The first verdict stands."""
         self._verdict = self._verdict or failure
         self.child.signal_group(signal.SIGKILL)
+
+    def _note_cached(self, what: wire.Cached) -> None:
+        if len(self.cached) >= CACHED_MAX:
+            what = wire.Cached(what.session_id)
+        if what not in self.cached:
+            self.cached.append(what)
 
     def _bind(self, endpoint: wire.Endpoint) -> None:
         """From here on the death of the JVM is the death of the attempt: Connect clients retry for minutes."""

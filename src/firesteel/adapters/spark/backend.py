@@ -16,7 +16,7 @@ from firesteel.adapters.spark.archive import MAX_HEAP_MIB, ClassDataArchive, arc
 from firesteel.adapters.spark.attempt import AttemptRun
 from firesteel.adapters.spark.backends import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.forkclient import ForkServer
-from firesteel.adapters.spark.keeper import SessionKeeper
+from firesteel.adapters.spark.keeper import SessionEnding, SessionKeeper
 from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.printed import with_output
 from firesteel.adapters.spark.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
@@ -229,7 +229,8 @@ class SparkTaskBackend:
         endpoint, run.endpoint = run.endpoint, None
         if endpoint is not None:
             for session in run.sessions:
-                await run.seat.take().close_session(endpoint, session, was_cut=was_cut)
+                cached = tuple(each for each in run.cached if each.session_id == session.session_id)
+                await run.seat.take().close_session(endpoint, session, SessionEnding(was_cut, cached))
 
     def _make(self, installation: launch.SparkInstallation, size: BackendSize, alone: bool) -> SparkBackend:
         user, master = self._config.spark(), self._config.get_option(options.SPARK_MASTER)

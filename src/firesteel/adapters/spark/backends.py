@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from firesteel.adapters.spark import runaways, wire
-from firesteel.adapters.spark.keeper import KeeperFailed, SessionKeeper
+from firesteel.adapters.spark.keeper import KeeperFailed, SessionEnding, SessionKeeper
 from firesteel.adapters.spark.server import SparkServer
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.tasks import TaskDeployment
@@ -36,6 +36,8 @@ class SparkBackend:
         self._suspicion = 0
         """Samples to be taken before the JVM counts as clean again."""
         self._watched = False
+        self._cache_is_dirty = False
+        """Attempts that have ended may have left something in Spark's cache."""
         self._background = BackgroundTasks()
 
     def start(self) -> None:
@@ -54,6 +56,8 @@ class SparkBackend:
     def leave(self, attempt: RegionAttemptID) -> None:
         """The attempt is over, and its session closed. Repeatable."""
         self._users.pop(attempt, None)
+        if self._cache_is_dirty and not self._users:
+            self._background.start(self._clear_cache(), "clear-cache")
         if self._suspicion and not self._users and not self._watched:
             self._watched = True
             self._background.start(self._watch_idle(), "runaways")
@@ -64,16 +68,18 @@ class SparkBackend:
             with contextlib.suppress(KeeperFailed, TaskFailedError):
                 self._suspect((await self._keeper.interrupt(endpoint, session)).interrupted)
 
-    async def close_session(self, endpoint: wire.Endpoint, session: wire.SessionName, *, was_cut: bool) -> None:
+    async def close_session(self, endpoint: wire.Endpoint, session: wire.SessionName, ending: SessionEnding) -> None:
         """End what runs in a session, and close it, if its JVM still lives."""
         if self.server.current != endpoint:
             return
         try:
-            closed = await self._keeper.close_session(endpoint, session, was_cut=was_cut)
+            closed = await self._keeper.close_session(endpoint, session, ending)
         except (KeeperFailed, TaskFailedError) as error:
             logger.warning("session %s was not closed: %s", session.session_id, error)
             self._suspect(True)
+            self._cache_is_dirty = self._cache_is_dirty or bool(ending.cached)
             return
+        self._cache_is_dirty = self._cache_is_dirty or not closed.released
         self._suspect(closed.interrupted)
         if closed.error:
             logger.warning("session %s was not closed well: %s", session.session_id, closed.error)
@@ -87,6 +93,19 @@ class SparkBackend:
         await self.server.close()
         if self._directory is not None:
             await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+
+    async def _clear_cache(self) -> None:
+        """Release what could not be released one by one, while nobody uses the JVM."""
+        endpoint = self.server.current
+        self._cache_is_dirty = False
+        if endpoint is not None:
+            try:
+                error = (await self._keeper.clear_cache(endpoint)).error
+            except (KeeperFailed, TaskFailedError) as failed:
+                error = str(failed)
+            if error:
+                logger.warning("what ended attempts have cached in Spark was not released: %s", error)
+                self._cache_is_dirty = True
 
     async def _meet(self) -> None:
         """Start the session keeper as soon as there is something to keep."""

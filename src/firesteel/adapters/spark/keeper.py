@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import uuid
+from typing import NamedTuple
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.forkclient import Child, ForkServer
@@ -16,6 +18,15 @@ CLOSE_TIMEOUT_SECONDS = 40.0
 
 class KeeperFailed(Exception):
     """The keeper or the backend did not do as asked; the session may still be open."""
+
+
+class SessionEnding(NamedTuple):
+    """How a session is to be closed."""
+
+    was_cut: bool = False
+    """Its task process ended in the middle."""
+    cached: tuple[wire.Cached, ...] = ()
+    """What it has had Spark cache."""
 
 
 class SessionKeeper:
@@ -39,14 +50,25 @@ class SessionKeeper:
         return answer
 
     async def close_session(
-        self, endpoint: wire.Endpoint, session: wire.SessionName, *, was_cut: bool
+        self, endpoint: wire.Endpoint, session: wire.SessionName, ending: SessionEnding
     ) -> wire.KeeperAnswer:
         """End what runs in the session, and close it; the answer's `error` says why that was not done well.
 
         Raises KeeperFailed.
         """
-        action = wire.SessionAction.CLOSE
-        request = wire.KeeperRequest(number=self._next(), session=session, action=action, was_cut=was_cut)
+        request = wire.KeeperRequest(
+            number=self._next(),
+            session=session,
+            action=wire.SessionAction.CLOSE,
+            was_cut=ending.was_cut,
+            cached=ending.cached,
+        )
+        return await self._request(endpoint, request, CLOSE_TIMEOUT_SECONDS)
+
+    async def clear_cache(self, endpoint: wire.Endpoint) -> wire.KeeperAnswer:
+        """Release all that is cached in a JVM that nobody uses. Raises KeeperFailed."""
+        session = wire.SessionName("firesteel", str(uuid.uuid4()))
+        request = wire.KeeperRequest(number=self._next(), session=session, action=wire.SessionAction.CLEAR_CACHE)
         return await self._request(endpoint, request, CLOSE_TIMEOUT_SECONDS)
 
     async def connect(self, endpoint: wire.Endpoint) -> Child:

@@ -64,7 +64,12 @@ class _Keeper:
     def _answer(self, request: wire.KeeperRequest) -> wire.KeeperAnswer:
         if request.action is wire.SessionAction.INTERRUPT:
             return wire.KeeperAnswer(number=request.number, interrupted=self._interrupt(request.session))
+        if request.action is wire.SessionAction.CLEAR_CACHE:
+            self._execute(request.session, pb2.Relation(catalog=pb2.Catalog(clear_cache=pb2.ClearCache())))
+            self._release(request.session)
+            return wire.KeeperAnswer(number=request.number)
         interrupted = self._end_operations(request.session, _SETTLE_SECONDS if request.was_cut else 0.0)
+        released = [self._uncache(request.session, each) for each in request.cached]
         server_session = self._status(request.session).server_side_session_id
         error = ""
         try:
@@ -72,8 +77,33 @@ class _Keeper:
         except grpc.RpcError as failed:
             error = str(failed)
         return wire.KeeperAnswer(
-            number=request.number, error=error, server_session=server_session, interrupted=interrupted or bool(error)
+            number=request.number,
+            error=error,
+            server_session=server_session,
+            interrupted=interrupted or bool(error),
+            released=all(released),
         )
+
+    def _uncache(self, session: wire.SessionName, cached: wire.Cached) -> bool:
+        """Whether it is no longer in Spark's cache. It is looked for by its plan, and files that this names may be gone."""
+        try:
+            if cached.statement:
+                self._execute(session, pb2.Relation(sql=pb2.SQL(query=cached.statement)))
+            elif cached.relation:
+                unpersist = pb2.AnalyzePlanRequest.Unpersist(relation=pb2.Relation.FromString(cached.relation))
+                message = pb2.AnalyzePlanRequest(**self._named(session), unpersist=unpersist)
+                self._stub.AnalyzePlan(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+            return bool(cached.statement or cached.relation)
+        except grpc.RpcError:
+            return False
+
+    def _execute(self, session: wire.SessionName, relation: Any) -> None:
+        message = pb2.ExecutePlanRequest(**self._named(session), plan=pb2.Plan(root=relation))
+        for _ in self._stub.ExecutePlan(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS):
+            continue
+
+    def _named(self, session: wire.SessionName) -> dict[str, Any]:
+        return {"session_id": session.session_id, "user_context": pb2.UserContext(user_id=session.user)}
 
     def _release(self, session: wire.SessionName) -> None:
         user = pb2.UserContext(user_id=session.user)

@@ -127,6 +127,8 @@ class RegionPlan:
             current_attempt.reset(token)
         if function.kind is not FunctionKind.SINK:
             self.frames[function.name] = _checked(function, result)
+            if function.cached:
+                result.persist()
             if self._guard is not None:
                 self._guard.returned(function, result)
 

@@ -29,14 +29,19 @@ class Shipment:
         self._mark = f"{sys.version_info.major}.{sys.version_info.minor}".encode()
 
     def on_execute_plan(self, request: Any) -> Any:
-        if self._is_due and (
-            request.plan.HasField("compressed_operation") or self._mark in request.plan.SerializeToString()
-        ):
-            self._is_due = False
+        if self._is_due and request.plan.HasField("compressed_operation"):
             self._ship()
+        elif self._is_due:
+            self.before(request.plan.SerializeToString())
         return request
 
+    def before(self, plan: bytes) -> None:
+        """Spark is about to be told of this plan, or relation. What it compares plans by includes what was shipped."""
+        if self._is_due and self._mark in plan:
+            self._ship()
+
     def _ship(self) -> None:
+        self._is_due = False
         archives = [f"{each.archive}#{each.target}" for each in self._task.placed if each.archive]
         files = [os.path.join(self._task.directory, each.target) for each in self._task.placed if not each.archive]
         for paths, kind in ((self._task.code_archives, "pyfile"), (archives, "archive"), (files, "file")):

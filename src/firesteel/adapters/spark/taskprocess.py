@@ -14,6 +14,7 @@ import pyspark
 from pyspark.errors import PySparkRuntimeError
 
 from firesteel.adapters.spark import child, errors, wire
+from firesteel.adapters.spark.caching import CacheWatch
 from firesteel.adapters.spark.context import AttemptContext
 from firesteel.adapters.spark.plan import RegionPlan
 from firesteel.adapters.spark.refusals import UserError
@@ -50,6 +51,7 @@ class TaskProcess:
         self._channel, self._task = channel, task
         self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
         self.session.on_open = self._prepare_session
+        self._caches = CacheWatch(channel.send)
         self.session.announce = lambda name: self._channel.send(wire.OpensSession(name))
         self._attempt = AttemptContext(
             task.deployment,
@@ -70,6 +72,7 @@ class TaskProcess:
             return wire.Failed(mismatch)
         sys.path[:0] = self._task.code
         self._channel.send(wire.Running())
+        self._caches.install()
         first = self._task.job.graph.vertices[0].functions[0]
         if first.is_script:
             self._plan.active = first
@@ -152,7 +155,9 @@ class TaskProcess:
     def _prepare_session(self, session: Any) -> None:
         atexit.unregister(session.client._on_exit)  # it would ask the server for one more operation
         session.registerProgressHandler(self._progress_handler(session.client))
-        session.client._session_hooks.append(Shipment(session, self._task))
+        shipment = Shipment(session, self._task)
+        session.client._session_hooks.append(shipment)
+        self._caches.add(session, shipment.before)
 
     def _progress_handler(self, client: Any) -> Callable[..., None]:
         interval = self._task.progress_interval_ms / 1000

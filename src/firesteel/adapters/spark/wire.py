@@ -99,7 +99,9 @@ class SessionAction(Enum):
     INTERRUPT = "interrupt"
     """Interrupt what runs in it."""
     CLOSE = "close"
-    """End what runs in it, then close it."""
+    """End what runs in it, release what it has cached, then close it."""
+    CLEAR_CACHE = "clear-cache"
+    """Release all that is cached in the JVM, and close it."""
 
 
 class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
@@ -108,6 +110,8 @@ class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     action: SessionAction
     was_cut: bool = False
     """Its task process ended in the middle: what it had asked Spark for may only just arrive there."""
+    cached: tuple["Cached", ...] = ()
+    """What it has had Spark cache."""
 
 
 ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | UseSplits | KeeperRequest
@@ -153,6 +157,16 @@ class Staging(msgspec.Struct, frozen=True, tag="staging"):
     """What committing or removing it takes and must not be written anywhere."""
 
 
+class Cached(msgspec.Struct, frozen=True, tag="cached"):
+    """A session is about to have Spark cache this. With neither of the two, what it is can't be told."""
+
+    session_id: str
+    relation: bytes = b""
+    """A Connect relation."""
+    statement: str = ""
+    """SQL that releases it."""
+
+
 class Finished(msgspec.Struct, frozen=True, tag="finished"):
     outcome: TaskOutcome
     used_session: bool
@@ -174,6 +188,8 @@ class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
     """The server's own id of a session that was to be closed, if there was one."""
     interrupted: bool = False
     """Something ran in the session."""
+    released: bool = True
+    """Nothing is left in Spark's cache of what the session had there."""
 
 
 FromChild = (
@@ -184,6 +200,7 @@ FromChild = (
     | SessionKnown
     | OpensSession
     | Staging
+    | Cached
     | Finished
     | Failed
     | CallResult

@@ -1,0 +1,91 @@
+"""What an attempt has Spark cache: kept apart from other sessions' plans, and given back when its session is closed.
+
+Spark's cache belongs to the JVM and is looked up by what a plan looks like. So another job that reads the same files
+would be answered from it, also when they have been replaced since; and closing a session releases nothing. Therefore a
+plan that is cached gets a condition that is always true and that no other plan has (Spark's optimiser drops it, after it
+has looked into the cache); and the worker is told what to release, before it is cached.
+"""
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.adapters.spark.wire import Cached
+
+RELATION_BYTES_MAX = 8 * 1024 * 1024
+"""A larger plan is not told to the worker: it is released when nobody uses the JVM."""
+_IDENTIFIER = r"(?:`(?:[^`]|``)+`|\w+)"
+_CACHE_TABLE = re.compile(rf"\s*CACHE\s+(?:LAZY\s+)?TABLE\s+({_IDENTIFIER}(?:\s*\.\s*{_IDENTIFIER})*)", re.IGNORECASE)
+
+Note = Callable[[Cached], None]
+
+
+class CacheWatch:
+    """Of a task process, for all of its sessions. `note` hears of all that is to be cached."""
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        self._before: dict[str, Callable[[bytes], None]] = {}
+
+    def install(self) -> None:
+        """Have `DataFrame.persist` set apart what it caches."""
+        from pyspark.sql.connect.dataframe import DataFrame
+
+        persist = DataFrame.persist
+
+        def persist_apart(frame: Any, *level: Any, **levels: Any) -> Any:
+            self._about_to_cache(frame)
+            return persist(frame, *level, **levels)
+
+        DataFrame.persist = persist_apart  # type: ignore[method-assign,assignment]
+
+    def add(self, session: Any, before: Callable[[bytes], None]) -> None:
+        """A session was opened. `before` gets a relation of it before Spark does."""
+        self._before[session.client._session_id] = before
+        session.client._session_hooks.append(self)
+
+    def on_execute_plan(self, request: Any) -> Any:
+        """As a hook of the session: tables and views that are cached by name, which is a name in the whole JVM."""
+        name = _cached_table(request.plan)
+        if name:
+            self._note(Cached(request.session_id, statement=f"UNCACHE TABLE IF EXISTS {name}"))
+        return request
+
+    def _about_to_cache(self, frame: Any) -> None:
+        client = frame._session.client
+        _set_apart(frame._plan)
+        relation = frame._plan.plan(client).SerializeToString()
+        before = self._before.get(client._session_id)
+        if before is not None:
+            before(relation)
+        self._note(Cached(client._session_id, relation if len(relation) <= RELATION_BYTES_MAX else b""))
+
+
+def _set_apart(plan: Any) -> None:
+    """All frames that hold this plan, also those made of it before, send it with its condition from now on."""
+    if "plan" in vars(plan):
+        return
+    make, mark = plan.plan, uuid.uuid4().hex
+
+    def marked(client: Any) -> Any:
+        import pyspark.sql.connect.proto as pb2
+
+        apart = pb2.Relation()
+        apart.filter.input.CopyFrom(make(client))
+        condition = apart.filter.condition.unresolved_function
+        condition.function_name = "=="
+        for _ in range(2):
+            condition.arguments.add().literal.string = mark
+        return apart
+
+    plan.plan = marked
+
+
+def _cached_table(plan: Any) -> str:
+    root = plan.root
+    if root.catalog.HasField("cache_table"):
+        return str(root.catalog.cache_table.table_name)
+    command = plan.command.sql_command
+    found = _CACHE_TABLE.match(command.sql or command.input.sql.query or root.sql.query)
+    return found[1] if found else ""
