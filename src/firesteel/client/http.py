@@ -152,6 +152,10 @@ class HttpClusterClient:
     async def cancel_job(self, job_id: JobID) -> None:
         await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
 
+    async def reach(self) -> None:
+        """Return when a master answers."""
+        await self._transport.request("GET", "/v1/overview")
+
     async def request_cluster_overview(self) -> ClusterOverview:
         found = msgspec.json.decode(await self._transport.request("GET", "/v1/overview"), type=_Overview)
         jobs: dict[str, int] = {}

@@ -47,7 +47,7 @@ class RemoteCluster:
     async def __aenter__(self) -> Self:
         """Nothing is built for a cluster that does not answer. Raises ClusterUnreachable."""
         try:
-            await self.client.request_cluster_overview()
+            await self.client.reach()
             self._work_dir = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="firesteel-"))
         except BaseException:
             await self.client.close()

@@ -70,7 +70,7 @@ class JobMasterCore(JournaledCore):
         self.settings, self.dispatcher = settings, dispatcher
         self.doom: FailureInfo | None = None
         """Set before the start: the job is to fail with this, in order."""
-        self.job = JobInformation(graph=graph, user="firesteel")
+        self.job = JobInformation(graph=graph, user=graph.owner or "firesteel")
         self.scheduler = DefaultScheduler(graph, state, settings.scheduler, self._journal)
         self.workers = KnownWorkers(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
         self.committer = SinkCommitter()
