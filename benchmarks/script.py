@@ -6,6 +6,7 @@ in each round, so that nobody has a plan of before.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,16 +33,18 @@ def measure(rounds: int) -> Report:
         # As in an activated virtual environment, on both sides.
         path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         environment = {"PATH": path, "PYSPARK_PYTHON": sys.executable, "XDG_STATE_HOME": str(scratch / "state")}
+        (scratch / "code").mkdir()
         with session_cluster(scratch, environment) as master:
+            script = Path(shutil.copy(SCRIPT, scratch / "code"))
             for number in range(-WARM_UP_ROUNDS, rounds):
                 texts = copy_a_few(scratch / f"texts{number}")
                 output = scratch / f"out{number}"
-                elapsed = timed(firesteel_run(master, texts, output), environment)
+                elapsed = timed(firesteel_run(master, script, texts, output), environment)
                 if number >= 0:
                     seconds["firesteel run --master"].append(elapsed)
                     inside.append(last_job_s(master, environment))
                     bare = scratch / f"bare{number}"
-                    seconds["spark-submit"].append(timed(spark_submit(texts, bare), environment))
+                    seconds["spark-submit"].append(timed(spark_submit(script, texts, bare), environment))
                     assert word_counts(output) == word_counts(bare), "the sides wrote different results"
     series = (
         *(Series(name, "s", tuple(values)) for name, values in seconds.items()),
@@ -75,13 +78,13 @@ def last_job_s(master: str, environment: dict[str, str]) -> float:
     return float(newest["end_time_ms"] - newest["start_time_ms"]) / 1_000
 
 
-def firesteel_run(master: str, texts: Path, output: Path) -> list[str]:
-    return [str(BIN / "firesteel"), "run", "--master", master, str(SCRIPT), str(texts), str(output)]
+def firesteel_run(master: str, script: Path, texts: Path, output: Path) -> list[str]:
+    return [str(BIN / "firesteel"), "run", "--master", master, str(script), str(texts), str(output)]
 
 
-def spark_submit(texts: Path, output: Path) -> list[str]:
+def spark_submit(script: Path, texts: Path, output: Path) -> list[str]:
     """On a local Spark with as many cores as firesteel's worker takes."""
-    return [str(BIN / "spark-submit"), "--master", f"local[{os.cpu_count()}]", str(SCRIPT), str(texts), str(output)]
+    return [str(BIN / "spark-submit"), "--master", f"local[{os.cpu_count()}]", str(script), str(texts), str(output)]
 
 
 def command(words: list[str], environment: dict[str, str]) -> str:
