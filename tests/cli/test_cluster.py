@@ -40,6 +40,12 @@ def records(directory: Path) -> list[dict[str, object]]:
     return json.loads(file.read_text()) if file.exists() else []
 
 
+def kill(record: dict[str, object]) -> None:
+    process = psutil.Process(int(str(record["pid"])))
+    process.kill()
+    process.wait(LIMIT_S)
+
+
 def test_start_status_and_stop(on_cluster: Command, directory: Path) -> None:
     assert on_cluster("status")[0] == on_cluster("stop")[0] == 3
     code, out, err = on_cluster("start", "--taskmanagers", "0")
@@ -89,3 +95,34 @@ def test_records_that_can_not_be_read(on_cluster: Command, directory: Path) -> N
         code, _, err = on_cluster(verb)
         assert (code, "can't be read" in err) == (3, True)
     (directory / "processes.json").unlink()
+
+
+def test_masters_that_are_killed_are_started_again(on_cluster: Command, directory: Path) -> None:
+    """One of two, at its ports; then both, and what they kept is there."""
+    code, out, err = on_cluster("start", "--masters", "2", "--taskmanagers", "0")
+    assert (code, err) == (0, "")
+    assert out.count("started jobmanager") == 2
+    first, second = records(directory)
+    kill(first)
+    code, _, err = on_cluster("start")
+    assert (code, "is gone: it is started again" in err) == (0, True)
+    again, other = records(directory)
+    assert again["where"] == first["where"]
+    assert other == second
+    for each in (again, other):
+        kill(each)
+    code, _, err = on_cluster("start", "--taskmanagers", "0")
+    assert (code, "its jobs go on" in err) == (0, True)
+    assert (directory / "jobs").exists()
+    assert on_cluster("stop")[0] == 0
+    assert not (directory / "jobs").exists()
+
+
+def test_high_availability_that_can_not_be(on_cluster: Command) -> None:
+    for arguments, message in (
+        (("--ha", "zookeper://host:1/x"), "write none, filesystem or zookeeper://HOST:PORT/ROOT"),
+        (("--masters", "2", "--ha", "none"), "2 masters need --ha"),
+        (("--masters", "no-such-file"), "a file of hosts needs --hosts"),
+    ):
+        code, _, err = on_cluster("start", *arguments)
+        assert (code, message in err) == (2, True), err

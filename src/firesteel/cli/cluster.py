@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -31,10 +32,14 @@ hosts_option = click.option(
 )
 masters_option = click.option(
     "--masters",
-    "masters_file",
-    type=FilePath,
-    metavar="FILE",
-    help="Masters are on its hosts, HOST:WEBPORT a line; by default the file `masters` beside the other, or one here.",
+    "masters_given",
+    metavar="N|FILE",
+    help="Number of masters here, of which one leads; or with --hosts a file: masters are on its hosts, HOST:WEBPORT a line; by default the file `masters` beside the other, or one here.",
+)
+ha_option = click.option(
+    "--ha",
+    metavar="KIND",
+    help="What outlives a master: none, filesystem (by default, but with --hosts), or zookeeper://HOST:PORT,.../ROOT.",
 )
 
 
@@ -42,45 +47,81 @@ masters_option = click.option(
 @click.option("--taskmanagers", type=click.IntRange(min=0), default=1, show_default=True, help="Workers on each host.")
 @hosts_option
 @masters_option
+@ha_option
 @definitions_option
-def start(taskmanagers: int, workers_file: Path | None, masters_file: Path | None, definitions: Sequence[str]) -> int:
-    """Start a master and workers, and wait until they serve."""
-    placed = _placed(workers_file, masters_file, taskmanagers)
+def start(
+    taskmanagers: int, workers_file: Path | None, masters_given: str | None, ha: str | None, definitions: Sequence[str]
+) -> int:
+    """Start masters and workers, and wait until they serve; of a cluster that runs, masters that are gone."""
+    masters = int(masters_given) if masters_given and masters_given.isdigit() else 0
+    placed = _placed(workers_file, None if masters else masters_given, taskmanagers)
+    if placed and masters:
+        raise CommandError("--masters takes a file of hosts beside --hosts, not a number", BAD_USAGE)
+    directory = ClusterDirectory(load_configuration(definitions))
+    definitions = _with_high_availability(directory, definitions, ha, by_default=not placed)
     config = load_configuration(definitions)
+    if masters > 1 and config.get_option(options.HA_TYPE) == "none":
+        raise CommandError(f"{masters} masters need --ha filesystem or zookeeper://HOST:PORT/ROOT", BAD_USAGE)
     if not placed:
         thishost.check_workers(config, taskmanagers)
-    directory = ClusterDirectory(config)
     with directory.locked():
         hosts.refuse_second(directory)
+        if not placed and thishost.restart_masters(directory):
+            return FINISHED
         thishost.refuse_second(directory)
         if placed:
             hosts.start(directory, config, placed, definitions)
         else:
-            _start_here(directory, config, taskmanagers, definitions)
+            _start_here(directory, config, definitions, masters=masters or 1, workers=taskmanagers)
     return FINISHED
 
 
-def _start_here(directory: ClusterDirectory, config: Configuration, workers: int, definitions: Sequence[str]) -> None:
-    key = options.JOBMANAGER_PORT.key
+def _start_here(
+    directory: ClusterDirectory, config: Configuration, definitions: Sequence[str], *, masters: int, workers: int
+) -> None:
+    """Ports of further masters follow those of the first; a port 0 is 0 for all of them."""
+    rpc, rest = options.JOBMANAGER_PORT, options.REST_PORT
     try:
-        port = thishost.start_master(directory, config, definitions)
-        given = [each for each in definitions if each.partition("=")[0].strip() != key]
-        thishost.start_workers(directory, config, workers, [*given, f"{key}={port}"])
+        ports = []
+        for number in range(masters):
+            own = {each.key: str(port + number) for each in (rpc, rest) if (port := config.get_option(each))}
+            ports.append(thishost.start_master(directory, config, thishost.given(definitions, own)))
+        thishost.start_workers(directory, config, workers, thishost.given(definitions, {rpc.key: str(ports[0])}))
     except BaseException:
         thishost.end_all(directory, config)
         raise
+
+
+def _with_high_availability(
+    directory: ClusterDirectory, definitions: Sequence[str], kind: str | None, *, by_default: bool
+) -> list[str]:
+    """What `--ha` says as definitions; by default jobs outlive the master, in the cluster's directory. Raises CommandError."""
+    config = load_configuration(definitions)
+    if kind is None and (options.HA_TYPE.key in config or not by_default):
+        return list(definitions)
+    parts = urlsplit(kind or "filesystem")
+    more = {options.HA_TYPE.key: parts.scheme or parts.path}
+    if parts.scheme == "zookeeper" and parts.netloc:
+        more[options.ZOOKEEPER_QUORUM.key] = parts.netloc
+        if parts.path.strip("/"):
+            more[options.ZOOKEEPER_ROOT.key] = parts.path.rstrip("/")
+    elif kind not in (None, "none", "filesystem"):
+        raise CommandError(f"--ha {kind}: write none, filesystem or zookeeper://HOST:PORT/ROOT", BAD_USAGE)
+    if kind != "none" and not config.get_option(options.HA_STORAGE_DIR):
+        more[options.HA_STORAGE_DIR.key] = str(directory.jobs)
+    return thishost.given(definitions, more)
 
 
 @cluster.command()
 @hosts_option
 @masters_option
 @definitions_option
-def stop(workers_file: Path | None, masters_file: Path | None, definitions: Sequence[str]) -> int:
-    """End the cluster, and remove its work files; its logs stay. Jobs that run are lost.
+def stop(workers_file: Path | None, masters_given: str | None, definitions: Sequence[str]) -> int:
+    """End the cluster, and remove its work files and jobs; its logs stay, and what lies in high-availability.storageDir.
 
     Hosts are those it was started on; files of hosts are for a cluster that was started from elsewhere.
     """
-    placed = _placed(workers_file, masters_file, 1)
+    placed = _placed(workers_file, masters_given, 1)
     config = load_configuration(definitions)
     directory = ClusterDirectory(config)
     with directory.locked():
@@ -104,12 +145,14 @@ def status(definitions: Sequence[str]) -> int:
     return max(thishost.status(directory), hosts.status(directory, config))
 
 
-def _placed(workers_file: Path | None, masters_file: Path | None, each: int) -> list[hosts.Placed]:
+def _placed(workers_file: Path | None, masters_file: str | None, each: int) -> list[hosts.Placed]:
     """What the files say. Raises CommandError."""
     if workers_file is None:
         if masters_file is not None:
-            raise CommandError("--masters needs --hosts, the file of workers' hosts", BAD_USAGE)
+            raise CommandError(
+                "--masters takes a number here; a file of hosts needs --hosts, the file of workers' hosts", BAD_USAGE
+            )
         return []
     beside = workers_file.with_name("masters")
-    masters = masters_file or (beside if beside.exists() else None)
+    masters = Path(masters_file) if masters_file else beside if beside.exists() else None
     return [*(hosts.read_masters(masters) if masters else ()), *hosts.read_workers(workers_file, each)]

@@ -39,6 +39,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     log: str
     where: str = ""
     """What it said when it served."""
+    definitions: tuple[str, ...] = ()
+    """What it was started with."""
 
     def process(self) -> psutil.Process | None:
         """The process, if it runs."""
@@ -58,6 +60,8 @@ class ClusterDirectory:
         base = Path(config.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
         self.path = base / part
         self.logs, self.work, self.conf = self.path / "log", self.path / "work", self.path / "conf"
+        self.jobs = self.path / "jobs"
+        """What outlives its masters, unless the configuration says where that is."""
         self._records = self.path / "processes.json"
 
     @contextlib.contextmanager
@@ -112,7 +116,13 @@ def start_process(directory: ClusterDirectory, role: str, name: str, definitions
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
-    return Recorded(role=role, pid=child.pid, started=psutil.Process(child.pid).create_time(), log=str(log))
+    return Recorded(
+        role=role,
+        pid=child.pid,
+        started=psutil.Process(child.pid).create_time(),
+        log=str(log),
+        definitions=tuple(definitions),
+    )
 
 
 def until_serving(record: Recorded) -> Recorded:

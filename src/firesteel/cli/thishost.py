@@ -1,7 +1,7 @@
 """The cluster's processes on this host: what `firesteel cluster` does here, and over ssh on other hosts."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -33,16 +33,35 @@ def refuse_second(directory: ClusterDirectory, stop: str = STOP_COMMAND) -> None
     if running:
         text = f"a cluster runs here already: {', '.join(map(named, running))}; `{stop}` ends it"
         raise CommandError(text, BAD_USAGE)
-    if known:
+    if known and directory.jobs.exists():
+        click.echo("the processes of the last cluster are gone; its jobs go on", err=True)
+        directory.write([])
+    elif known:
         click.echo("the processes of the last cluster are gone; what they left is removed", err=True)
         forget(directory)
+
+
+def restart_masters(directory: ClusterDirectory) -> bool:
+    """Start masters again that are gone while others of the cluster run, each at its ports; whether there were any."""
+    records = directory.read()
+    gone = [place for place, record in enumerate(records) if record.role == "jobmanager" and record.process() is None]
+    if not gone or all(record.process() is None for record in records):
+        return False
+    for place in gone:
+        former = records[place]
+        click.echo(f"{named(former)} is gone: it is started again", err=True)
+        rpc, rest = options.JOBMANAGER_PORT.key, options.REST_PORT.key
+        ports = {rpc: str(_rpc_port(former)), rest: former.where.rpartition(":")[2]}
+        records[place] = start_process(directory, "jobmanager", "jobmanager", given(former.definitions, ports))
+    _until_serving(directory, records)
+    return True
 
 
 def start_master(directory: ClusterDirectory, config: Configuration, definitions: Sequence[str]) -> int:
     """Start a master and wait until it serves. Returns its port for workers."""
     record = start_process(directory, "jobmanager", "jobmanager", _with_work_dir(directory, config, definitions))
     _until_serving(directory, [*directory.read(), record])
-    return int(directory.read()[-1].where.partition(",")[0].rpartition(":")[2])
+    return _rpc_port(directory.read()[-1])
 
 
 def start_workers(directory: ClusterDirectory, config: Configuration, count: int, definitions: Sequence[str]) -> None:
@@ -88,13 +107,23 @@ def stop_limit_s(config: Configuration) -> float:
 
 
 def forget(directory: ClusterDirectory) -> None:
-    for files in (directory.work, directory.conf):
+    for files in (directory.work, directory.conf, directory.jobs):
         shutil.rmtree(files, ignore_errors=True)
     directory.write([])
 
 
 def named(record: Recorded) -> str:
     return f"{record.role} {record.where} (process {record.pid})".replace("  ", " ")
+
+
+def given(definitions: Sequence[str], more: Mapping[str, str]) -> list[str]:
+    """Definitions with others in place of what they said before."""
+    kept = [each for each in definitions if each.partition("=")[0].strip() not in more]
+    return [*kept, *(f"{key}={value}" for key, value in more.items())]
+
+
+def _rpc_port(master: Recorded) -> int:
+    return int(master.where.partition(",")[0].rpartition(":")[2])
 
 
 def _with_work_dir(directory: ClusterDirectory, config: Configuration, definitions: Sequence[str]) -> list[str]:
