@@ -34,7 +34,7 @@ SPARK_JOBS, OTHER_JOBS = 2_000, 10_000
 LOOK = 100
 """Jobs between two looks at the processes."""
 REMEMBERED = 200
-"""Ended jobs that the master keeps, with their rows."""
+"""Ended jobs that the master keeps, with their rows, and each worker, with what they printed."""
 GROWTH_MAX = 1.05
 """Memory at the end of that after the first fifth."""
 SLOWER_MAX = 1.25
@@ -97,6 +97,7 @@ def measure(rounds: int, *, quick: bool = False) -> Report:
             "taskmanager.numberOfTaskSlots": str(SLOTS),
             "taskmanager.task-process.spares": str(SLOTS),
             "jobstore.max-capacity": str(REMEMBERED),
+            "taskmanager.task-process.logs-kept": str(REMEMBERED),
         }
         with started(folder, settings, WORKERS) as cluster:
             soak = Soak(cluster, folder, console)
@@ -191,7 +192,8 @@ class Soak:
                     not each.status.is_terminal for each in await client.list_job_summaries()
                 ),
                 "blobs": len(list((self._folder / "work" / "blobs").iterdir())),
-                "files of attempts": len(_files_of_attempts(self._folder / "work")),
+                "files of attempts": len(_files_of_jobs(self._folder / "work", but="logs")),
+                "logs beyond those kept": max(0, self._logs() - WORKERS * REMEMBERED),
                 "sessions": await asyncio.to_thread(self._sessions),
                 "processes": look.processes - before.processes,
                 "open files": max(0, look.files_open - before.files_open),
@@ -199,6 +201,10 @@ class Soak:
             if not any(left.values()) or time.monotonic() > until_s:
                 return left
             await asyncio.sleep(1.0)
+
+    def _logs(self) -> int:
+        """Jobs of which a worker has what they printed."""
+        return len({path.parent for path in self._folder.glob("work/*/logs/*/*")})
 
     def _sessions(self) -> int:
         """Sessions that the Spark Connect servers hold; 0 where there is no `jcmd` to ask them."""
@@ -237,13 +243,12 @@ def _spark_job(folder: Path) -> BuiltJob:
     )
 
 
-def _files_of_attempts(work: Path) -> list[Path]:
-    """What jobs have left below the workers' directories."""
-    return [path for path in work.rglob("*") if path.is_file() and uuid_like(path)]
+def _files_of_jobs(work: Path, but: str) -> list[Path]:
+    """Below the workers' directories, those with a job's id in their path."""
+    return [path for path in work.rglob("*") if path.is_file() and but not in path.parts and _has_id(path)]
 
 
-def uuid_like(path: Path) -> bool:
-    """Whether a part of the path is an id of 32 hexadecimal digits, as jobs have."""
+def _has_id(path: Path) -> bool:
     return any(len(part) == 32 and set(part) <= set("0123456789abcdef") for part in path.parts)
 
 

@@ -332,6 +332,12 @@ SCRIPT_OUTPUT_LIMIT = ConfigOption(
     "What one attempt of a plain script may print to each of its two streams, and its client gets to see; it is kept"
     " with the job's result.",
 )
+TASK_LOGS_KEPT = ConfigOption(
+    "taskmanager.task-process.logs-kept",
+    "int",
+    200,
+    "Ended jobs of which a worker keeps what their functions have printed; the oldest go first.",
+)
 TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 2, "Task processes forked ahead of need.")
 LOAD_BALANCE_MODE = ConfigOption(
     "taskmanager.load-balance.mode",

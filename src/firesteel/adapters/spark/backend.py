@@ -17,6 +17,7 @@ from firesteel.adapters.spark.attempt import AttemptRun
 from firesteel.adapters.spark.backends import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.keeper import SessionEnding, SessionKeeper
+from firesteel.adapters.spark.keptlogs import KeptLogs
 from firesteel.adapters.spark.memory import MemoryGuard
 from firesteel.adapters.spark.printed import with_output
 from firesteel.adapters.spark.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
@@ -61,12 +62,14 @@ class SparkTaskBackend:
         self._numbers = itertools.count(1)
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
         self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended")
+        self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
         self._closed = False
 
     async def start(self) -> None:
         installation = launch.find_installation()
         size = backend_size(self._config)
         self._work_dir.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(self._printed.open)
         self._archive = self._class_data_archive(installation, size.heap_mib)
         self._pool = BackendPool(
             self._config.get_option(options.SPARK_ISOLATION),
@@ -158,6 +161,7 @@ class SparkTaskBackend:
         await self._output.release(job_id)
         await self._output.discard([str(self._work_dir / name / job_id) for name in ("attempts", "partitions")])
         await self._artifacts.release(job_id)
+        await asyncio.to_thread(self._printed.end, job_id)
         if self._pool is not None:
             await self._pool.release_job(job_id)
 
