@@ -10,7 +10,6 @@ import logging
 import shutil
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +17,7 @@ from typing import Self
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
+from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.adapters.spark.supervisor import EMBEDDED_MARK
 from firesteel.assembly.client import MasterClient
@@ -158,13 +158,16 @@ class MiniCluster:
     async def start_task_executor(self) -> ResourceID:
         """Start one more worker."""
         resource_id = ResourceID(f"worker-{uuid.uuid4().hex[:8]}")
+        work_dir = self._work_dir / resource_id
+        backend = self._make_backend(self.config, work_dir, self.blobs)
         worker = Worker(
             resource_id,
             self.config,
             rpc=self.rpc,
             clock=self._clock,
             leaders=self.election,
-            backend=self._make_backend(self.config, self._work_dir / resource_id, self.blobs),
+            backend=backend,
+            desk=WorkerDesk(work_dir, backend, self.blobs),
             on_broken=lambda error: self._worker_broke(resource_id),
         )
         await worker.start()
@@ -184,9 +187,7 @@ class MiniCluster:
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process of the first worker that has PySpark loaded."""
-        backend = next(iter(self.workers.values())).backend
-        call: Callable[[str, bytes], Awaitable[bytes]] = backend.call  # type: ignore[attr-defined]
-        return await call(entry_point, payload)
+        return await next(iter(self.workers.values())).backend.call(entry_point, payload)
 
     def resource_manager(self) -> ResourceManagerEndpoint:
         """The leading ResourceManager. Raises NoLeader, or ClusterLost."""

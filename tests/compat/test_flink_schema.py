@@ -18,12 +18,6 @@ STATES = ("FINISHED", "FAILED", "CANCELED", "RUNNING")
 NOT_SERVED = {
     "/applications/{applicationid}/jobmanager/config": "served under its job's id, as all of an application is",
     "/datasets/{datasetid}": "no data set outlives its job",
-    "/jars": "uploads of pipelines are not served yet",
-    "/jars/upload": "uploads of pipelines are not served yet",
-    "/jars/{jarid}": "uploads of pipelines are not served yet",
-    "/jars/{jarid}/plan": "uploads of pipelines are not served yet",
-    "/jars/{jarid}/run": "uploads of pipelines are not served yet",
-    "/jars/{jarid}/run-application": "uploads of pipelines are not served yet",
     "/jobs/{jobid}/jobmanager/log-url": "history server only",
     "/jobs/{jobid}/taskmanagers/{taskmanagerid}/log-url": "history server only",
     "/jobs/{jobid}/rescaling": "Flink itself answers that it is disabled",

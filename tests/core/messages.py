@@ -12,6 +12,7 @@ from firesteel.model.ids import (
     RegionIndex,
     ResourceID,
 )
+from firesteel.model.inquiries import AskWorker, DumpThreads, InquiryRefused, WorkerAnswered
 from firesteel.model.messages import ExecutionReport, Leader, SlotOffer, SlotReport, SlotStatus, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
@@ -38,6 +39,8 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.TaskExecutorRegistered(instance_id=InstanceID("i2")),
     m.RequestSlots(instance_id=INSTANCE, job_id=JOB, job_master=JOB_MASTER, slots=((1, AllocationID("b")),)),
     m.HeartbeatRequest(),
+    AskWorker(instance_id=INSTANCE, number=1, inquiry=DumpThreads()),
+    WorkerAnswered(number=1, answer=InquiryRefused(reason="gone", is_missing=True)),
     m.RegisterJobMaster(job_id=JOB, sequence=1_000, requirements=((SLOT, 5),)),
     m.JobMasterRegistered(job_id=JOB),
     m.DeclareRequiredResources(job_id=JOB, sequence=1_000, requirements=()),

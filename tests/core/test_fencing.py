@@ -13,6 +13,7 @@ from firesteel.core.effects import Event, Received
 from firesteel.core.machine import Core
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken
+from firesteel.model.inquiries import AskWorker
 from firesteel.model.states import JobStatus
 from tests.core.graphs import JOB
 from tests.core.messages import KINDS, SAMPLES
@@ -28,7 +29,7 @@ NOT_STATE = ("story", "_effects", "now_ms")
 STALE = (None, FencingToken(0, "old"), FencingToken(1, "another"))
 """Recipient tokens that are not of this session, whose epoch is 1."""
 
-FROM_THE_RESOURCE_MANAGER = (m.TaskExecutorRegistered, m.RequestSlots, m.HeartbeatRequest)
+FROM_THE_RESOURCE_MANAGER = (m.TaskExecutorRegistered, m.RequestSlots, m.HeartbeatRequest, AskWorker)
 FROM_THE_JOB_MASTER = (
     m.AllocatedSlots,
     m.SubmitTasks,

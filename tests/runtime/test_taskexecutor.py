@@ -1,6 +1,7 @@
 """Attempts on a worker: each ends in exactly one terminal update, whatever comes when."""
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -39,7 +40,7 @@ class Worker:
 
     def __init__(self, script: TaskScript, job: JobGraph | None = None) -> None:
         self.script, self.broken = script, list[Exception]()
-        self.backend = FakeTaskBackend(script, "worker")
+        self.backend = FakeTaskBackend(script, Path("worker"))
         self.backend.started = True
         self.core = RecordingCore("worker")
         self.job = JobInformation(graph=job or graph("lines"), user="me")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,8 +13,10 @@ from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.core.execution.topology import Topology
-from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.core.inquiries import AskTaskManager, NoAnswer
+from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildFailed, BuildJob, InquiryRefused, JobBuilt
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, decode_job_graph
 from firesteel.model.states import JobStatus
 from firesteel.model.views import (
     ClusterOverview,
@@ -26,7 +28,14 @@ from firesteel.model.views import (
     TaskManagerView,
     VertexView,
 )
-from firesteel.runtime.client import NoLeader, UnknownResult, job_changes, returned_rows
+from firesteel.runtime.client import (
+    BUILD_LIMIT_S,
+    INQUIRY_LIMIT_S,
+    NoLeader,
+    UnknownResult,
+    job_changes,
+    returned_rows,
+)
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
 
@@ -100,6 +109,50 @@ class MasterClient:
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]:
         return (await self._leading(self._master.resource_manager)).task_managers()
 
+    async def ask_task_manager(
+        self, resource_id: ResourceID, inquiry: AnyInquiry, limit_s: float = INQUIRY_LIMIT_S
+    ) -> AnyAnswer:
+        request = AskTaskManager(resource_id, inquiry, round(limit_s * 1_000))
+        try:
+            answer: AnyAnswer = await (await self._leading(self._master.resource_manager)).ask(request)
+        except EndpointStopped:
+            raise NoLeader("the ResourceManager went before the worker answered") from None
+        return answer
+
+    @contextlib.asynccontextmanager
+    async def built_job(self, file: Path, build: BuildJob) -> AsyncIterator[JobGraph]:
+        made = [build.sha256]
+        try:
+            async with self._master.uploads.put({build.sha256: file}):
+                answer = await self.ask_task_manager(await self._builder(), build, BUILD_LIMIT_S)
+            match answer:
+                case JobBuilt():
+                    made += answer.artifacts
+                    yield _checked(decode_job_graph(answer.graph), answer.artifacts)
+                case BuildFailed():
+                    raise InvalidJobGraph(answer.message)
+                case InquiryRefused():
+                    raise NoAnswer(answer.reason)
+                case _:
+                    raise AssertionError(f"no answer to a build: {answer}")
+        finally:
+            with contextlib.suppress(NoLeader):
+                await (await self._dispatcher()).delete_unused_blobs(made)
+
+    async def submit_built(self, graph: JobGraph) -> JobID:
+        try:
+            files = {each.sha256: self._master.uploads.path(each.sha256) for each in graph.artifacts}
+            return await self.submit_job(graph, files)
+        except (BlobMissing, FileNotFoundError):
+            raise NoAnswer("another job's clean-up took an artifact of this one along: try again") from None
+
+    async def _builder(self) -> ResourceID:
+        """The worker with the most free slots."""
+        workers = await self.list_task_managers()
+        if not workers:
+            raise NoAnswer("no worker is registered, and files are read by workers: start one")
+        return max(workers, key=lambda worker: worker.free_slots).resource_id
+
     async def request_job_result(self, job_id: JobID) -> JobResult:
         answer: JobResult = await self._ask(r.AwaitJobResult(job_id))
         return answer
@@ -172,6 +225,13 @@ class MasterClient:
                 return await dispatcher.ask(request)
             except EndpointStopped:
                 await asyncio.sleep(LEADER_RETRY_S)
+
+
+def _checked(graph: JobGraph, made: Sequence[str]) -> JobGraph:
+    """What was made by code of a user is believed nothing."""
+    if missing := [each.name for each in graph.artifacts if each.sha256 not in made]:
+        raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
+    return graph
 
 
 def with_place(view: JobView, queue: Mapping[JobID, QueuePlace]) -> JobView:

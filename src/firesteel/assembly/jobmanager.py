@@ -21,6 +21,7 @@ from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.highavailability import leader_register, open_high_availability, storage_directory
 from firesteel.assembly.master import Master
+from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import limited
 from firesteel.model import options
 from firesteel.model.options import Configuration
@@ -68,6 +69,7 @@ class JobManager:
 
     async def _start(self) -> None:
         work_dir = await asyncio.to_thread(self._open_work_dir)
+        self._ends.enter_context(process_log(work_dir / "log" / "jobmanager.log"))
         bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
         self._ends.push_async_callback(self._rpc.close)
         blobs = LocalBlobStore((self._storage or work_dir) / "blobs")
@@ -110,6 +112,7 @@ class JobManager:
             MasterClient(self.master, leader_wait_s=0.0),
             self.config,
             work_dir=work_dir,
+            jar_dir=(self._storage or work_dir) / "jars",
             log_dir=work_dir / "log",
             clock=self._clock,
             shut_down=self._shut_down,

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlobs
+from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.highavailability import leader_register, storage_directory
+from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
@@ -41,6 +43,7 @@ class TaskManager:
         self._rpc = NetworkRpc(self._settings, on_refused=self._fail)
         self._register = leader_register(config)
         self._tasks = BackgroundTasks()
+        self._log = contextlib.ExitStack()
         self._is_temporary = not config.get_option(options.WORK_DIR)
 
     def __str__(self) -> str:
@@ -52,19 +55,22 @@ class TaskManager:
         Raises what the backend's start raises (no Java, no disk space); nothing is left behind then.
         """
         self._work_dir = await asyncio.to_thread(self._open_work_dir)
+        self._log.enter_context(process_log(self._work_dir / "logs" / "taskmanager.log"))
         host, port = self.config.get_option(options.JOBMANAGER_ADDRESS), self.config.get_option(options.JOBMANAGER_PORT)
         self._leaders = RemoteLeaders(self._rpc, self.resource_id, address_at(host, port, ANNOUNCER))
         cache = LocalBlobStore(self._work_dir / "blobs")
         blobs = self._blobs = RemoteBlobs(
             cache, (host, port), self._settings, self.config.get_option(options.BLOB_SIZE_MAX) << 20
         )
+        backend = self._make_backend(self.config, self._work_dir, blobs)
         self.worker = Worker(
             self.resource_id,
             self.config,
             rpc=self._rpc,
             clock=SystemClock(),
             leaders=self._leaders,
-            backend=self._make_backend(self.config, self._work_dir, blobs),
+            backend=backend,
+            desk=WorkerDesk(self._work_dir, backend, blobs),
             on_broken=self._fail,
         )
         self._leaders.start()
@@ -107,6 +113,7 @@ class TaskManager:
             await self._register.close()
         self._leaders.stop()
         await self._rpc.close()
+        self._log.close()
         await asyncio.to_thread(self._clean_up)
 
     def _clean_up(self) -> None:

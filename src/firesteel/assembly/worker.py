@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource
+from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
@@ -33,11 +34,14 @@ class Worker:
         clock: Clock,
         leaders: LeaderRetrieval,
         backend: TaskBackend,
+        desk: WorkerDesk,
         on_broken: Callable[[Exception], None],
     ) -> None:
         self.resource_id, self.backend, self._config = resource_id, backend, config
         core = TaskExecutorCore(resource_id, task_executor_settings(config), rpc.address(resource_id))
-        self.endpoint = TaskExecutorEndpoint(core, rpc, clock, leaders=leaders, backend=backend, on_broken=on_broken)
+        self.endpoint = TaskExecutorEndpoint(
+            core, rpc, clock, leaders=leaders, backend=backend, desk=desk, on_broken=on_broken
+        )
 
     async def start(self) -> None:
         """Offer slots, while the backend goes on warming up. Raises what its start raises; then nothing is left."""

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from firesteel.core.dispatcher.requests import Asked
 from firesteel.core.effects import Event, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
+from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout, NoAnswer, UnknownTaskManager
 from firesteel.core.machine import Core
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
@@ -12,6 +14,7 @@ from firesteel.core.slots.tracker import TrackedWorker
 from firesteel.core.timers import HeartbeatDue, StartUpOver
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
+from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.views import QueuePlace, TaskManagerView
 
@@ -40,6 +43,8 @@ class ResourceManagerCore(Core):
         self._settings = settings
         self._registrations = 0
         self._starting = settings.start_up_ms > 0
+        self._inquiries: dict[int, ResourceID] = {}
+        """The workers that owe an answer, by the number of the request."""
 
     def _on(self, event: Event) -> None:
         match event:
@@ -52,6 +57,10 @@ class ResourceManagerCore(Core):
             case TimerFired(timer=StartUpOver()):
                 self._starting = False
                 self._refuse(self._tracker.jobs)
+            case Asked(request=AskTaskManager() as request):
+                self._ask(event.request_id, request)
+            case TimerFired(timer=InquiryTimeout(number=number)):
+                self._end_inquiry(number, NoAnswer("the worker has not answered in time: it is busy, or hangs"))
             case TimerFired():
                 self._beat()
             case PeerLost():
@@ -81,6 +90,8 @@ class ResourceManagerCore(Core):
                 self._on_slot_report(body.resource_id, body.instance_id, body.report, answers=body.allocations)
             case m.DisconnectTaskExecutor() as body:
                 self._lose_worker(body.resource_id, body.reason)
+            case WorkerAnswered() as body:
+                self._end_inquiry(body.number, body.answer)
             case m.RegisterJobMaster() as body:
                 self._register_job(envelope, body)
             case m.DeclareRequiredResources() as body if self._is_known_job(envelope, body.job_id):
@@ -133,6 +144,26 @@ class ResourceManagerCore(Core):
         self._heartbeats.unwatch(("worker", resource_id))
         for job in self._tracker.jobs.values():
             self._send_leader(job.leader, m.TaskExecutorLost(resource_id=resource_id, reason=reason))
+        for number in [number for number, asked in self._inquiries.items() if asked == resource_id]:
+            self._end_inquiry(number, NoAnswer(f"the worker {resource_id} has gone: {reason}"))
+
+    # ── questions to workers ─────────────────────────────────────────────────────────────────
+    def _ask(self, number: int, request: AskTaskManager) -> None:
+        worker = self._tracker.workers.get(request.resource_id)
+        if worker is None:
+            self._reply(number, UnknownTaskManager(f"no worker {request.resource_id} is registered"))
+        elif len(self._inquiries) >= INQUIRIES_MAX:
+            self._reply(number, NoAnswer(f"{INQUIRIES_MAX} questions wait for workers to answer: try again later"))
+        else:
+            self._inquiries[number] = worker.resource_id
+            ask = AskWorker(instance_id=worker.instance_id, number=number, inquiry=request.inquiry)
+            self._send(worker.address, ask)
+            self._set_timer(InquiryTimeout(number), request.limit_ms)
+
+    def _end_inquiry(self, number: int, answer: object) -> None:
+        """Whoever comes second, the worker or its time, finds nobody waiting."""
+        if self._inquiries.pop(number, None) is not None:
+            self._reply(number, answer)
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────
     def _register_job(self, envelope: m.Envelope, body: m.RegisterJobMaster) -> None:

@@ -16,6 +16,7 @@ from firesteel.core.effects import (
     Timer,
     TimerFired,
 )
+from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.core.jobconnection import JobConnection, answers_without_job
 from firesteel.core.machine import Core
 from firesteel.core.slots.connection import WorkerRegistration
@@ -40,6 +41,7 @@ from firesteel.core.workeffects import (
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, JobID, ResourceID
+from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.tasks import TaskProgress
 
@@ -87,6 +89,8 @@ class TaskExecutorCore(Core):
                 self._on_commit_done(event)
             case JobReleaseDone():
                 self._on_released(event.job_id)
+            case InquiryAnswered():
+                self._send_leader(event.asker, WorkerAnswered(number=event.number, answer=event.answer))
             case TimerFired():
                 self._on_timer(event.timer)
             case LeaderChanged():
@@ -109,7 +113,7 @@ class TaskExecutorCore(Core):
 
     def _on_message(self, envelope: m.Envelope) -> None:
         match envelope.body:
-            case m.TaskExecutorRegistered() | m.RequestSlots() | m.HeartbeatRequest():
+            case m.TaskExecutorRegistered() | m.RequestSlots() | m.HeartbeatRequest() | AskWorker():
                 self._on_resource_manager(envelope)
             case m.SubmitTasks() as body:
                 self._on_job_master(envelope, body.job.graph.job_id)
@@ -152,6 +156,9 @@ class TaskExecutorCore(Core):
                 self._registration.instance_id = body.instance_id
             case m.RequestSlots() as body if body.instance_id == self._registration.instance_id:
                 self._on_slot_requests(body)
+            case AskWorker() as body if body.instance_id == self._registration.instance_id:
+                assert self._registration.leader is not None, "a registration is with a leader"
+                self._effects.append(AnswerInquiry(self._registration.leader, body.number, body.inquiry))
             case _:
                 self._tell_resource_manager(m.TaskExecutorHeartbeat)
 

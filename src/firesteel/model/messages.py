@@ -19,6 +19,8 @@ from firesteel.model.ids import (
     RegionAttemptID,
     ResourceID,
 )
+from firesteel.model.inquiries import AskWorker, WorkerAnswered
+from firesteel.model.message import Message
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
@@ -27,10 +29,6 @@ from firesteel.model.views import JobResult, JobView
 
 DEFAULT_QUEUE = "default"
 """Of jobs that name none."""
-
-
-class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """What endpoints send one another."""
 
 
 class Leader(msgspec.Struct, frozen=True):
@@ -365,6 +363,8 @@ AnyMessage = Union[
     TaskExecutorRegistered,
     RequestSlots,
     HeartbeatRequest,
+    AskWorker,
+    WorkerAnswered,
     RegisterJobMaster,
     JobMasterRegistered,
     DeclareRequiredResources,

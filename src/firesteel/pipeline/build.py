@@ -80,7 +80,11 @@ class BuildFailure(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
 
 def build_in_child(payload: bytes) -> bytes:
     """JSON of a BuildRequest in, JSON of a BuiltJob or BuildFailure out. Raises for a bug of ours only."""
-    request = msgspec.json.decode(payload, type=BuildRequest)
+    return build_request(msgspec.json.decode(payload, type=BuildRequest))
+
+
+def build_request(request: BuildRequest) -> bytes:
+    """JSON of a BuiltJob or BuildFailure."""
     try:
         return msgspec.json.encode(build_file(request))
     except InvalidPipeline as error:

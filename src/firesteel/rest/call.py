@@ -14,6 +14,7 @@ from firesteel.model.views import JobSummary, JobView, VertexView
 from firesteel.rest.codecs import checked_id
 from firesteel.rest.errors import RestError, bad_request, not_found
 from firesteel.rest.forwarding import Forwarding
+from firesteel.rest.jars import Jars
 from firesteel.rest.operations import Operations
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.security import Role, User
@@ -35,6 +36,7 @@ class Services:
     clock: Clock
     operations: Operations
     uploads: Uploads
+    jars: Jars
     waits: Waits = field(default_factory=Waits)
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
     """Of the jobs in the last overview: making ten thousand lines anew is half of what an overview costs."""

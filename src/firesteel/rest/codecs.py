@@ -25,6 +25,7 @@ _SENSITIVE_KEY = re.compile(
 _SENSITIVE_PART = re.compile(
     r"(?i)((?:password|passwd|pwd|secret|token|api_?key)=)[^&;\s]+|(://[^/:@\s]*:)[^/@\s]+(?=@)"
 )
+_BEARER = re.compile(r"(?i)(\bbearer )\S+")
 _encoder = msgspec.json.Encoder()
 
 
@@ -52,6 +53,11 @@ def redacted_value(key: str, value: str) -> str:
     if _SENSITIVE_KEY.search(key):
         return HIDDEN
     return _SENSITIVE_PART.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", value)
+
+
+def redacted_text(text: str) -> str:
+    """Text that a program has written, without what looks like a secret."""
+    return _BEARER.sub(rf"\1{HIDDEN}", redacted_value("", text))
 
 
 def throwable(failure: FailureInfo) -> SerializedThrowable:

@@ -4,7 +4,7 @@ import errno
 
 from firesteel.core.dispatcher.requests import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.runtime.client import NoLeader, UnknownResult
+from firesteel.runtime.client import NoLeader, UnknownResult, UnknownTaskManager
 
 NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. Please refresh."
 
@@ -34,6 +34,8 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(404, f"Job could not be found: {error}")
         case UnknownResult():
             return RestError(404, str(error))
+        case UnknownTaskManager():
+            return RestError(404, f"Could not find TaskExecutor: {error}")
         case DuplicateJob():
             return RestError(409, str(error))
         case TooManyJobs():

@@ -7,7 +7,9 @@ from firesteel.rest.handlers import (
     applications,
     cluster,
     completion,
+    jars,
     jobs,
+    logs,
     operations,
     rescales,
     submission,
@@ -15,7 +17,9 @@ from firesteel.rest.handlers import (
     vertices,
 )
 from firesteel.rest.schema import cluster as c
+from firesteel.rest.schema import jars as r
 from firesteel.rest.schema import jobs as j
+from firesteel.rest.schema import logs as l
 from firesteel.rest.schema import operations as o
 from firesteel.rest.schema import vertices as v
 from firesteel.rest.security import Role
@@ -35,12 +39,27 @@ def _stream(text: str) -> str:
     return text
 
 
+def _whole(text: str) -> int:
+    if len(text) > 16:
+        raise ValueError(text)
+    return int(text)
+
+
 GET = Query("get", "Names of metrics, parted by commas.")
 AGGREGATED = (GET, Query("agg", "How to aggregate them."))
 FUNCTION = Query("function", "Whose rows; none is needed where only one function returns any.", str, "")
 MODE = Query("mode", "`cancel`.")
 MAX_EXCEPTIONS = Query("maxExceptions", "At most so many.", _natural, 20, INTEGER)
 LABELS = Query("failureLabelFilter", "Ignored: failures have no labels.")
+JAR_OPTIONS = (
+    Query("entry-class", "Which pipeline: MODULE, MODULE:NAME or NAME.", str, ""),
+    Query("programArg", "Job parameters, name=value, parted by commas.", str, ""),
+    Query("parallelism", "For functions that state none.", _natural, None, INTEGER),
+    Query("savepointPath", "Refused: a batch job starts from none."),
+    Query("allowNonRestoredState", "Ignored."),
+)
+LINE = Query("offset", "Where to begin; a negative one counts from the end.", _whole, 0, {"type": "integer"})
+GROWTH = Query("wait", "How long to wait for lines: milliseconds, or a time like `20 s`.", parse_duration_ms, 0)
 WAIT = Query("wait", "How long to wait for the end: milliseconds, or a time like `30 s`.", parse_duration_ms, 0)
 STREAM = Query("stream", "`stdout` or `stderr`.", _stream, "stdout", {"enum": ["stdout", "stderr"]})
 ATTEMPT = Query("attempt", "Of which attempt, from 0 on.", _natural, 0, INTEGER)
@@ -66,12 +85,12 @@ ROUTES: tuple[Route, ...] = (
     # ── the master ───────────────────────────────────────────────────────────────────────────
     Route("GET", "/jobmanager/config", cluster.configuration, "The configuration.", list[c.ConfigurationInfoEntry]),
     Route("GET", "/jobmanager/environment", cluster.environment, "The master's interpreter.", c.EnvironmentInfo),
-    Route("GET", "/jobmanager/logs", cluster.master_logs, "The master's log files.", c.LogListInfo),
-    Route("GET", "/jobmanager/logs/{filename}", cluster.master_log_file, "One of them.", None),
-    Route("GET", "/jobmanager/log", cluster.master_log, "The newest of them.", None),
-    Route("GET", "/jobmanager/stdout", cluster.no_text_file, "Kept nowhere.", None),
+    Route("GET", "/jobmanager/logs", logs.master_logs, "The master's log files.", c.LogListInfo),
+    Route("GET", "/jobmanager/logs/{filename}", logs.master_log_file, "One of them.", None),
+    Route("GET", "/jobmanager/log", logs.master_log, "The newest of them.", None),
+    Route("GET", "/jobmanager/stdout", logs.no_text_file, "Kept nowhere.", None),
     Route("GET", "/jobmanager/metrics", cluster.master_metrics, "The master's metrics.", list[c.Metric], query=(GET,)),
-    Route("GET", "/jobmanager/thread-dump", cluster.thread_dump, "Where its threads are.", c.ThreadDumpInfo),
+    Route("GET", "/jobmanager/thread-dump", logs.master_threads, "Where its threads are.", c.ThreadDumpInfo),
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     Route("GET", "/taskmanagers", taskmanagers.task_managers, "All workers.", c.TaskManagersInfo),
     Route(
@@ -83,13 +102,51 @@ ROUTES: tuple[Route, ...] = (
         query=(*AGGREGATED, Query("taskmanagers", "Ids, parted by commas.")),
     ),
     Route("GET", "/taskmanagers/{taskmanagerid}", taskmanagers.task_manager, "A worker.", c.TaskManagerDetailsInfo),
-    Route("GET", "/taskmanagers/{taskmanagerid}/logs", taskmanagers.logs, "Its log files: none yet.", c.LogListInfo),
-    Route("GET", "/taskmanagers/{taskmanagerid}/log", cluster.no_text_file, "Not served yet.", None),
-    Route("GET", "/taskmanagers/{taskmanagerid}/stdout", cluster.no_text_file, "Not served yet.", None),
-    Route(
-        "GET", "/taskmanagers/{taskmanagerid}/metrics", taskmanagers.metrics, "None yet.", list[c.Metric], query=(GET,)
+    *(
+        Route("GET", f"/taskmanagers/{{taskmanagerid}}/{path}", handler, summary, answer, query=query)
+        for path, handler, summary, answer, query in (
+            ("logs", logs.worker_logs, "Its log files, and what attempts have printed.", c.LogListInfo, ()),
+            ("logs/{filename}", logs.worker_log_file, "One of them.", None, ()),
+            ("logs/{filename}/part", logs.worker_log_part, "Lines of it.", l.LogPartInfo, (LINE, GROWTH)),
+            ("log", logs.worker_log, "Its own log.", None, ()),
+            ("stdout", logs.worker_stdout, "What the attempt has printed that printed last.", None, ()),
+            ("thread-dump", logs.worker_threads, "Where its threads are.", c.ThreadDumpInfo, ()),
+            ("metrics", taskmanagers.metrics, "None yet.", list[c.Metric], (GET,)),
+        )
     ),
-    Route("GET", "/taskmanagers/{taskmanagerid}/thread-dump", taskmanagers.thread_dump, "None yet.", c.ThreadDumpInfo),
+    # ── files of pipelines: Flink calls them jars ────────────────────────────────────────────
+    Route("GET", "/jars", jars.jars, "All files that were uploaded.", r.JarListInfo),
+    Route(
+        "POST",
+        "/jars/upload",
+        jars.upload,
+        "Keep a file of a pipeline, to be run later: .py, .zip or .whl (multipart).",
+        r.JarUploadResponseBody,
+        role=Role.SUBMIT,
+        takes_upload=True,
+        errors=(408, 413, 429),
+    ),
+    Route("DELETE", "/jars/{jarid}", jars.delete, "Delete one.", role=Role.SUBMIT, errors=(403,)),
+    *(
+        Route(
+            method,
+            f"/jars/{{jarid}}/{path}",
+            handler,
+            summary,
+            answer,
+            body=r.JarRunRequestBody if method == "POST" else None,
+            query=JAR_OPTIONS,
+            role=Role.SUBMIT,
+            status=status,
+            errors=(409, 429),
+        )
+        for method, path, handler, summary, answer, status in (
+            ("GET", "plan", jars.plan, "The graph of its pipeline.", j.JobPlanInfo, 200),
+            ("POST", "plan", jars.plan, "The graph of its pipeline.", j.JobPlanInfo, 200),
+            ("POST", "run", jars.run, "Run its pipeline.", r.JarRunResponseBody, 200),
+            ("POST", "run-application", jars.run_application, "Run it.", r.JarRunApplicationResponseBody, 202),
+        )
+    ),
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────
     Route("GET", "/jobs", jobs.job_ids, "Every known job's id and state.", j.JobIdsWithStatusOverview),
     Route(
@@ -125,6 +182,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("GET", "/jobs/{jobid}/status", jobs.job_status, "A job's state.", j.JobStatusInfo),
     Route("GET", "/jobs/{jobid}/view", jobs.job_view, "A job as firesteel's own clients read it.", JobView),
+    Route("GET", "/jobs/{jobid}/logs", logs.job_logs, "What its attempts have printed, and where.", l.JobLogsInfo),
     Route("GET", "/jobs/{jobid}/events", completion.events, "Server-sent events: its changes, then its result.", None),
     Route(
         "GET",

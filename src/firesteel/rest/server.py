@@ -16,6 +16,7 @@ from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.rest.app import rest_app
 from firesteel.rest.call import Services
 from firesteel.rest.forwarding import Forwarding
+from firesteel.rest.jars import Jars
 from firesteel.rest.operations import Operations
 from firesteel.rest.security import LOOPBACK, rest_tls
 from firesteel.rest.uploads import Uploads
@@ -146,6 +147,7 @@ def serve_rest(
     config: Configuration,
     *,
     work_dir: Path,
+    jar_dir: Path | None = None,
     log_dir: Path | None = None,
     clock: Clock | None = None,
     shut_down: Callable[[], None] | None = None,
@@ -154,7 +156,8 @@ def serve_rest(
     """The REST endpoint of the master that `gateway` asks, to be started. Raises ConfigurationError.
 
     The gateway should raise NoLeader at once rather than wait: clients are told to come back. Uploads lie
-    in `work_dir/uploads` until their job is safe; what an earlier endpoint has left there is deleted. `shut_down` is called for DELETE /cluster, which is refused without.
+    in `work_dir/uploads` until their job is safe; what an earlier endpoint has left there is deleted. Files to be run
+    later are kept in `jar_dir`. `shut_down` is called for DELETE /cluster, which is refused without.
     With `leadership`, requests are handed on while another master leads.
     """
     limit_bytes = config.get_option(options.REST_MAX_CONTENT_LENGTH) * _BYTES_PER_MIB
@@ -164,6 +167,7 @@ def serve_rest(
         clock=clock or SystemClock(),
         operations=Operations(),
         uploads=Uploads(work_dir, limit_bytes),
+        jars=Jars(jar_dir or work_dir / "jars"),
         log_dir=log_dir,
         shut_down=shut_down,
         forwarding=Forwarding(leadership, rest_tls(config)) if leadership is not None else None,

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
 from firesteel.core.dispatcher.requests import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
-from firesteel.model.ids import JobID
+from firesteel.core.inquiries import NoAnswer, UnknownTaskManager
+from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildJob
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import (
     ClusterOverview,
@@ -24,17 +27,25 @@ __all__ = [
     "ClusterGateway",
     "ClusterLost",
     "DuplicateJob",
+    "NoAnswer",
     "NoLeader",
     "StorageFull",
     "StorageUnavailable",
     "TooManyJobs",
     "UnknownJob",
     "UnknownResult",
+    "UnknownTaskManager",
     "returned_rows",
 ]
 
 CHANGES_INTERVAL_S = 0.1
 """Least time between two views of one job that is followed."""
+
+INQUIRY_LIMIT_S = 45.0
+"""How long a worker has to answer a question that takes no work."""
+
+BUILD_LIMIT_S = 150.0
+"""The same for a job that is to be made of a file: others may have to be made before it."""
 
 QUIET_MAX_S = 10.0
 """Most time between two views of a job that is followed."""
@@ -120,6 +131,20 @@ class ClusterGateway(ClusterClient, Protocol):
         """The current or last attempts of a vertex's subtasks; those of large ended jobs are not all kept."""
 
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]: ...
+
+    def built_job(self, file: Path, build: BuildJob) -> AbstractAsyncContextManager[JobGraph]:
+        """A job of an uploaded file, made by some worker. What only it needs is gone after the block.
+
+        Raises InvalidJobGraph for what is wrong with the file, or NoAnswer.
+        """
+
+    async def submit_built(self, graph: JobGraph) -> JobID:
+        """Hand in a job within the block of `built_job`; raises what `submit_job` does, or NoAnswer."""
+
+    async def ask_task_manager(
+        self, resource_id: ResourceID, inquiry: AnyInquiry, limit_s: float = INQUIRY_LIMIT_S
+    ) -> AnyAnswer:
+        """What a worker answers. Raises UnknownTaskManager, or NoAnswer when there is none in time."""
 
 
 async def job_changes(gateway: ClusterGateway, job_id: JobID) -> AsyncIterator[JobView]:

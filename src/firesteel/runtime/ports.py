@@ -9,6 +9,7 @@ from typing import Protocol
 
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
+from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 
@@ -61,3 +62,16 @@ class TaskBackend(Protocol):
 
     async def release_job(self, job_id: JobID) -> None:
         """Drop what is cached for a job on this worker: artifacts, sessions, working directories."""
+
+    async def call(self, entry_point: str, payload: bytes) -> bytes:
+        """Run `module:function(bytes) -> bytes` in a process of its own that has PySpark loaded.
+
+        Raises TaskFailedError. The process ends when the awaiting task is cancelled.
+        """
+
+
+class InquiryDesk(Protocol):
+    """What a worker tells of itself. Nothing that it is asked changes what runs here."""
+
+    async def answer(self, inquiry: AnyInquiry) -> AnyAnswer:
+        """Takes its time, never raises for what is asked: InquiryRefused says why there is no better answer."""

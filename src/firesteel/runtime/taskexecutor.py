@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 
 from firesteel.core import workeffects as w
 from firesteel.core.effects import Effect, LeaderChanged
+from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, RegionAttemptID
+from firesteel.model.inquiries import AnyAnswer, InquiryRefused
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobVertex
 from firesteel.model.messages import SplitRequest, TaskStateUpdate
 from firesteel.model.options import Configuration
@@ -21,7 +23,7 @@ from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.endpoint import Endpoint
-from firesteel.runtime.ports import TaskBackend, TaskFailedError
+from firesteel.runtime.ports import InquiryDesk, TaskBackend, TaskFailedError
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 
 RELEASE_TRIES_MAX, RELEASE_RETRY_S = 5, 0.5
@@ -43,10 +45,11 @@ class TaskExecutorEndpoint(Endpoint):
         *,
         leaders: LeaderRetrieval,
         backend: TaskBackend,
+        desk: InquiryDesk | None = None,
         on_broken: Callable[[Exception], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
-        self._leaders, self._backend = leaders, backend
+        self._leaders, self._backend, self._desk = leaders, backend, desk
         self._attempts: dict[RegionAttemptID, asyncio.Task[TaskStateUpdate]] = {}
         self._drawing: dict[RegionAttemptID, asyncio.Future[DrawnSplits]] = {}
         self._host = socket.gethostname()
@@ -79,6 +82,8 @@ class TaskExecutorEndpoint(Endpoint):
                 self.background(self._commit(effect))
             case w.ReleaseJob():
                 self.background(self._release(effect))
+            case AnswerInquiry():
+                self.background(self._answer_inquiry(effect))
             case w.WatchLeader():
                 component = effect.component
                 self._unwatch[component] = self._leaders.watch(
@@ -190,6 +195,17 @@ class TaskExecutorEndpoint(Endpoint):
                 logger.log(level, text, self.core.address, effect.job_id, attempt, RELEASE_TRIES_MAX, exc_info=True)
             await asyncio.sleep(RELEASE_RETRY_S)
         self.tell(w.JobReleaseDone(effect.job_id))
+
+    async def _answer_inquiry(self, effect: AnswerInquiry) -> None:
+        """Whoever looks at a worker must not break it."""
+        answer: AnyAnswer = InquiryRefused(reason="this worker tells nothing of itself")
+        if self._desk is not None:
+            try:
+                answer = await self._desk.answer(effect.inquiry)
+            except Exception as error:
+                logger.warning("%s can't answer %s", self.core.address, type(effect.inquiry).__name__, exc_info=True)
+                answer = InquiryRefused(reason=f"the worker could not answer: {type(error).__name__}: {error}")
+        self.tell(InquiryAnswered(effect.asker, effect.number, answer))
 
 
 def _is_noop(vertex: JobVertex) -> bool:

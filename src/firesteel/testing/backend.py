@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource
+from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
@@ -75,7 +76,7 @@ class TaskScript:
 
     def backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> "FakeTaskBackend":
         """Makes a worker's backend: what MiniCluster takes as `backend`."""
-        made = FakeTaskBackend(self, work_dir.name)
+        made = FakeTaskBackend(self, work_dir)
         self.backends.append(made)
         return made
 
@@ -142,8 +143,9 @@ class TaskScript:
 class FakeTaskBackend:
     """Runs the attempts of one worker by its script. Implements runtime.ports.TaskBackend."""
 
-    def __init__(self, script: TaskScript, worker: str) -> None:
-        self.script, self.worker = script, worker
+    def __init__(self, script: TaskScript, work_dir: Path) -> None:
+        self.script, self.worker, self.work_dir = script, work_dir.name, work_dir
+        self._forks: ForkServer | None = None
         self.started = False
         self._closed = asyncio.Event()
 
@@ -158,6 +160,8 @@ class FakeTaskBackend:
 
     async def close(self) -> None:
         self._closed.set()
+        if self._forks is not None:
+            await self._forks.close()
         if self.script.close_error is not None:
             raise self.script.close_error
 
@@ -229,6 +233,12 @@ class FakeTaskBackend:
     async def release_job(self, job_id: JobID) -> None:
         self.script.released.append((self.worker, job_id))
         await self.script.note()
+
+    async def call(self, entry_point: str, payload: bytes) -> bytes:
+        """In a real process, without a JVM."""
+        if self._forks is None:
+            self._forks = ForkServer(self.work_dir / "logs" / "forkserver.log", spares=0)
+        return await self._forks.call(entry_point, payload)
 
     def _write(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
         missing = tuple(part.location for part in deployment.inputs if part.location not in self.script.stored)

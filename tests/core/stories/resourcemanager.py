@@ -2,10 +2,13 @@
 
 import dataclasses
 
-from firesteel.core.effects import Event
+from firesteel.core.dispatcher.requests import Asked
+from firesteel.core.effects import Event, TimerFired
+from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
 from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
+from firesteel.model.inquiries import DumpThreads, ThreadDump, ThreadEntry, WorkerAnswered
 from firesteel.model.messages import Leader, SlotReport, SlotStatus
 from firesteel.model.resources import ResourceProfile
 from tests.core.stories.player import Player, listed, show
@@ -70,6 +73,23 @@ class ResourceManagerPlayer(Player):
             ),
         }
         self.deliver(name, bodies[kind])
+
+    def do_ask(self, number: str, name: str, limit: str = "1000") -> None:
+        """`ask 1 w1`: a client wants to see the threads of w1."""
+        self.give(Asked(int(number), AskTaskManager(ResourceID(name), DumpThreads(), int(limit))))
+
+    def do_ask_much(self, name: str) -> None:
+        """As many questions as may wait at a time, from number 1000 on."""
+        for number in range(1_000, 1_000 + INQUIRIES_MAX):
+            self.give(Asked(number, AskTaskManager(ResourceID(name), DumpThreads(), 1_000)))
+        self.out.clear()
+
+    def do_answer(self, name: str, number: str) -> None:
+        self.deliver(name, WorkerAnswered(number=int(number), answer=ThreadDump(threads=(ThreadEntry("main", ""),))))
+
+    def do_expire(self, number: str) -> None:
+        """The time of a question is over."""
+        self.give(TimerFired(InquiryTimeout(int(number))))
 
     def do_goodbye(self, name: str) -> None:
         self.deliver(name, m.DisconnectTaskExecutor(resource_id=ResourceID(name), reason="it is shut down"))

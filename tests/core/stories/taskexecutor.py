@@ -1,5 +1,6 @@
 """Verbs of stories about one TaskExecutor."""
 
+from firesteel.core.inquiries import InquiryAnswered
 from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
 from firesteel.core.workeffects import (
     JobReleaseDone,
@@ -12,6 +13,7 @@ from firesteel.core.workeffects import (
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, JobVertexID, ResourceID
+from firesteel.model.inquiries import AskWorker, DumpThreads, ThreadDump, ThreadEntry
 from firesteel.model.messages import Leader, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
@@ -54,6 +56,16 @@ class TaskExecutorPlayer(Player):
 
     def do_heartbeat(self, token: str = "1") -> None:
         self.deliver("rm", m.HeartbeatRequest(), int(token))
+
+    def do_ask(self, number: str, instance: str = "i1", token: str = "1") -> None:
+        """The ResourceManager wants to see the worker's threads."""
+        body = AskWorker(instance_id=InstanceID(instance), number=int(number), inquiry=DumpThreads())
+        self.deliver("rm", body, int(token))
+
+    def do_looked(self, number: str, token: str = "1") -> None:
+        """The worker has looked them up."""
+        asker = Leader(Address("rm"), FencingToken(int(token), "rm"))
+        self.give(InquiryAnswered(asker, int(number), ThreadDump(threads=(ThreadEntry("main", ""),))))
 
     # ── the JobMaster ────────────────────────────────────────────────────────────────────────
     def do_held(

@@ -50,6 +50,10 @@ class BlobUploads:
                 raise StorageFull(f"{what}. Nothing was submitted: free some space, then submit again") from None
             raise
 
+    def path(self, name: str) -> Path:
+        """A blob's file, not to be changed. Raises BlobMissing."""
+        return self._blobs.path(name)
+
     async def read(self, name: str) -> bytes:
         """A blob's bytes. Raises BlobMissing."""
 

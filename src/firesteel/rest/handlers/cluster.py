@@ -1,21 +1,15 @@
 """The cluster, the master's process, and what there is none of."""
 
 import platform
-import sys
-import threading
 import time
-import traceback
 from importlib.metadata import version
-from pathlib import Path
-
-from starlette.responses import FileResponse, Response
 
 from firesteel.model import options
 from firesteel.model.options import OPTIONS
 from firesteel.model.states import JobStatus
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import redacted
-from firesteel.rest.errors import RestError, not_found
+from firesteel.rest.errors import RestError
 from firesteel.rest.schema import cluster as c
 
 FLINK_VERSION = "2.3.0"
@@ -32,7 +26,7 @@ async def dashboard_configuration(call: Call) -> c.DashboardConfiguration:
         timezone_offset=local.tm_gmtoff * 1_000,
         flink_version=FLINK_VERSION,
         flink_revision=f"firesteel {FIRESTEEL_VERSION}",
-        features=c.Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
+        features=c.Features(web_submit=True, web_cancel=True, web_rescale=False, web_history=False),
     )
 
 
@@ -83,15 +77,6 @@ async def environment(call: Call) -> c.EnvironmentInfo:
     return c.EnvironmentInfo(c.JvmInfo(name, platform.machine(), []), [])
 
 
-async def thread_dump(call: Call) -> c.ThreadDumpInfo:
-    """Where every thread of the master is now."""
-    frames = sys._current_frames()
-    threads = [thread for thread in threading.enumerate() if thread.ident in frames]
-    return c.ThreadDumpInfo(
-        [c.ThreadInfo(thread.name, "".join(traceback.format_stack(frames[thread.ident or 0]))) for thread in threads]
-    )
-
-
 async def master_metrics(call: Call) -> list[c.Metric]:
     """Names, or the values of the names that are asked for."""
     wanted = call.query["get"]
@@ -126,37 +111,3 @@ async def shut_down(call: Call) -> c.Empty:
         raise RestError(409, "This cluster can't be shut down over REST: end its process.")
     call.services.shut_down()
     return c.Empty()
-
-
-# ── the master's log ─────────────────────────────────────────────────────────────────────────
-async def master_logs(call: Call) -> c.LogListInfo:
-    files = _log_files(call)
-    stats = {name: file.stat() for name, file in files.items()}
-    return c.LogListInfo([c.LogInfo(name, each.st_size, int(each.st_mtime * 1_000)) for name, each in stats.items()])
-
-
-async def master_log_file(call: Call) -> Response:
-    """Only what the list has: a name is compared, never joined to a path."""
-    return _text_file(_log_files(call).get(call.path("filename")))
-
-
-async def master_log(call: Call) -> Response:
-    """The file that was written last."""
-    files = _log_files(call).values()
-    return _text_file(max(files, key=lambda file: file.stat().st_mtime, default=None))
-
-
-async def no_text_file(call: Call) -> Response:
-    raise not_found("File not found.")
-
-
-def _log_files(call: Call) -> dict[str, Path]:
-    directory = call.services.log_dir
-    files = sorted(directory.glob("*.log")) if directory is not None else []
-    return {file.name: file for file in files if file.is_file()}
-
-
-def _text_file(file: Path | None) -> Response:
-    if file is None:
-        raise not_found("File not found.")
-    return FileResponse(file, media_type="text/plain; charset=UTF-8")

@@ -34,7 +34,11 @@ async def _graph(file: UploadedFile) -> JobGraph:
     """Raises InvalidJobGraph, or RestError."""
     if file.size_bytes > GRAPH_BYTES_MAX:
         raise RestError(413, f"The job graph has more than {GRAPH_BYTES_MAX} bytes.")
-    graph = decode_job_graph(await asyncio.to_thread(file.content) if file.is_on_disk else file.content())
+    return checked_graph(decode_job_graph(await asyncio.to_thread(file.content) if file.is_on_disk else file.content()))
+
+
+def checked_graph(graph: JobGraph) -> JobGraph:
+    """The graph, whose ids are what clients of Flink's API can read. Raises RestError."""
     ids = (graph.job_id, *(vertex.id for vertex in graph.vertices), *(dataset.id for dataset in graph.datasets))
     for each in ids:
         if ID.fullmatch(each) is None:

@@ -21,16 +21,6 @@ async def task_manager(call: Call) -> c.TaskManagerDetailsInfo:
     return c.TaskManagerDetailsInfo(**fields, allocated_slots=slots)
 
 
-async def logs(call: Call) -> c.LogListInfo:
-    await _worker(call)
-    return c.LogListInfo([])
-
-
-async def thread_dump(call: Call) -> c.ThreadDumpInfo:
-    await _worker(call)
-    return c.ThreadDumpInfo([])
-
-
 async def metrics(call: Call) -> list[c.Metric]:
     await _worker(call)
     return []

@@ -111,11 +111,6 @@ class ClusterDataSetListResponseBody(msgspec.Struct, frozen=True, rename="camel"
     data_sets: list[dict[str, str]]
 
 
-class JarListInfo(msgspec.Struct, frozen=True):
-    address: str
-    files: list[dict[str, str]]
-
-
 # ── workers ──────────────────────────────────────────────────────────────────────────────────
 class ResourceProfileInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Memory in MiB, as Flink has it; what a Spark worker does not divide is all called heap."""

@@ -1,0 +1,1 @@
+"""What a process tells of itself: files, threads, and jobs made of files."""

@@ -1,0 +1,62 @@
+"""WorkerDesk: answers what a master asks a worker on behalf of somebody who looks."""
+
+import asyncio
+from pathlib import Path
+
+from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobSource
+from firesteel.adapters.inspection.building import UploadedFiles
+from firesteel.adapters.inspection.logfiles import GROWTH_LOOK_S, LogFiles, NoSuchFile
+from firesteel.adapters.inspection.threads import thread_dump
+from firesteel.model.inquiries import (
+    READ_WAIT_MAX_MS,
+    AnyAnswer,
+    AnyInquiry,
+    BuildJob,
+    DumpThreads,
+    FileList,
+    FilePart,
+    InquiryRefused,
+    ListFiles,
+    ReadFile,
+)
+from firesteel.runtime.ports import TaskBackend
+
+
+class WorkerDesk:
+    """The InquiryDesk of a worker whose files lie in `work_dir`."""
+
+    def __init__(self, work_dir: Path, backend: TaskBackend, blobs: BlobSource) -> None:
+        self._logs = LogFiles(work_dir / "logs")
+        self._uploaded = UploadedFiles(work_dir / "builds", backend, blobs)
+
+    async def answer(self, inquiry: AnyInquiry) -> AnyAnswer:
+        try:
+            return await self._answer(inquiry)
+        except NoSuchFile:
+            return InquiryRefused(reason="File not found.", is_missing=True)
+        except BlobMissing:
+            return InquiryRefused(reason="the uploaded file is gone from the blob store", is_missing=True)
+        except (OSError, BlobCorrupt) as error:
+            return InquiryRefused(reason=f"the worker could not do it: {error}")
+
+    async def _answer(self, inquiry: AnyInquiry) -> AnyAnswer:
+        match inquiry:
+            case ListFiles(prefix=prefix):
+                return FileList(files=await asyncio.to_thread(self._logs.list, prefix))
+            case ReadFile():
+                return await read_when_grown(self._logs, inquiry)
+            case DumpThreads():
+                return thread_dump()
+            case BuildJob():
+                return await self._uploaded.build(inquiry)
+
+
+async def read_when_grown(files: LogFiles, inquiry: ReadFile) -> FilePart:
+    """A part of a file, once there is one or the time is over. Raises NoSuchFile."""
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + min(inquiry.wait_ms, READ_WAIT_MAX_MS) / 1_000
+    while True:
+        part = await asyncio.to_thread(files.read, inquiry.name, inquiry.offset)
+        if part.data or loop.time() >= until_s:
+            return part
+        await asyncio.sleep(GROWTH_LOOK_S)

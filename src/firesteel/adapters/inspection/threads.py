@@ -1,0 +1,29 @@
+"""Where everything in this process is now: threads, and what waits on the event loop."""
+
+import asyncio
+import contextlib
+import sys
+import threading
+import traceback
+from io import StringIO
+
+from firesteel.model.inquiries import ThreadDump, ThreadEntry
+
+TASKS_MAX = 500
+"""Tasks of the event loop that are told of."""
+
+
+def thread_dump() -> ThreadDump:
+    """All threads, and the tasks of the event loop this is called from."""
+    frames = sys._current_frames()
+    threads = [thread for thread in threading.enumerate() if thread.ident in frames]
+    told = [ThreadEntry(thread.name, "".join(traceback.format_stack(frames[thread.ident or 0]))) for thread in threads]
+    with contextlib.suppress(RuntimeError):  # no event loop here
+        told += [ThreadEntry(f"task {task.get_name()}", _stack(task)) for task in list(asyncio.all_tasks())[:TASKS_MAX]]
+    return ThreadDump(threads=tuple(told))
+
+
+def _stack(task: "asyncio.Task[object]") -> str:
+    text = StringIO()
+    task.print_stack(file=text)
+    return text.getvalue()

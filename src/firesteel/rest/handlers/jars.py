@@ -1,0 +1,158 @@
+"""Files of pipelines: uploaded, listed, and run. What is in them is read and run on workers, never here."""
+
+import asyncio
+import contextlib
+import html
+import uuid
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from firesteel.model.ids import JobID
+from firesteel.model.inquiries import BuildJob
+from firesteel.model.jobgraph import JobGraph
+from firesteel.pipeline.build import BuildRequest
+from firesteel.rest.call import Call
+from firesteel.rest.codecs import checked_id
+from firesteel.rest.errors import RestError, bad_request
+from firesteel.rest.handlers.submission import checked_graph
+from firesteel.rest.schema import jars as s
+from firesteel.rest.schema import jobs as j
+from firesteel.rest.schema.cluster import Empty
+from firesteel.rest.security import Role
+
+ARTIFACTS = "artifacts"
+"""As a BuildRequest's output_dir: they are wanted, and the worker knows where."""
+
+PARALLELISM_MAX = 1 << 15
+
+
+async def upload(call: Call) -> s.JarUploadResponseBody:
+    async with call.services.uploads.received(call.request) as upload:
+        if len(upload.files) != 1:
+            raise bad_request("Upload exactly one file.")
+        file = next(iter(upload.files.values()))
+        path = await asyncio.to_thread(file.path)
+        jar = await asyncio.to_thread(
+            call.services.jars.add,
+            path,
+            file.name,
+            sha256=file.sha256,
+            owner=call.user.name,
+            now_ms=call.now_ms,
+        )
+    return s.JarUploadResponseBody(filename=f"/jars/{jar.id}")
+
+
+async def jars(call: Call) -> s.JarListInfo:
+    found = await asyncio.to_thread(call.services.jars.list)
+    files = [
+        s.JarFileInfo(jar.id, jar.name, jar.uploaded_ms, [s.JarEntryInfo(entry) for entry in jar.entries])
+        for jar in found
+    ]
+    return s.JarListInfo(str(call.request.base_url).rstrip("/"), files)
+
+
+async def delete(call: Call) -> Empty:
+    """By who has uploaded it, or operates the cluster."""
+    jar, _ = await asyncio.to_thread(call.services.jars.find, call.path("jarid"))
+    if jar.owner != call.user.name and not call.user.may(Role.OPERATE):
+        raise RestError(403, f"{call.user.name} may not delete what {jar.owner} has uploaded.")
+    await asyncio.to_thread(call.services.jars.delete, jar)
+    return Empty()
+
+
+async def run(call: Call) -> s.JarRunResponseBody:
+    job_id = await _run(call)
+    return s.JarRunResponseBody(jobid=job_id, application_id=job_id)
+
+
+async def run_application(call: Call) -> s.JarRunApplicationResponseBody:
+    """Every job is an application of its own, so this is the same."""
+    return s.JarRunApplicationResponseBody(await _run(call))
+
+
+async def plan(call: Call) -> j.JobPlanInfo:
+    async with _built(call, output_dir="") as graph:
+        return j.JobPlanInfo(_plan(graph))
+
+
+async def _run(call: Call) -> JobID:
+    async with _built(call, output_dir=ARTIFACTS) as graph:
+        return await call.gateway.submit_built(msgspec.structs.replace(graph, owner=call.user.name))
+
+
+@contextlib.asynccontextmanager
+async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
+    """The job that the request is about, made by a worker. Raises RestError, or InvalidJobGraph."""
+    jar, path = await asyncio.to_thread(call.services.jars.find, call.path("jarid"))
+    body: s.JarRunRequestBody = call.body if call.body is not None else s.JarRunRequestBody()
+    if body.savepoint_path or call.query.get("savepointPath"):
+        raise bad_request("A batch job starts from no savepoint: leave savepointPath out.")
+    entry = body.entry_class if body.entry_class is not None else call.query["entry-class"]
+    request = BuildRequest(
+        file="",
+        job_id=_job_id(body),
+        parameters=_parameters(body.program_args_list if body.program_args_list is not None else _queried(call)),
+        configuration=body.flink_configuration or {},
+        parallelism=_parallelism(body.parallelism if body.parallelism is not None else call.query["parallelism"]),
+        output_dir=output_dir,
+        require_parameters=bool(output_dir),
+    )
+    build = BuildJob(sha256=jar.sha256, file_name=jar.name, entry=entry, request=msgspec.json.encode(request))
+    async with call.gateway.built_job(path, build) as graph:
+        yield checked_graph(graph)
+
+
+def _job_id(body: s.JarRunRequestBody) -> JobID:
+    return JobID(uuid.uuid4().hex if body.job_id is None else checked_id(body.job_id, "jobId"))
+
+
+def _parallelism(chosen: int | None) -> int | None:
+    if chosen is not None and not 1 <= chosen <= PARALLELISM_MAX:
+        raise bad_request(f"parallelism {chosen}: from 1 to {PARALLELISM_MAX}.")
+    return chosen
+
+
+def _queried(call: Call) -> list[str]:
+    return [part for part in (call.query["programArg"] or "").split(",") if part]
+
+
+def _parameters(arguments: list[str]) -> dict[str, str]:
+    """Job parameters of program arguments. Raises RestError for those that are none."""
+    found: dict[str, str] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        name, sign, value = argument.removeprefix("--").partition("=")
+        if not sign and argument.startswith("--"):
+            value = next(rest, "")
+            if name == "param":
+                name, sign, value = value.partition("=")
+            else:
+                sign = "="
+        if not sign or not name:
+            raise bad_request(f"The program argument {argument!r} is no job parameter: write name=value.")
+        if name in found:
+            raise bad_request(f"The job parameter {name} is given twice.")
+        found[name] = value
+    return found
+
+
+def _plan(graph: JobGraph) -> j.Plan:
+    """The graph as Flink's dashboard draws it."""
+    producers = {dataset.id: dataset.producer for dataset in graph.datasets}
+    inputs: dict[str, list[j.PlanInput]] = {vertex.id: [] for vertex in graph.vertices}
+    for edge in graph.edges:
+        known = inputs[edge.target]
+        strategy = edge.partitioner.value.upper()
+        known.append(j.PlanInput(len(known), producers[edge.source], strategy, edge.exchange.value))
+    nodes = [
+        j.PlanNode(
+            id=vertex.id,
+            parallelism=vertex.parallelism,
+            description=html.escape(vertex.name),
+            inputs=inputs[vertex.id],
+        )
+        for vertex in graph.vertices
+    ]
+    return j.Plan(jid=graph.job_id, name=graph.name, type=graph.job_type.name, nodes=nodes)

@@ -1,0 +1,49 @@
+"""Bodies about files that are uploaded to be run. Flink calls them jars."""
+
+import msgspec
+
+
+class JarUploadResponseBody(msgspec.Struct, frozen=True):
+    filename: str
+    """Its last part is the id of the file."""
+    status: str = "success"
+
+
+class JarEntryInfo(msgspec.Struct, frozen=True):
+    name: str
+    """What `entryClass` may say to choose it."""
+    description: str | None = None
+
+
+class JarFileInfo(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    uploaded: int
+    entry: list[JarEntryInfo]
+
+
+class JarListInfo(msgspec.Struct, frozen=True):
+    address: str
+    files: list[JarFileInfo]
+
+
+class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How to run a file. What is absent here may be said by query parameters."""
+
+    entry_class: str | None = None
+    """Which pipeline: `MODULE`, `MODULE:NAME`, or of a Python file just `NAME`."""
+    program_args_list: list[str] | None = None
+    """Job parameters, each as `name=value`, or as `--name` and `value`."""
+    parallelism: int | None = None
+    job_id: str | None = None
+    flink_configuration: dict[str, str] | None = None
+    savepoint_path: str | None = None
+
+
+class JarRunResponseBody(msgspec.Struct, frozen=True):
+    jobid: str
+    application_id: str = msgspec.field(name="applicationId")
+
+
+class JarRunApplicationResponseBody(msgspec.Struct, frozen=True):
+    applicationid: str

@@ -1,0 +1,175 @@
+"""Files and threads of master and workers over REST, and what a job's attempts have printed."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+from firesteel.assembly.processlog import process_log
+from firesteel.model.ids import ResourceID, derived_id
+from firesteel.testing.backend import TaskScript
+from tests.rest.cluster import RestCluster, graph, rest_cluster
+from tests.rest.conftest import Do
+
+JOB = derived_id("it")
+
+
+def logs_of(rest: RestCluster, worker: str = "") -> Path:
+    """Where a worker's log files lie."""
+    directory = rest.cluster.work_dir / (worker or only_worker(rest)) / "logs"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def only_worker(rest: RestCluster) -> str:
+    return next(iter(rest.cluster.workers))
+
+
+def test_a_workers_files_are_listed_and_read_as_flinks_dashboard_does(tmp_path: Path, do: Do) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            worker = only_worker(rest)
+            (logs_of(rest) / JOB).mkdir()
+            (logs_of(rest) / JOB / "0-0.log").write_text("printed\n")
+            lines = "".join(f"{number}: nothing happens\n" for number in range(50_000))
+            (logs_of(rest) / "taskmanager.log").write_text(lines)
+            found = {each["name"]: each for each in (await rest.get(f"/taskmanagers/{worker}/logs"))["logs"]}
+            assert found["taskmanager.log"]["size"] == len(lines)
+            assert set(found) == {"taskmanager.log", f"{JOB}_0-0.log"}
+            for path, text in (
+                ("log", lines),
+                ("logs/taskmanager.log", lines),
+                ("stdout", "printed\n"),
+                (f"logs/{JOB}_0-0.log", "printed\n"),
+            ):
+                answer = await rest.http.get(f"/v1/taskmanagers/{worker}/{path}")
+                assert answer.headers["content-type"] == "text/plain; charset=UTF-8"
+                assert answer.text == text
+
+    do(story())
+
+
+def test_what_is_not_there_and_tricks_with_paths(tmp_path: Path, do: Do) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            worker = only_worker(rest)
+            (rest.cluster.work_dir / "outside.log").write_text("secret")
+            for path in ("stdout", "log", "logs/no.log", "logs/..%2f..%2foutside.log", "logs/%00.log"):
+                answer = await rest.http.get(f"/taskmanagers/{worker}/{path}")
+                assert (answer.status_code, "secret" in answer.text) == (404, False), path
+            for path in ("", "/logs", "/log", "/stdout", "/logs/a.log", "/logs/a.log/part", "/thread-dump"):
+                assert (
+                    "Could not find TaskExecutor" in (await rest.get(f"/taskmanagers/nobody{path}", 404))["errors"][0]
+                )
+            for query in ("offset=x", "wait=soon", f"offset={10**20}"):
+                await rest.get(f"/taskmanagers/{worker}/logs/a.log/part?{query}", 400)
+
+    do(story())
+
+
+def test_secrets_are_hidden_also_in_the_middle_of_a_file(tmp_path: Path, do: Do) -> None:
+    """Whatever a part begins or ends with: it is whole lines."""
+    secrets = "jdbc:postgresql://ada:hunter2@db/x?password=hunter2 Authorization: Bearer hunter2\n"
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            (logs_of(rest) / "taskmanager.log").write_text(secrets * 10_000)
+            (tmp_path / "jobmanager.log").write_text(secrets)
+            for path in (
+                f"/taskmanagers/{only_worker(rest)}/log",
+                "/jobmanager/log",
+                "/jobmanager/logs/jobmanager.log",
+            ):
+                text = (await rest.http.get(path)).text
+                assert "hunter2" not in text
+                assert "jdbc:postgresql://ada:******@db/x?password=****** Authorization: Bearer ******" in text
+
+    do(story())
+
+
+def test_a_file_is_followed_without_asking_again_and_again(tmp_path: Path, do: Do) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            file = logs_of(rest) / "taskmanager.log"
+            file.write_text("one\ntwo\n")
+            path = f"/taskmanagers/{only_worker(rest)}/logs/taskmanager.log/part"
+            first = await rest.get(f"{path}?offset=4")
+            assert first == {"text": "two\n", "offset": 4, "next-offset": 8, "size": 8}
+            assert (await rest.get(f"{path}?offset=8"))["text"] == ""
+            waiting = asyncio.ensure_future(rest.get(f"{path}?offset=8&wait=30 s"))
+            await rest.get("/overview")  # the one that waits keeps nobody
+            assert not waiting.done()
+            with file.open("a") as more:
+                more.write("three\n")
+            assert await waiting == {"text": "three\n", "offset": 8, "next-offset": 14, "size": 14}
+
+    do(story())
+
+
+def test_what_the_attempts_of_a_job_have_printed(tmp_path: Path, do: Do) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path, workers=2) as rest:
+            await rest.submit(graph("lines*2 => it", "it"))
+            await rest.finish(JOB)
+            assert await rest.get(f"/jobs/{JOB}/logs") == {"logs": []}
+            one, two = rest.cluster.workers
+            for worker, file in ((two, "1-0.log"), (one, "0-0.log"), (one, "1-1.log"), (one, "x.log")):
+                (logs_of(rest, worker) / JOB).mkdir(exist_ok=True)
+                (logs_of(rest, worker) / JOB / file).write_text("hello\n")
+            found = (await rest.get(f"/jobs/{JOB}/logs"))["logs"]
+            assert [(log["region"], log["attempt"], log["taskmanager-id"]) for log in found] == [
+                (0, 0, one),
+                (1, 0, two),
+                (1, 1, one),
+            ]
+            assert found[0]["vertices"] == ["lines"]
+            read = await rest.http.get(f"/taskmanagers/{two}/logs/{found[1]['name']}")
+            assert read.text == "hello\n"
+            await rest.get(f"/jobs/{'0' * 32}/logs", 404)
+
+    do(story())
+
+
+def test_threads_of_master_and_worker(tmp_path: Path, do: Do) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            for path in (f"/taskmanagers/{only_worker(rest)}/thread-dump", "/jobmanager/thread-dump"):
+                threads = {each["threadName"]: each for each in (await rest.get(path))["threadInfos"]}
+                assert "test_logs.py" in threads["MainThread"]["stringifiedThreadInfo"]
+                assert "task rest" in threads
+
+    do(story())
+
+
+def test_a_worker_that_does_not_answer_is_told_of(tmp_path: Path, do: Do) -> None:
+    """503 for one that goes while it is asked; whoever asks for a job's output has that of the others."""
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, workers=2, script=TaskScript()) as rest:
+            await rest.submit(graph("lines", "it"))
+            await rest.finish(JOB)
+            leaving = only_worker(rest)
+            (logs_of(rest) / "a.log").write_text("x\n")
+            waiting: asyncio.Future[Any] = asyncio.ensure_future(
+                rest.get(f"/taskmanagers/{leaving}/logs/a.log/part?offset=2&wait=30 s", 503)
+            )
+            while not rest.cluster.resource_manager().core._inquiries:
+                await asyncio.sleep(0.01)
+            await rest.cluster.terminate_task_executor(ResourceID(leaving))
+            assert "has gone" in (await waiting)["errors"][0]
+            assert await rest.get(f"/jobs/{JOB}/logs") == {"logs": []}
+
+    do(story())
+
+
+def test_a_process_logs_to_a_file_that_does_not_grow_for_ever(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("firesteel.assembly.processlog.FILE_BYTES_MAX", 2_000)
+    file = tmp_path / "log" / "jobmanager.log"
+    with process_log(file):
+        for number in range(100):
+            logging.getLogger("firesteel.test").warning("number %d: %s", number, "x" * 100)
+    logging.getLogger("firesteel.test").warning("too late")
+    names = sorted(path.name for path in file.parent.iterdir())
+    assert names == [*(f"jobmanager.{number}.log" for number in range(1, 5)), "jobmanager.log"]
+    assert "number 99" in file.read_text()
+    assert "too late" not in file.read_text()
