@@ -7,8 +7,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from firesteel.model.ids import derived_id
 from tests.rest.cluster import RestCluster, rest_cluster
 from tests.rest.conftest import Do
@@ -69,7 +67,11 @@ def test_a_python_file_a_zip_and_a_wheel_run(tmp_path: Path, do: Do) -> None:
 
     async def story() -> None:
         async with rest_cluster(tmp_path) as rest:
-            files = {"wordcount.py": PIPELINE, "jobs.zip": zipped(package), "jobs-1-py3-none-any.whl": zipped(wheel)}
+            files: dict[str, str | bytes] = {
+                "wordcount.py": PIPELINE,
+                "jobs.zip": zipped(package),
+                "jobs-1-py3-none-any.whl": zipped(wheel),
+            }
             ids = {name: await upload(rest, name, content) for name, content in files.items()}
             listed = await rest.get("/v1/jars")
             assert listed["address"] == rest.server.address
