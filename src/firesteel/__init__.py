@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
     from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
     from firesteel.adapters.spark.twophase import write_two_phase
+    from firesteel.client.cluster import AsyncClusterClient, ClusterClient
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
     from firesteel.pipeline.authoring import Pipeline
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from firesteel.pipeline.splits import date_splits, file_splits, param, range_splits
 
 __all__ = [
+    "AsyncClusterClient",
+    "ClusterClient",
     "Configuration",
     "DateSplits",
     "FileSplits",
@@ -45,6 +48,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncClusterClient": "firesteel.client.cluster",
+    "ClusterClient": "firesteel.client.cluster",
     "Configuration": "firesteel.model.options",
     "DateSplits": "firesteel.adapters.spark.splits",
     "FileSplits": "firesteel.adapters.spark.splits",

@@ -120,3 +120,54 @@ def test_help(command, name: str) -> None:
     code, out, _ = command(name, "--help")
     assert code == 0
     assert "--master" in out
+
+
+def test_logs_and_exceptions_of_jobs_and_workers(command, etl: str, served: Served, script: TaskScript) -> None:
+    served.call(script.fail, "lines")
+    master = ("--master", served.address)
+    job_id = command("submit", etl, "-p", "input=x", *master)[1].strip()
+    assert command("wait", job_id, *master)[0] == 1
+    code, out, _ = command("exceptions", job_id[:8], *master)
+    assert code == 0
+    assert " UTC  lines -> result, attempt 0 on worker-" in out
+    assert "lines: as the script says" in out
+    assert json.loads(command("exceptions", job_id, "--json", *master)[1])[0]["region"] == 0
+    (worker,) = served.rest.cluster.workers
+    logs = served.rest.cluster.work_dir / worker / "logs"
+    (logs / job_id).mkdir(parents=True)
+    (logs / job_id / "0-0.log").write_text("one\ntwo\n")
+    (logs / "taskmanager.log").write_text("of the worker\n")
+    code, out, err = command("logs", job_id[:8], *master)
+    assert (code, out) == (0, "one\ntwo\n")
+    assert f"==> lines -> result (region 0, attempt 0, 8 bytes) on {worker} <==" in err
+    assert command("logs", job_id, "-f", *master)[1] == "one\ntwo\n"
+    assert json.loads(command("logs", job_id, "--json", *master)[1])[0]["name"] == f"{job_id}_0-0.log"
+    assert command("logs", job_id, "--list", *master)[1].startswith("lines -> result (region 0")
+    assert command("logs", worker[:8], *master)[:2] == (0, "of the worker\n")
+    assert command("logs", worker, "--list", *master)[0] == 2
+    code, _, err = command("logs", "nothing", *master)
+    assert (code, "nothing" in err) == (2, True)
+    good = command("submit", etl, "-p", "input=x", *master)[1].strip()
+    assert command("wait", good, *master)[0] == 0
+    assert command("exceptions", good, *master)[1:] == ("", f"wordcount ({good}) has had no failures\n")
+
+
+def test_the_shell_completes_commands_and_jobs(command, etl: str, served: Served, monkeypatch) -> None:
+    job_id = command("submit", etl, "-p", "input=x", "--master", served.address)[1].strip()
+
+    def completed(*words: str) -> str:
+        environment = {
+            **os.environ,
+            "_FIRESTEEL_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("firesteel", *words)),
+            "COMP_CWORD": str(len(words)),
+        }
+        done = subprocess.run(
+            [Path(sys.executable).parent / "firesteel"], check=False, env=environment, capture_output=True, text=True
+        )
+        return done.stdout
+
+    assert completed("exc") == "plain,exceptions\n"
+    assert "plain,--master" in completed("logs", "--ma")
+    assert completed("info", "--master", served.address, job_id[:4]) == f"plain,{job_id}\n"
+    assert completed("info", "--master", "127.0.0.1:9", "a").strip() == ""

@@ -36,6 +36,18 @@ def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def _known_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: ids of jobs that begin so; none when no cluster answers at once."""
+    try:
+        found = asked(lambda client: client.list_job_summaries(), context.params.get("master") or "", ())
+    except CommandError:
+        return []
+    return [job.job_id for job in found if job.job_id.startswith(incomplete)]
+
+
+job_argument = click.argument("job", shell_complete=_known_ids)
+
+
 @click.command("list")
 @click.option("--all", "-a", "with_ended", is_flag=True, help="Also those that have ended.")
 @cluster_options
@@ -45,7 +57,7 @@ def list_(with_ended: bool, as_json: bool, **cluster: Any) -> int:
     async def work(client: HttpClusterClient) -> list[JobSummary]:
         return await client.list_job_summaries()
 
-    found = [job for job in _asked(work, **cluster) if with_ended or not job.status.is_globally_terminal]
+    found = [job for job in asked(work, **cluster) if with_ended or not job.status.is_globally_terminal]
     if as_json:
         click.echo(msgspec.json.encode(found))
     for job in [] if as_json else found:
@@ -56,7 +68,7 @@ def list_(with_ended: bool, as_json: bool, **cluster: Any) -> int:
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @cluster_options
 def info(job: str, as_json: bool, **cluster: Any) -> int:
     """Show JOB (its id, or the beginning of it) with its vertices and failures."""
@@ -64,13 +76,13 @@ def info(job: str, as_json: bool, **cluster: Any) -> int:
     async def work(client: HttpClusterClient) -> JobView:
         return await client.request_job(await found_id(client, job))
 
-    view = _asked(work, **cluster)
+    view = asked(work, **cluster)
     click.echo(msgspec.json.encode(view) if as_json else "\n".join(view_lines(view, round(time.time() * 1_000))))
     return FINISHED
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @cluster_options
 def cancel(job: str, as_json: bool, **cluster: Any) -> int:
     """Ask for the end of JOB. Returns when its master has that safe, before the job has ended."""
@@ -80,13 +92,13 @@ def cancel(job: str, as_json: bool, **cluster: Any) -> int:
         await client.cancel_job(job_id)
         return job_id
 
-    job_id = _asked(work, **cluster)
+    job_id = asked(work, **cluster)
     click.echo(msgspec.json.encode({"cancelled": job_id}) if as_json else f"{job_id} is being cancelled")
     return FINISHED
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @cluster_options
 def wait(job: str, as_json: bool, **cluster: Any) -> int:
     """Wait until JOB has ended, and print its result. Exit codes: 0 finished, 1 failed or cancelled."""
@@ -94,11 +106,11 @@ def wait(job: str, as_json: bool, **cluster: Any) -> int:
     async def work(client: HttpClusterClient) -> JobResult:
         return await client.request_job_result(await found_id(client, job))
 
-    return _told(_asked(work, **cluster), as_json)
+    return _told(asked(work, **cluster), as_json)
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @cluster_options
 def attach(job: str, as_json: bool, **cluster: Any) -> int:
     """Follow JOB to its end, and print its result; of a plain script, what it prints. Ctrl-C leaves it alone."""
@@ -118,7 +130,7 @@ def attach(job: str, as_json: bool, **cluster: Any) -> int:
         finally:
             display.close()
 
-    result, is_script = _asked(work, **cluster)
+    result, is_script = asked(work, **cluster)
     return _told(result, as_json, is_script=is_script)
 
 
@@ -168,7 +180,7 @@ def _told(result: JobResult, as_json: bool, *, is_script: bool = False) -> int:
     return exit_code(result)
 
 
-def _asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, definitions: Sequence[str]) -> T:
+def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, definitions: Sequence[str]) -> T:
     """What `work` gives of the cluster's client. Raises CommandError."""
 
     async def ask() -> T:

@@ -18,6 +18,8 @@ COMMANDS = {
     "info": ("firesteel.cli.jobs", "Show a job with its vertices and failures."),
     "attach": ("firesteel.cli.jobs", "Follow a job to its end."),
     "wait": ("firesteel.cli.jobs", "Wait for a job's end."),
+    "exceptions": ("firesteel.cli.inspect", "Show what went wrong with a job."),
+    "logs": ("firesteel.cli.inspect", "Print what a job's attempts have printed, or a worker's log."),
     "cancel": ("firesteel.cli.jobs", "Cancel a job."),
     "plan": ("firesteel.cli.plan", "Show graph, regions and exchanges of a pipeline, without Spark."),
     "cluster": (

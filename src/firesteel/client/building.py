@@ -6,6 +6,10 @@ import sys
 import uuid
 from pathlib import Path
 
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
+
+BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
+
 
 class BuildProcessFailed(OSError):
     """The process that builds jobs has ended without an answer: it was killed, or the machine has no memory left."""
@@ -18,7 +22,7 @@ async def call_in_process(directory: Path, entry_point: str, payload: bytes) -> 
         sys.executable,
         *("-m", "firesteel.client.child", entry_point, os.fspath(answer)),
         stdin=asyncio.subprocess.PIPE,
-        env={**os.environ, "SPARK_CONNECT_MODE_ENABLED": "1"},
+        env={CLIENT_DIRECTORY_VARIABLE: os.getcwd(), **os.environ, "SPARK_CONNECT_MODE_ENABLED": "1"},
     )
     try:
         await process.communicate(payload)

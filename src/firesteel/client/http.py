@@ -56,6 +56,38 @@ class _JobUrl(msgspec.Struct, rename="camel"):
     job_url: str
 
 
+class JobLog(msgspec.Struct, rename="kebab", frozen=True):
+    """What one attempt has printed: the log file `name` of a worker."""
+
+    taskmanager_id: str
+    name: str
+    size: int
+    region: int
+    attempt: int
+    vertices: list[str]
+
+
+class LogLines(msgspec.Struct, rename="kebab", frozen=True):
+    """Some lines of a log file, and where to go on."""
+
+    text: str
+    next_offset: int
+    size: int
+    """Of the whole file, in bytes."""
+
+
+class _JobLogs(msgspec.Struct):
+    logs: list[JobLog]
+
+
+class _Worker(msgspec.Struct):
+    id: str
+
+
+class _Workers(msgspec.Struct):
+    taskmanagers: list[_Worker]
+
+
 class HttpClusterClient:
     """A client of the cluster whose masters' REST endpoints are at `addresses` (URLs), as the holder of a token.
 
@@ -148,6 +180,25 @@ class HttpClusterClient:
     ) -> bytes:
         place = f"stream={quote(stream, safe='')}&attempt={attempt}&offset={offset}&wait={wait_s * 1_000:.0f}"
         return await self._transport.request("GET", f"/v1/jobs/{job_id}/output?{place}", wait_s=wait_s)
+
+    async def list_task_managers(self) -> list[str]:
+        """The ids of the registered workers."""
+        answer = await self._transport.request("GET", "/v1/taskmanagers")
+        return [worker.id for worker in msgspec.json.decode(answer, type=_Workers).taskmanagers]
+
+    async def list_job_logs(self, job_id: JobID) -> list[JobLog]:
+        """In the order of regions and attempts, as far as the workers are there that ran them."""
+        answer = await self._transport.request("GET", f"/v1/jobs/{job_id}/logs")
+        return msgspec.json.decode(answer, type=_JobLogs).logs
+
+    async def read_log(self, task_manager: str, name: str, offset: int = 0, wait_s: float = 0.0) -> LogLines:
+        """Some lines from `offset` on, or so many bytes before the end; those that come within the time.
+
+        Raises UnknownJob when there is no such file or worker.
+        """
+        place = f"/v1/taskmanagers/{quote(task_manager, safe='')}/logs/{quote(name, safe='')}/part"
+        query = f"?offset={offset}&wait={wait_s * 1_000:.0f}"
+        return msgspec.json.decode(await self._transport.request("GET", place + query, wait_s=wait_s), type=LogLines)
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
