@@ -15,7 +15,7 @@ from firesteel.model.inquiries import BuildFailed, BuildJob, JobBuilt
 from firesteel.testing.backend import FakeTaskBackend, TaskScript
 
 SLOW = """
-import os, pathlib, time
+import firesteel, os, pathlib, time
 pathlib.Path({note!r}).write_text(str(os.getpid()))
 time.sleep(999)
 """

@@ -13,6 +13,10 @@ from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import LIMIT_S, RestCluster, rest_cluster
 
 
+LIFE_S = 240.0
+"""How long the cluster of a test may live: trying all that the document allows takes a while."""
+
+
 class Served:
     """`rest` lives in another thread: use `do` for everything that touches it."""
 
@@ -27,7 +31,7 @@ class Served:
     async def _serve(self) -> None:
         self._over = asyncio.Event()
         try:
-            async with rest_cluster(self._directory, script=self._script) as rest:
+            async with rest_cluster(self._directory, script=self._script, limit_s=LIFE_S) as rest:
                 self._up.set_result((asyncio.get_running_loop(), rest))
                 await self._over.wait()
         except BaseException as error:

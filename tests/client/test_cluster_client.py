@@ -69,7 +69,7 @@ def test_a_program_and_its_jobs(served: Served, script: TaskScript, tmp_path: Pa
 
 def test_what_is_wrong_is_said(served: Served, tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
-    broken.write_text("raise ValueError('oops')\n")
+    broken.write_text("import firesteel; raise ValueError('oops')\n")
     with ClusterClient(served.address) as cluster:
         with pytest.raises(fs.InvalidPipeline, match=r"broken.py:1.*oops"):
             cluster.submit(broken)

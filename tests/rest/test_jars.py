@@ -110,6 +110,18 @@ async def until_no_blobs(rest: RestCluster) -> None:
         await asyncio.sleep(0.02)
 
 
+def test_a_plain_script_has_arguments(tmp_path: Path, do: Do) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            jar_id = await upload(rest, "script.py", "import sys\nprint(sys.argv)\n")
+            started = await post(rest, f"/jars/{jar_id}/run", json={"programArgsList": ["--input", "x", "y"]})
+            assert (await rest.finish(started["jobid"]))["name"] == "script"
+            assert (await rest.get(f"/jobs/{started['jobid']}/view"))["vertices"][0]["is_script"]
+            assert (await rest.get("/jars"))["files"][0]["entry"] == []
+
+    do(story())
+
+
 def test_a_plan_runs_nothing_and_leaves_nothing(tmp_path: Path, do: Do) -> None:
     async def story() -> None:
         async with rest_cluster(tmp_path) as rest:
@@ -153,11 +165,11 @@ def test_one_of_several_pipelines_is_chosen_and_the_same_run_again_is_the_same_j
 
 WRONG = {
     "import firesteel as fs\npipeline = fs.Pipeline('x')\nraise ValueError('oops')\n": "(wrong.py:3): loading the file raised ValueError: oops",
-    "x = (\n": "was never closed",
-    "import os\nos._exit(3)\n": "ended with status 3",
-    "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n": "ended with status -9",
-    "x = 1\n": "wrong.py has no pipeline",
-    "import nothing_of_that_name\n": "nothing_of_that_name",
+    "import firesteel\nx = (\n": "was never closed",
+    "import firesteel, os\nos._exit(3)\n": "ended with status 3",
+    "import firesteel, os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n": "ended with status -9",
+    "import firesteel\n": "wrong.py has no pipeline",
+    "import firesteel, nothing_of_that_name\n": "nothing_of_that_name",
 }
 
 

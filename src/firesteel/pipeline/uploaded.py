@@ -8,12 +8,13 @@ import itertools
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from firesteel.pipeline.build import BuildFailure, BuildRequest, build_request
+from firesteel.pipeline.scripts import is_script
 
 UPLOAD_ENDINGS = (".py", ".zip", ".whl")
 
@@ -39,7 +40,7 @@ class UploadedFile(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str
     """An existing directory for what is unpacked and made."""
     request: msgspec.Raw
-    """JSON of a BuildRequest; its file and its output_dir are set here."""
+    """JSON of a BuildRequest; its file and its output_dir are set here. Arguments of a pipeline are its parameters."""
 
 
 def build_in_child(payload: bytes) -> bytes:
@@ -48,6 +49,8 @@ def build_in_child(payload: bytes) -> bytes:
     request = msgspec.json.decode(uploaded.request, type=BuildRequest)
     try:
         reference = _reference(Path(uploaded.file), uploaded.entry, Path(uploaded.scratch, "content"))
+        if not is_script(reference):
+            request = msgspec.structs.replace(request, parameters=_parameters(request.arguments), arguments=())
     except NotUsable as error:
         return msgspec.json.encode(BuildFailure(message=str(error)))
     output = Path(uploaded.scratch, "artifacts")
@@ -66,6 +69,24 @@ def declared_pipelines(file: Path) -> tuple[str, ...]:
             for member in _looked_into(archive)
             for match in DECLARATION.finditer(archive.read(member))
         )
+
+
+def _parameters(arguments: Sequence[str]) -> dict[str, str]:
+    """Job parameters of a program's arguments. Raises NotUsable for those that are none."""
+    found: dict[str, str] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        name, sign, value = argument.removeprefix("--").partition("=")
+        if not sign and argument.startswith("--"):
+            sign, value = "=", next(rest, "")
+            if name == "param":
+                name, sign, value = value.partition("=")
+        if not sign or not name:
+            raise NotUsable(f"the program argument {argument!r} is no job parameter: write name=value")
+        if name in found:
+            raise NotUsable(f"the job parameter {name} is given twice")
+        found[name] = value
+    return found
 
 
 def _python(file: Path) -> bytes:

@@ -93,7 +93,7 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
     request = BuildRequest(
         file="",
         job_id=_job_id(body),
-        parameters=_parameters(body.program_args_list if body.program_args_list is not None else _queried(call)),
+        arguments=tuple(body.program_args_list if body.program_args_list is not None else _queried(call)),
         configuration=body.flink_configuration or {},
         parallelism=_parallelism(body.parallelism if body.parallelism is not None else call.query["parallelism"]),
         output_dir=output_dir,
@@ -116,26 +116,6 @@ def _parallelism(chosen: int | None) -> int | None:
 
 def _queried(call: Call) -> list[str]:
     return [part for part in (call.query["programArg"] or "").split(",") if part]
-
-
-def _parameters(arguments: list[str]) -> dict[str, str]:
-    """Job parameters of program arguments. Raises RestError for those that are none."""
-    found: dict[str, str] = {}
-    rest = iter(arguments)
-    for argument in rest:
-        name, sign, value = argument.removeprefix("--").partition("=")
-        if not sign and argument.startswith("--"):
-            value = next(rest, "")
-            if name == "param":
-                name, sign, value = value.partition("=")
-            else:
-                sign = "="
-        if not sign or not name:
-            raise bad_request(f"The program argument {argument!r} is no job parameter: write name=value.")
-        if name in found:
-            raise bad_request(f"The job parameter {name} is given twice.")
-        found[name] = value
-    return found
 
 
 def _plan(graph: JobGraph) -> j.Plan:

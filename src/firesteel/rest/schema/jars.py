@@ -33,7 +33,7 @@ class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     entry_class: str | None = None
     """Which pipeline: `MODULE`, `MODULE:NAME`, or of a Python file just `NAME`."""
     program_args_list: list[str] | None = None
-    """Job parameters, each as `name=value`, or as `--name` and `value`."""
+    """Job parameters, each as `name=value`, or as `--name` and `value`; of a plain script, its arguments."""
     parallelism: int | None = None
     job_id: str | None = None
     flink_configuration: dict[str, str] | None = None
