@@ -12,7 +12,6 @@ import pytest
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import LIMIT_S, RestCluster, rest_cluster
 
-
 LIFE_S = 240.0
 """How long the cluster of a test may live: trying all that the document allows takes a while."""
 
