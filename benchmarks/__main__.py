@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold, flink, functions, graph, rest, script, soak, takeover, tasks, warm
+from benchmarks import cold, failover, flink, functions, graph, rest, script, soak, takeover, tasks, warm
 from benchmarks.report import ROOT, Report, save, show
 from benchmarks.tpch import suite
 
@@ -21,7 +21,12 @@ CASES: dict[str, Callable[[int], Report]] = {
 }
 """Each takes the number of rounds and measures all its sides once per round, so that noise hits all alike."""
 
-LONG: dict[str, Callable[..., Report]] = {"flink": flink.measure, "soak": soak.measure, "tpch": suite.measure}
+LONG: dict[str, Callable[..., Report]] = {
+    "failover": failover.measure,
+    "flink": flink.measure,
+    "soak": soak.measure,
+    "tpch": suite.measure,
+}
 """Run only when named; `quick` makes one round of them on small data."""
 
 ROUNDS = 5

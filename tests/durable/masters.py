@@ -142,6 +142,9 @@ class Site:
         for master in self.masters:
             if master.process is not None and master.process.returncode is None:
                 await master.kill()
+        await self.kill_worker()
+
+    async def kill_worker(self) -> None:
         if self.worker is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.worker.pid, signal.SIGKILL)

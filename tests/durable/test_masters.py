@@ -13,6 +13,7 @@ from tests.durable.masters import site
 from tests.durable.zookeeper import QUORUM, ZooKeeper, wire, zookeeper_options
 from tests.network.processes import until
 from tests.rest.cluster import graph
+from tests.runtime.cluster import FIXED_DELAY
 
 
 def test_a_master_that_is_killed_and_started_again_loses_nothing(tmp_path: Path) -> None:
@@ -75,6 +76,29 @@ def test_a_leader_that_is_stopped_finds_itself_deposed(tmp_path: Path) -> None:
             result = await first.client.request_job_result(running)
             assert (result.status, result.restarts) == (JobStatus.FINISHED, 0)
             assert sorted(it.attempts()) == ["lines", "other", "result"], "an attempt ran twice"
+
+    asyncio.run(story())
+
+
+def test_everything_is_killed_at_once_and_started_again(tmp_path: Path) -> None:
+    """What was acknowledged is there: the result of an ended job, and a job that goes on from what it has stored."""
+
+    async def story() -> None:
+        options = {**FIXED_DELAY, "jobmanager.reconciliation.timeout": "1 s"}
+        async with site(tmp_path, **options) as it:
+            first, second = await it.start_master("first"), await it.start_master("second")
+            await it.start_worker(first)
+            ended = await first.run(graph("ended", "ended"))
+            it.hold("result")
+            running = await first.client.submit_job(graph("lines => result", "running"), {})
+            await it.until_attempts("ended", "lines", "result")
+            await asyncio.gather(first.kill(), second.kill(), it.kill_worker())
+            it.release("result")
+            await asyncio.gather(first.start(), second.start())
+            await it.start_worker(second)
+            assert await second.client.request_job_result(ended.job_id) == ended
+            assert (await first.client.request_job_result(running)).status is JobStatus.FINISHED
+            assert it.attempts() == ["ended", "lines", "result", "result"]
 
     asyncio.run(story())
 
