@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold, failover, flink, functions, graph, rest, script, soak, takeover, tasks, warm
+from benchmarks import cold, failover, flink, functions, graph, journal, rest, script, soak, takeover, tasks, warm
 from benchmarks.report import ROOT, Report, save, show
 from benchmarks.tpch import suite
 
@@ -13,6 +13,7 @@ CASES: dict[str, Callable[[int], Report]] = {
     "cold": cold.measure,
     "functions": functions.measure,
     "graph": graph.measure,
+    "journal": journal.measure,
     "rest": rest.measure,
     "script": script.measure,
     "takeover": takeover.measure,
