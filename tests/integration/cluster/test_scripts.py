@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from firesteel.minicluster import MiniCluster
@@ -12,6 +13,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.pipeline.attachments import Attachments
+from firesteel.pipeline.build import BuiltJob
 from tests.integration.cluster.conftest import Do
 from tests.integration.cluster.files import Files
 
@@ -40,6 +42,11 @@ class Scripts:
 
     async def start(self, name: str, text: str, *arguments: str, **request: Any) -> JobID:
         return await self._files.submit(self.write(name, text), arguments=arguments, **request)
+
+    async def built(self, name: str, text: str) -> BuiltJob:
+        built = await self._files.build(self.write(name, text))
+        assert isinstance(built, BuiltJob), built
+        return built
 
     async def run(self, name: str, text: str, *arguments: str, **request: Any) -> Done:
         return await self.end(await self.start(name, text, *arguments, **request))
@@ -233,6 +240,33 @@ def test_a_script_is_seen_while_it_runs_and_can_be_cancelled(scripts: Scripts, c
     assert (
         do(scripts.run("after.py", f"{BUILDER}print(spark.range(3).count())")).out == "3\n"
     )  # the backend is as it was
+
+
+RELATIVE = (
+    BUILDER
+    + """
+import os
+spark.range(3).write.parquet("there/written")
+spark.range(2).write.format("csv").option("path", "there/text").save()
+print(spark.read.parquet("there/written").count(), spark.read.format("csv").load(["there/text"]).count())
+print(sorted(os.listdir("there")), os.getcwd())
+"""
+)
+
+
+def test_relative_paths_start_where_the_client_is(scripts: Scripts, do: Do, tmp_path: Path) -> None:
+    async def run_from(directory: Path, text: str) -> Done:
+        built = await scripts.built("relative.py", text)
+        environment = msgspec.structs.replace(built.graph.environment, directory=str(directory))
+        graph = msgspec.structs.replace(built.graph, environment=environment)
+        return await scripts.end(await scripts.client.submit_job(graph, built.artifact_paths()))
+
+    here = tmp_path / "a place"
+    here.mkdir()
+    assert do(run_from(here, RELATIVE)).out == f"3 2\n['text', 'written'] {here}\n"
+    elsewhere = do(run_from(tmp_path / "not here", "print('runs')"))
+    assert f"{tmp_path / 'not here'}, where this was submitted, can't be used by the worker" in elsewhere.err
+    assert elsewhere.out == "runs\n"
 
 
 TWICE = """

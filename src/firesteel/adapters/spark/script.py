@@ -2,6 +2,7 @@
 
 import atexit
 import builtins
+import functools
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from types import ModuleType
 import msgspec
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.launch import configuration_directories
+from firesteel.adapters.spark.relativepaths import start_paths_at
 from firesteel.adapters.spark.scriptsession import note, open_sessions_for_builders
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.adapters.spark.unoffered import way_out
@@ -39,7 +42,8 @@ class ScriptProgram:
 
     def run(self) -> FailureInfo | None:
         """To its very end: its threads have ended, and what it has registered for its exit was called."""
-        _go_to(self._task.client_directory)
+        if _is_there(self._task.client_directory):
+            start_paths_at(os.getcwd(), functools.cache(self._has_local_files))
         sys.argv = [self._function.entry_point, *self._function.arguments]
         open_sessions_for_builders(self._session)
         failure: FailureInfo | None
@@ -52,6 +56,11 @@ class ScriptProgram:
         threading._shutdown()  # type: ignore[attr-defined]  # as Python does at its end: waits for threads
         atexit._run_exitfuncs()
         return failure
+
+    def _has_local_files(self) -> bool:
+        """Whether Spark looks for a path without a scheme on this machine."""
+        storage = self._session.get().conf.get("spark.hadoop.fs.defaultFS", "file:///")
+        return str(storage).startswith("file:") and not configuration_directories()
 
     def _execute(self) -> FailureInfo | None:
         main = ModuleType("__main__")
@@ -110,13 +119,15 @@ class ScriptProgram:
         print("".join(printed.format()), end="", file=sys.stderr)
 
 
-def _go_to(client_directory: str) -> None:
-    """To where the client is, if that is there: relative paths start where a script's author expects them to."""
+def _is_there(client_directory: str) -> bool:
+    """Go to where the client is, if we can: relative paths start where a script's author expects them to."""
     try:
         os.chdir(client_directory)
+        return True
     except OSError as error:
         why = error.strerror or str(error)
         note(
             f"{client_directory}, where this was submitted, can't be used by the worker ({why}): relative paths start in"
-            f" {os.getcwd()}, which is removed when the script has ended"
+            f" {os.getcwd()}, which is removed when the script has ended, and those given to Spark where that was started"
         )
+        return False
