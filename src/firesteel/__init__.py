@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from firesteel.adapters.spark.results import ResultRows
     from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
     from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
+    from firesteel.adapters.spark.tables import write_table
     from firesteel.adapters.spark.twophase import write_two_phase
     from firesteel.client.cluster import AsyncClusterClient, ClusterClient
     from firesteel.minicluster import MiniCluster
@@ -43,6 +44,7 @@ __all__ = [
     "write_jdbc",
     "write_json",
     "write_parquet",
+    "write_table",
     "write_text",
     "write_two_phase",
 ]
@@ -72,6 +74,7 @@ _HOMES = {
     "write_jdbc": "firesteel.adapters.spark.jdbc",
     "write_json": "firesteel.adapters.spark.sinks",
     "write_parquet": "firesteel.adapters.spark.sinks",
+    "write_table": "firesteel.adapters.spark.tables",
     "write_text": "firesteel.adapters.spark.sinks",
     "write_two_phase": "firesteel.adapters.spark.twophase",
 }

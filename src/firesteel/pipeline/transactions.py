@@ -15,6 +15,7 @@ TRANSACTIONAL = (
     "write_jdbc",
     "write_json",
     "write_parquet",
+    "write_table",
     "write_text",
     "write_two_phase",
 )

@@ -61,7 +61,7 @@ class SparkTaskBackend:
         self._archive: ClassDataArchive | None = None
         self._numbers = itertools.count(1)
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
-        self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended")
+        self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended", self.endpoint)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
         self._closed = False
 

@@ -15,7 +15,15 @@ from firesteel.adapters.spark import jdbccommit
 from firesteel.adapters.spark.database import DatabaseError
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.sinknotes import SINKS
-from firesteel.adapters.spark.stagedreferences import JDBC_SCHEME, SinkWork, scheme_of
+from firesteel.adapters.spark.stagedreferences import (
+    JDBC_SCHEME,
+    TABLE_SCHEME,
+    SinkWork,
+    StagedFiles,
+    decode,
+    scheme_of,
+)
+from firesteel.adapters.spark.tablecommit import files_of
 from firesteel.adapters.storage.local import CommitRefused
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.tasks import SinkCommit
@@ -39,7 +47,13 @@ def _staged(cluster: Path) -> Iterator[str]:
 def _try(what: str, locations: tuple[str, ...], commit: SinkCommit | None) -> None:
     """Commit, or remove without one. What can't be done is said in the JVM's log, which is soon gone too."""
     try:
-        if scheme_of(locations[0]) == JDBC_SCHEME:
+        if scheme_of(locations[0]) == TABLE_SCHEME:
+            for each in locations:  # the catalog is not there; whole files are, once they have begun to be moved
+                staged = decode(each, StagedFiles)
+                if commit is not None and not staged.is_new:
+                    commit_sink(files_of(commit))
+                remove_location(staged.files.staging)
+        elif scheme_of(locations[0]) == JDBC_SCHEME:
             work = SinkWork(references=locations)
             if commit is not None:
                 work = SinkWork(references=locations, commit_id=commit.commit_id, mode=commit.mode)

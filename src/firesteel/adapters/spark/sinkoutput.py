@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -12,12 +12,15 @@ from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.adapters.spark.sinknotes import note_intended
 from firesteel.adapters.spark.stagedreferences import (
     JDBC_SCHEME,
+    TABLE_SCHEME,
     TWO_PHASE_SCHEME,
     SinkWork,
     WrittenByUser,
     decode,
+    directory_of,
     scheme_of,
 )
+from firesteel.adapters.spark.wire import Endpoint
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
@@ -28,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _PERFORMERS = {
     JDBC_SCHEME: "firesteel.adapters.spark.jdbccommit:perform",
+    TABLE_SCHEME: "firesteel.adapters.spark.tablecommit:perform",
     TWO_PHASE_SCHEME: "firesteel.adapters.spark.twophase:perform",
 }
 
@@ -35,8 +39,10 @@ _PERFORMERS = {
 class SinkOutput:
     """Of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
 
-    def __init__(self, forks: ForkServer, artifacts: ArtifactCache, intended: Path) -> None:
-        self._forks, self._artifacts, self._intended = forks, artifacts, intended
+    def __init__(
+        self, forks: ForkServer, artifacts: ArtifactCache, intended: Path, spark: Callable[[], Awaitable[Endpoint]]
+    ) -> None:
+        self._forks, self._artifacts, self._intended, self._spark = forks, artifacts, intended, spark
         self._staged: dict[JobID, dict[str, None]] = {}
         self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
 
@@ -64,6 +70,7 @@ class SinkOutput:
             mode=commit.mode,
             secrets=self._secrets_of(commit.staging),
             code=await self._code(commit.staging),
+            endpoint=await self._spark() if scheme == TABLE_SCHEME else None,
         )
         try:
             await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
@@ -79,6 +86,7 @@ class SinkOutput:
 
     async def discard(self, locations: Iterable[str]) -> None:
         """Remove what is staged, and directories of stored results."""
+        locations = [directory_of(location) for location in locations]
         references = [location for location in locations if scheme_of(location)]
         await asyncio.to_thread(_remove_all, [location for location in locations if not scheme_of(location)])
         for reference in references:

@@ -93,9 +93,9 @@ class FileTarget:
     overwrite_partitions: str
     options: dict[str, Any] = field(default_factory=dict)
 
-    def checked(self, file_format: str) -> "FileTarget":
-        """Raises SinkRefused."""
-        call = f"write_{file_format}"
+    def checked(self, file_format: str, call: str = "") -> "FileTarget":
+        """Raises SinkRefused. `call` is what the user has called, for messages."""
+        call = call or f"write_{file_format}"
         mode = writeroptions.checked_mode(call, self.mode)
         keys = writeroptions.checked_columns(call, "partition_by", self.keys)
         options = writeroptions.checked_options(call, file_format, self.options)
@@ -113,8 +113,7 @@ def write_files(file_format: str, df: Any, target: FileTarget) -> None:
     target = target.checked(file_format)
     if file_format == "text":
         _check_lines(df, target.keys)
-    if target.mode == "overwrite" and target.keys and not target.overwrite_partitions:
-        target.overwrite_partitions = df.sparkSession.conf.get(_PARTITION_OVERWRITE_SETTING, "static").lower()
+    settle_partitions(df, target)
     attempt = current_attempt.get()
     if attempt is None:
         if target.overwrite_partitions:
@@ -122,6 +121,12 @@ def write_files(file_format: str, df: Any, target: FileTarget) -> None:
         _write(df, file_format, target, target.path, target.mode)
     else:
         _stage(attempt, df, file_format, target)
+
+
+def settle_partitions(df: Any, target: FileTarget) -> None:
+    """Where the user has not said which partitions are overwritten, Spark's setting does."""
+    if target.mode == "overwrite" and target.keys and not target.overwrite_partitions:
+        target.overwrite_partitions = df.sparkSession.conf.get(_PARTITION_OVERWRITE_SETTING, "static").lower()
 
 
 def local_path(path: str, base: Path) -> Path:
@@ -134,8 +139,6 @@ def local_path(path: str, base: Path) -> Path:
 
 
 def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarget) -> None:
-    from firesteel.adapters.spark import footers
-
     path = local_path(target.path, attempt.client_directory)
     if os.path.ismount(path):
         raise SinkRefused(f"write_{file_format}: {path} is a mount point; write to a directory below it")
@@ -143,6 +146,15 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
         if target.mode == "ignore":
             return
         raise TargetExists(f"{path} exists and holds data; use mode='overwrite' or 'append', or another path")
+    attempt.sinks.append(stage_files(df, file_format, target, path))
+
+
+def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> SinkCommit:
+    """In an attempt: write the files beside `path`, which they are to go to."""
+    from firesteel.adapters.spark import footers
+
+    attempt = current_attempt.get()
+    assert attempt is not None, "staged for an attempt"
     assert attempt.function is not None, "a sink runs inside a function"
     place = len(attempt.sinks)
     identity = attempt.deployment.attempt
@@ -152,19 +164,17 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
     _remove_former(attempt, staging.parent.parent)
     files = _write_staged(df, file_format, target, staging)
     rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
-    attempt.sinks.append(
-        SinkCommit(
-            commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
-            vertex_id=attempt.vertex_id,
-            function=attempt.function.name,
-            format=file_format,
-            mode=OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode,
-            target=str(path),
-            staging=str(staging),
-            files=files,
-            rows=rows,
-            size_bytes=size,
-        )
+    return SinkCommit(
+        commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
+        vertex_id=attempt.vertex_id,
+        function=attempt.function.name,
+        format=file_format,
+        mode=OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode,
+        target=str(path),
+        staging=str(staging),
+        files=files,
+        rows=rows,
+        size_bytes=size,
     )
 
 
@@ -182,7 +192,9 @@ def _write_staged(df: Any, file_format: str, target: FileTarget, staging: Path) 
     files = _data_files(staging)
     if not files and target.overwrite_partitions != "dynamic" and file_format != "text":
         whole = FileTarget(target.path, target.mode, (), "", target.options)
-        _write(df.limit(0), file_format, whole, str(staging), "overwrite")
+        _write(
+            df.where("1 = 0"), file_format, whole, str(staging), "overwrite"
+        )  # no limit: that needs more than a share
         files = _data_files(staging)
     return tuple(sorted(files))
 

@@ -1,8 +1,8 @@
 """What is staged and is no directory, as text: it travels where the paths of staged directories do.
 
 The master takes both for names; a worker that is given one finds in it all that it needs to commit or remove what it
-stands for. `firesteel-jdbc:` names a table in a database, `firesteel-two-phase:` what a user's own
-sink has said of what it has written.
+stands for. `firesteel-jdbc:` names a table in a database, `firesteel-table:` files for a table of Spark's catalog,
+`firesteel-two-phase:` what a user's own sink has said of what it has written.
 """
 
 import base64
@@ -11,11 +11,14 @@ from typing import TypeVar
 
 import msgspec
 
+from firesteel.adapters.spark.wire import Endpoint
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
+from firesteel.model.tasks import SinkCommit
 
 JDBC_SCHEME = "firesteel-jdbc"
 TWO_PHASE_SCHEME = "firesteel-two-phase"
+TABLE_SCHEME = "firesteel-table"
 REFERENCE_BYTES_MAX = 4 * 1024 * 1024
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -39,6 +42,8 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     """Directories of the job's code on this machine, first on the module path."""
     secrets: Mapping[str, str] = {}
     """Connection properties that are written nowhere."""
+    endpoint: Endpoint | None = None
+    """The Spark backend whose catalog has the table."""
 
 
 class WrittenByUser(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +57,33 @@ class WrittenByUser(msgspec.Struct, frozen=True, kw_only=True):
     """What its `write` returned: MessagePack of JSON values and bytes."""
 
 
+class StagedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Files that one subtask has staged for a table of Spark's catalog."""
+
+    table: str
+    """Its full name."""
+    location: str
+    """Its directory, and the staged files lie beside it."""
+    is_new: bool
+    """There was no such table when they were staged."""
+    schema: str
+    """Spark's, as JSON: of the rows."""
+    partition_columns: tuple[str, ...]
+    options: Mapping[str, str]
+    """Of the table, if it is to be made."""
+    files: SinkCommit
+    """As if the directory were the target."""
+
+
+def directory_of(location: str) -> str:
+    """The directory to delete where that is all it takes to remove what is staged; else `location` as it is."""
+    return decode(location, StagedFiles).files.staging if scheme_of(location) == TABLE_SCHEME else location
+
+
 def scheme_of(location: str) -> str:
     """The scheme of a reference; empty for a directory."""
     scheme = location.partition(":")[0]
-    return scheme if scheme in (JDBC_SCHEME, TWO_PHASE_SCHEME) else ""
+    return scheme if scheme in (JDBC_SCHEME, TABLE_SCHEME, TWO_PHASE_SCHEME) else ""
 
 
 def encode(scheme: str, content: msgspec.Struct) -> str:

@@ -15,6 +15,7 @@ _TEXTUAL = (*_COMMON, "codec", "encoding", "charset", "lineSep")
 _DATES = ("dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "timeZone", "locale")
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "parquet": (*_COMMON, "mergeSchema", "datetimeRebaseMode"),
+    "orc": (*_COMMON, "mergeSchema"),
     "text": (*_TEXTUAL, "wholetext"),
     "json": (
         *(*_TEXTUAL, *_DATES),

@@ -1,0 +1,156 @@
+"""Tables of Spark's catalog: rows are there once however often a commit is tried, and other tables are refused by name."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import firesteel as fs
+from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
+from firesteel.adapters.spark.stagedreferences import StagedFiles, decode
+from firesteel.model.tasks import SinkCommit
+from firesteel.runtime.ports import TaskFailedError
+from tests.connectmode import connect_mode
+from tests.integration.spark.inprocess import InProcess
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
+    with connect_mode():
+        yield InProcess(backend, scratch / "inprocess", do)
+
+
+class Tables:
+    """Jobs that write tables, staged and committed."""
+
+    def __init__(self, local: InProcess, backend: SparkTaskBackend, do: Callable[[Any], Any]) -> None:
+        self.local, self.backend, self.do = local, backend, do
+
+    def staged(self, sql: str, *call: Any, parallelism: int = 1, **options: Any) -> tuple[SinkCommit, ...]:
+        """What a job has staged that writes the rows of a query."""
+        pipeline = fs.Pipeline("tables")
+
+        @pipeline.source
+        def rows(spark: Any) -> Any:
+            return spark.sql(sql)
+
+        @pipeline.sink(parallelism=parallelism, inputs={"rows": fs.rebalance()} if parallelism > 1 else {})
+        def result(rows: Any) -> None:
+            fs.write_table(rows, *call, **options)
+
+        return self.local.run(pipeline)
+
+    def commit(self, commits: tuple[SinkCommit, ...]) -> None:
+        """As workers do, who may do it again."""
+        for commit in (*commits, *commits):
+            self.do(self.backend.commit(commit))
+
+    def write(self, *call: Any, **options: Any) -> None:
+        self.commit(self.staged(*call, **options))
+
+    def rows(self, table: str) -> Counter[tuple[Any, ...]]:
+        self.local.spark.sql(f"REFRESH TABLE {table}")  # its own session may know an older state
+        return Counter(map(tuple, self.local.spark.table(table).collect()))
+
+
+@pytest.fixture
+def tables(local: InProcess, backend: SparkTaskBackend, do: Callable[[Any], Any]) -> Tables:
+    return Tables(local, backend, do)
+
+
+def staging_left(tables: Tables, table: str) -> list[Path]:
+    (row,) = tables.local.spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
+    return list(Path(row.data_type.removeprefix("file:")).parent.glob(".firesteel-staging"))
+
+
+def test_a_partitioned_table_is_made_extended_and_overwritten(tables: Tables) -> None:
+    days = "select id, concat('d ', id % 3) as day from range(6)"
+    staged = tables.staged(days, "days", "error", "day", compression="gzip")
+    assert not tables.local.spark.catalog.tableExists("days"), "visible before the job has ended"
+    tables.commit(staged)
+    assert tables.rows("days") == Counter((n, f"d {n % 3}") for n in range(6))
+    with pytest.raises(TargetExists, match=r"`days` exists"):
+        tables.staged(days, "days", "error")
+    assert tables.staged(days, "default.days", "ignore") == ()
+    tables.write("select 'new/=' as DAY, 7 as ID union all select null, 8", "days", "append", parallelism=3)
+    assert tables.rows("days") == Counter([*((n, f"d {n % 3}") for n in range(6)), (7, "new/="), (8, None)])
+    tables.write("select 9 as id, 'd 1' as day", "days", "overwrite", overwrite_partitions="dynamic")
+    kept = [(0, "d 0"), (3, "d 0"), (2, "d 2"), (5, "d 2"), (7, "new/="), (8, None), (9, "d 1")]
+    assert tables.rows("days") == Counter(kept)
+    tables.write("select max(id) + 1 as id, 'd 2' as day from days", "days", "overwrite")
+    assert tables.rows("days") == Counter([(10, "d 2")])
+    assert [row.partition for row in tables.local.spark.sql("SHOW PARTITIONS days").collect()] == ["day=d 2"]
+    assert not staging_left(tables, "days")
+
+
+def test_values_are_stored_as_the_table_has_them(tables: Tables, tmp_path: Path) -> None:
+    spark = tables.local.spark
+    spark.sql(
+        f"CREATE TABLE wide (n bigint, t timestamp, s string) USING csv OPTIONS (header true) LOCATION '{tmp_path}/w'"
+    )
+    tables.write("select 's,' as s, 1 as N, timestamp'2020-01-01 00:00:00' as t", "wide", "overwrite")
+    tables.write("select '' as s, 2 as n, null as t where 1 = 0", "wide")
+    assert [tuple(map(str, row)) for row in tables.rows("wide")] == [("1", "2020-01-01 00:00:00", "s,")]
+    for sql, named in (
+        ("select 1 as n, 's' as s", "lacks column t"),
+        ("select 1 as n, 's' as s, now() as t, 5 as more", "column more that the table has not"),
+    ):
+        with pytest.raises(SinkRefused, match=named):
+            tables.staged(sql, "wide")
+    spark.sql("CREATE TABLE buckets (a int) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS")
+    spark.sql("CREATE VIEW looked_at AS SELECT 1 AS a")
+    for call, named in (
+        (("buckets",), "is bucketed by a"),
+        (("looked_at",), "is a view"),
+        (("a.b.c",), "catalog a is not Spark's own"),
+        (("not a name",), "no name of a table"),
+        (("wide", "append", "n"), "is partitioned by nothing"),
+        (("fresh", "upsert"), "mode 'upsert'"),
+    ):
+        with pytest.raises(SinkRefused, match=named):
+            tables.staged("select 1 as a", *call)
+    with pytest.raises(SinkRefused, match="using='delta'"):
+        tables.staged("select 1 as a", "fresh", using="delta")
+
+
+def test_what_has_changed_since_rows_were_staged_is_told(tables: Tables) -> None:
+    spark = tables.local.spark
+    one = tables.staged("select 1 as a", "race", "error")
+    other = tables.staged("select 2 as a", "race", "ignore")
+    tables.commit(one)
+    tables.commit(other)
+    assert tables.rows("race") == Counter([(1,)])
+    third = tables.staged("select 3 as a", "race")
+    spark.sql("DROP TABLE race")
+    with pytest.raises(TaskFailedError, match="is gone since its rows were staged"):
+        tables.commit(third)
+    spark.sql("CREATE TABLE race (b string) USING parquet")
+    with pytest.raises(TaskFailedError, match="has now no column a of type int"):
+        tables.commit(third)
+    tables.do(tables.backend.discard([each.staging for each in third]))
+    assert not Path(decode(third[0].staging, StagedFiles).files.staging).exists()
+
+
+def test_a_commit_that_died_after_its_files_goes_on(tables: Tables) -> None:
+    (commit,) = tables.staged("select id, id % 2 as p from range(4)", "half", "append", "p")
+    tables.local.spark.sql("CREATE TABLE half (id bigint, p bigint) USING parquet PARTITIONED BY (p)")
+    staged = decode(commit.staging, StagedFiles)
+    from firesteel.adapters.storage.sinks import commit_sink
+
+    commit_sink(msgspec.structs.replace(staged.files, commit_id=commit.commit_id))
+    assert tables.rows("half") == Counter(), "partitions that nobody has told the catalog of"
+    tables.commit((commit,))
+    assert tables.rows("half") == Counter((n, n % 2) for n in range(4))
+
+
+def test_outside_a_pipeline_spark_writes_at_once(local: InProcess) -> None:
+    frame = local.spark.sql("select 1 as a, 2 as b")
+    fs.write_table(frame, "at_once", partition_by=["b"])
+    fs.write_table(frame.select("b", "a"), "at_once", "append")
+    assert local.spark.table("at_once").collect() == [(1, 2), (1, 2)]
