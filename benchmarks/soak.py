@@ -30,7 +30,7 @@ from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
 
 CLIENTS, WORKERS, SLOTS = 16, 2, 4
-SPARK_JOBS, OTHER_JOBS = 2_000, 10_000
+NO_OPS, FUNCTIONS, SPARK_JOBS = 10_000, 10_000, 2_000
 LOOK = 100
 """Jobs between two looks at the processes."""
 REMEMBERED = 200
@@ -101,7 +101,7 @@ def measure(rounds: int, *, quick: bool = False) -> Report:
         }
         with started(folder, settings, WORKERS) as cluster:
             soak = Soak(cluster, folder, console)
-            left = asyncio.run(soak.run(OTHER_JOBS // scale, SPARK_JOBS // scale))
+            left = asyncio.run(soak.run(*(jobs // scale for jobs in (NO_OPS, FUNCTIONS, SPARK_JOBS))))
     return _report(soak.phases, left)
 
 
@@ -112,7 +112,7 @@ class Soak:
         self.phases: list[Phase] = []
         self._cluster, self._folder, self._console = cluster, folder, console
 
-    async def run(self, others: int, spark: int) -> dict[str, int]:
+    async def run(self, no_ops_count: int, functions: int, spark: int) -> dict[str, int]:
         """What is left in the end, by kind."""
         nothing, empty = no_ops(self._folder, 1), empty_job(self._folder)
         counting = _spark_job(self._folder)
@@ -121,8 +121,8 @@ class Soak:
             await self._jobs(client, "warm-up", empty, CLIENTS * 4)
             self.phases.clear()
             before = self._look()
-            await self._jobs(client, "no-ops", nothing, others)
-            await self._jobs(client, "empty functions", empty, others)
+            await self._jobs(client, "no-ops", nothing, no_ops_count)
+            await self._jobs(client, "empty functions", empty, functions)
             await self._jobs(client, "Spark jobs", counting, spark)
             # The last ones whose rows are remembered leave with them.
             await self._jobs(client, "after", nothing, REMEMBERED * 2)
