@@ -1,17 +1,25 @@
 """A session cluster as its user has it: `firesteel cluster start`, `run --master`, a worker killed, `stop`."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
+import firesteel as fs
+from firesteel.client.http import HttpClusterClient
+from firesteel.model.ids import JobID
+from firesteel.model.states import JobStatus
+from firesteel.pipeline.build import BuildRequest, build_file
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_jobs import EXAMPLES, rows_of, write_tree
 
@@ -32,6 +40,18 @@ def numbers(spark: SparkSession, directory: str) -> DataFrame:
 def result(numbers: DataFrame, output: str) -> None:
     fs.write_parquet(numbers, output)
 """
+
+
+SMALL = """
+@pipeline.source
+def numbers(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(count)
+
+@pipeline.result
+def total(numbers: DataFrame) -> DataFrame:
+    return numbers.agg(F.count("*"), F.sum("id"))
+"""
+SMALL_JOBS, CLIENTS = 40, 16
 
 
 class Session:
@@ -93,7 +113,40 @@ def wait_for(file: Path, lines: int) -> list[str]:
     raise AssertionError(f"{file} has no {lines} lines")
 
 
+async def many_small_jobs(session: Session) -> None:
+    """Of several clients at once: each has the rows of its own job, and nothing but results is left."""
+    (session.scratch / "small.py").write_text(HEADER + SMALL)
+    (session.scratch / "built").mkdir()
+    file, output = session.scratch / "small.py", session.scratch / "built"
+    request = BuildRequest(file=str(file), job_id=JobID("0" * 32), parameters={"count": "1"}, output_dir=str(output))
+    built = build_file(request)
+    counts = iter(range(1, SMALL_JOBS + 1))
+
+    async def work(client: HttpClusterClient) -> None:
+        for count in counts:
+            job_id = JobID(uuid.uuid4().hex)
+            graph = msgspec.structs.replace(built.graph, job_id=job_id, parameters={"count": str(count)})
+            await client.submit_job(graph, built.artifact_paths())
+            assert (await client.request_job_result(job_id)).status is JobStatus.FINISHED
+            assert fs.ResultRows(await client.fetch_result(job_id)).values() == [[count], [sum(range(count))]]
+
+    async with asyncio.timeout(LIMIT_S), HttpClusterClient([f"http://{session.master()}"]) as client:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CLIENTS):
+                group.create_task(work(client))
+        files = session.scratch / "state" / "firesteel" / "cluster"
+        while list(files.glob("work/*/attempts/*/*")) or list(files.glob("work/*/partitions/*")):
+            await asyncio.sleep(0.1)
+        overview = await client.request_cluster_overview()
+        while overview.slots_free < overview.slots_total:
+            await asyncio.sleep(0.1)
+            overview = await client.request_cluster_overview()
+        while len(list(files.glob("jobs/*/blobs/*"))) > SMALL_JOBS:  # the rows that jobs have returned stay
+            await asyncio.sleep(0.1)
+
+
 def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session, tmp_path: Path) -> None:
+    asyncio.run(many_small_jobs(session))
     expected = write_tree(tmp_path / "texts")
     run = ("run", "--master", session.master())
     word_count = session.start(*run, str(EXAMPLES / "wordcount.py"), "-p", "input=texts", "-p", "output=counted")
