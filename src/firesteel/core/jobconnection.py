@@ -2,14 +2,27 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.slots.table import TaskSlotTable
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.ids import DataSetID, JobID, ResourceID
 from firesteel.model.messages import TaskStateUpdate
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import TaskDeployment
+from firesteel.model.tasks import ResultPartition, TaskDeployment, results_of
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What became of a SubmitTasks."""
+
+    started: tuple[TaskDeployment, ...]
+    refused: bool
+    """Some attempt has no slot here."""
+    lacking: bool
+    """Some attempt reads a group of results that has not come here: its master has to send it again."""
 
 
 @dataclass(slots=True)
@@ -20,6 +33,8 @@ class JobConnection:
     heard_ms: int
     """When the job's master was heard of last."""
     tasks: TaskTable = field(default_factory=TaskTable)
+    results: dict[DataSetID, tuple[str, tuple[ResultPartition, ...]]] = field(default_factory=dict)
+    """The newest group of each data set: its id, and what is in it."""
     committing: dict[str, None] = field(default_factory=dict)
     is_cut: bool = False
     """The connection to the job's master broke, and nothing was heard of it since."""
@@ -31,18 +46,19 @@ class JobConnection:
     """The job is over: let go of it as soon as no attempt is left."""
     releasing: bool = False
 
-    def submit(
-        self, deployments: tuple[TaskDeployment, ...], table: TaskSlotTable, job_id: JobID
-    ) -> tuple[tuple[TaskDeployment, ...], bool]:
-        """Admit attempts into their slots: those to start, and whether any was refused for want of its slot."""
+    def submit(self, body: m.SubmitTasks, table: TaskSlotTable) -> Submission:
+        """Admit attempts into their slots, each with all that it reads."""
+        self.results.update((group.dataset_id, (group.group_id, results_of(group))) for group in body.groups)
         started: list[TaskDeployment] = []
-        refused = False
-        for deployment in deployments:
+        refused = lacking = False
+        for deployment in body.deployments:
             slot = table.find(deployment.allocation_id)
-            if slot is not None and slot.job_id == job_id:
+            if any(self._group(dataset)[0] != group_id for dataset, group_id in deployment.groups):
+                lacking = True
+            elif slot is not None and slot.job_id == deployment.attempt.job_id:
                 table.activate(deployment.allocation_id)
                 if self.tasks.admit(deployment):
-                    started.append(deployment)
+                    started.append(self._with_results(deployment))
             elif not self.tasks.knows(deployment.attempt):
                 failure = FailureInfo(
                     kind=FailureKind.ENVIRONMENT, message="the worker does not have the slot any more"
@@ -50,7 +66,16 @@ class JobConnection:
                 update = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FAILED, failure=failure)
                 self.tasks.refuse(update)
                 refused = True
-        return tuple(started), refused
+        return Submission(tuple(started), refused, lacking)
+
+    def _group(self, dataset: DataSetID) -> tuple[str, tuple[ResultPartition, ...]]:
+        return self.results.get(dataset, ("", ()))
+
+    def _with_results(self, deployment: TaskDeployment) -> TaskDeployment:
+        inputs = deployment.inputs
+        for dataset, _ in deployment.groups:
+            inputs += self._group(dataset)[1]
+        return msgspec.structs.replace(deployment, inputs=inputs, groups=())
 
     @property
     def is_owed(self) -> bool:

@@ -325,7 +325,9 @@ class JobMasterCore(JournaledCore):
         for worker, attempts in output.acknowledge.items():
             self._tell_worker(worker, m.AcknowledgeTaskStates(job_id=job_id, attempts=tuple(attempts)))
         for worker, deployments in output.deploy.items():
-            self._tell_worker(worker, m.SubmitTasks(job=self.job, deployments=tuple(deployments)))
+            unsent = self.workers[worker].unsent_groups(deployments, afresh=worker in output.missed)
+            groups = tuple(output.groups[group_id] for group_id in unsent)
+            self._tell_worker(worker, m.SubmitTasks(job=self.job, deployments=tuple(deployments), groups=groups))
         for worker, attempts in output.cancel.items():
             self._tell_worker(worker, m.CancelTasks(job_id=job_id, attempts=tuple(dict.fromkeys(attempts))))
         if output.discard and self.workers:

@@ -1,9 +1,10 @@
 """The workers a JobMaster has heard of: where each is, and which of its messages are news."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from firesteel.core.heartbeat import HeartbeatMonitor, HeartbeatTick
-from firesteel.model.ids import Address, ResourceID
+from firesteel.model.ids import Address, DataSetID, ResourceID
+from firesteel.model.tasks import TaskDeployment
 
 
 @dataclass(slots=True)
@@ -17,6 +18,17 @@ class Worker:
     """Number of its newest report."""
     told: int = 0
     """Number of the newest AllocatedSlots sent to it."""
+    _groups: dict[DataSetID, str] = field(default_factory=dict)
+    """Groups of results that were sent to it, by data set."""
+
+    def unsent_groups(self, deployments: list[TaskDeployment], *, afresh: bool) -> list[str]:
+        """Which of the groups that these deployments name are to be sent with them: with `afresh` all."""
+        if afresh:
+            self._groups.clear()
+        named = {dataset: group for deployment in deployments for dataset, group in deployment.groups}
+        unsent = [group for dataset, group in named.items() if self._groups.get(dataset) != group]
+        self._groups |= named
+        return unsent
 
 
 class KnownWorkers(dict[ResourceID, Worker]):

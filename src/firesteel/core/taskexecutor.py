@@ -271,11 +271,13 @@ class TaskExecutorCore(Core):
             self._report(job_id)
 
     def _start(self, job_id: JobID, job: JobConnection, body: m.SubmitTasks) -> None:
-        started, refused = job.submit(body.deployments, self.table, job_id)
-        if refused:
+        made = job.submit(body, self.table)
+        if made.refused:
             self._tell_updates(job_id, job)
-        if started:
-            self._effects.append(StartTasks(body.job, started))
+        if made.lacking:
+            self._report(job_id)
+        if made.started:
+            self._effects.append(StartTasks(body.job, made.started))
 
     def _report(self, job_id: JobID) -> None:
         """Tell a job's master all that is here of it; again until it answers what it owes."""

@@ -24,7 +24,7 @@ from firesteel.model.message import Message
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.tasks import JobInformation, ResultGroup, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.model.views import JobResult, JobView
 
 DEFAULT_QUEUE = "default"
@@ -273,9 +273,13 @@ class AllocatedSlots(Message, frozen=True):
     wants_report: bool = False
 
 
-class SubmitTasks(Message, frozen=True):
+class SubmitTasks(Message, frozen=True, omit_defaults=True):
+    """`groups` has those that the deployments name, unless they were sent before: a worker that lacks one leaves its
+    deployments alone and reports, and is sent both."""
+
     job: JobInformation
     deployments: tuple[TaskDeployment, ...]
+    groups: tuple[ResultGroup, ...] = ()
 
 
 class CancelTasks(Message, frozen=True):

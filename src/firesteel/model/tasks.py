@@ -1,5 +1,8 @@
 """What a worker is asked to run, and what comes of it."""
 
+import hashlib
+import zlib
+
 import msgspec
 
 from firesteel.model.ids import AllocationID, DataSetID, JobVertexID, RegionAttemptID
@@ -32,6 +35,31 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     key_types: tuple[str, ...] = ()
     """Of HASH subpartitions: the canonical type of each key, as which it was hashed."""
 
+
+class ResultGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """All registered results of a data set that each subtask of its consumer reads whole: made once, sent to a worker
+    once, named by each deployment. So p producers and q consumers cost p + q, not p × q."""
+
+    dataset_id: DataSetID
+    group_id: str
+    """Stands for the content: another one when a producer has run again."""
+    data: bytes
+    """Compressed: paths of one directory are much alike."""
+
+
+def group_results(dataset_id: DataSetID, partitions: list[ResultPartition]) -> ResultGroup:
+    """The group of these results, in their order."""
+    data = msgspec.msgpack.encode(partitions)
+    group_id = hashlib.blake2b(data, digest_size=16).hexdigest()
+    return ResultGroup(dataset_id=dataset_id, group_id=group_id, data=zlib.compress(data, level=1))
+
+
+def results_of(group: ResultGroup) -> tuple[ResultPartition, ...]:
+    """What `group_results` was given."""
+    return _GROUP_DECODER.decode(zlib.decompress(group.data))
+
+
+_GROUP_DECODER = msgspec.msgpack.Decoder(tuple[ResultPartition, ...])
 
 RESULT_FORMAT = "arrow"
 """Of a SinkCommit whose rows go to the job's caller: its target is the SHA-256 of its one file, an Arrow stream."""
@@ -89,7 +117,9 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
     subtask: int
     """The index that all subtasks of the region share."""
     inputs: tuple[ResultPartition, ...] = ()
-    """The registered results its blocking edges read."""
+    """The registered results its blocking edges read: on the way those read by this subtask alone, at its start all."""
+    groups: tuple[tuple[DataSetID, str], ...] = ()
+    """Data sets and ids of the ResultGroups that it reads beside its inputs."""
     restore: RestorePoint | None = None
     alone: bool = False
     """Run it in a Spark backend of its own: earlier attempts were there when backends died."""

@@ -38,7 +38,7 @@ from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, R
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits, RangeInputSplit, SplitEnumeration
-from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment
+from firesteel.model.tasks import JobInformation, ResultGroup, ResultPartition, SinkCommit, TaskDeployment, results_of
 from firesteel.model.views import JobResult, JobView
 from tests.core.graphs import JOB
 
@@ -228,7 +228,10 @@ def show_known(value: object) -> str:
             return value.location
         case TaskDeployment():
             reads = f" reading {show(value.inputs)}" if value.inputs else ""
-            return f"{show(value.attempt)} in {value.allocation_id}{reads}"
+            whole = f" reading all of {', '.join(dataset for dataset, _ in value.groups)}" if value.groups else ""
+            return f"{show(value.attempt)} in {value.allocation_id}{reads}{whole}"
+        case ResultGroup():
+            return show(results_of(value))
         case SplitEnumeration():
             return f"{len(value.splits)} splits"
         case DrawnSplits():

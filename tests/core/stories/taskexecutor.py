@@ -12,13 +12,30 @@ from firesteel.core.workeffects import (
 )
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, JobVertexID, ResourceID
+from firesteel.model.ids import (
+    Address,
+    AllocationID,
+    DataSetID,
+    FencingToken,
+    InstanceID,
+    JobID,
+    JobVertexID,
+    ResourceID,
+)
 from firesteel.model.inquiries import AskWorker, DumpThreads, ThreadDump, ThreadEntry
 from firesteel.model.messages import Leader, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.tasks import (
+    JobInformation,
+    ResultGroup,
+    ResultPartition,
+    TaskDeployment,
+    TaskOutcome,
+    TaskProgress,
+    group_results,
+)
 from firesteel.testing.enumeration import range_enumeration
 from tests.core.graphs import JOB, commit_of, job
 from tests.core.stories.player import Player, attempt, listed
@@ -82,15 +99,22 @@ class TaskExecutorPlayer(Player):
         )
         self.deliver("jm", body, int(token))
 
-    def do_submit(self, *deployments: str, token: str = "1") -> None:
-        """`submit 0#0@a`: run attempts in slots."""
+    def do_submit(self, *deployments: str, reads: str = "", sends: str = "", token: str = "1") -> None:
+        """`submit 0#0@a reads=x,y sends=x,y`: run attempts in slots; they read the group of the results x and y, and
+        that is sent with them."""
+        read, sent = ([_group(text)] if text else [] for text in (reads, sends))
         made = tuple(
             TaskDeployment(
-                attempt=attempt(name), allocation_id=AllocationID(slot), vertices=(JobVertexID("v"),), subtask=0
+                attempt=attempt(name),
+                allocation_id=AllocationID(slot),
+                vertices=(JobVertexID("v"),),
+                subtask=0,
+                groups=tuple((group.dataset_id, group.group_id) for group in read),
             )
             for name, _, slot in (text.partition("@") for text in deployments)
         )
-        self.deliver("jm", m.SubmitTasks(job=JobInformation(graph=job("v"), user="me"), deployments=made), int(token))
+        information = JobInformation(graph=job("v"), user="me")
+        self.deliver("jm", m.SubmitTasks(job=information, deployments=made, groups=tuple(sent)), int(token))
 
     def do_cancel(self, *attempts: str, token: str = "1") -> None:
         self.deliver("jm", m.CancelTasks(job_id=JOB, attempts=tuple(map(attempt, attempts))), int(token))
@@ -139,6 +163,11 @@ class TaskExecutorPlayer(Player):
 
     def do_stop(self) -> None:
         self.give(Stopping("the machine goes down"))
+
+
+def _group(text: str) -> ResultGroup:
+    parts = [ResultPartition(dataset_id=DataSetID("d"), subtask=0, location=name) for name in listed(text)]
+    return group_results(DataSetID("d"), parts)
 
 
 def _update(text: str, job_id: JobID) -> TaskStateUpdate:

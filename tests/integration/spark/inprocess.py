@@ -21,7 +21,7 @@ from firesteel.core.scheduler.splits import SplitAssigners
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome, results_of
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.graph import build_job_graph
 
@@ -48,6 +48,7 @@ class InProcess:
         tracker = PartitionTracker(topology)
         assigners = SplitAssigners(topology)
         for logical in topology.logical:
+            whole = [part for group in tracker.groups_of(logical) for part in results_of(group)]
             for subtask in range(logical.parallelism):
                 region = RegionIndex(logical.offset + subtask)
                 deployment = TaskDeployment(
@@ -55,7 +56,7 @@ class InProcess:
                     allocation_id=AllocationID(""),
                     vertices=tuple(vertex.id for vertex in logical.vertices),
                     subtask=subtask,
-                    inputs=tracker.inputs_of(logical, subtask),
+                    inputs=(*tracker.inputs_of(logical, subtask), *whole),
                 )
                 draw = partial(_drawn, (topology, tracker, assigners), region)
                 tracker.register(region, self._attempt(graph, deployment, functions, draw))

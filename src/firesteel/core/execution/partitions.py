@@ -6,7 +6,7 @@ import numpy.typing as npt
 from firesteel.core.execution.keytypes import KeyTypes
 from firesteel.core.execution.topology import LogicalRegion, Topology
 from firesteel.model.ids import DataSetID, RegionIndex
-from firesteel.model.tasks import ResultPartition, TaskOutcome
+from firesteel.model.tasks import ResultGroup, ResultPartition, TaskOutcome, group_results
 
 
 class PartitionTracker:
@@ -22,6 +22,8 @@ class PartitionTracker:
         """By region, as far as there is anything in it."""
         self._by_producer: list[dict[RegionIndex, TaskOutcome]] = [{} for _ in topology.logical]
         self._by_location: dict[str, RegionIndex] = {}
+        self._groups: list[dict[DataSetID, ResultGroup | None]] = [{} for _ in topology.logical]
+        """By producing logical region: what was made of its results as they are."""
         self.key_types = KeyTypes(topology)
 
     def register(self, region: RegionIndex, outcome: TaskOutcome) -> None:
@@ -32,6 +34,7 @@ class PartitionTracker:
             self.outcomes[region] = outcome
             producer = self._topology.logical_of(region)
             self._by_producer[producer.index][region] = outcome
+            self._groups[producer.index].clear()
             self.key_types.note(producer, outcome)
         for partition in outcome.partitions:
             self._by_location[partition.location] = region
@@ -44,21 +47,34 @@ class PartitionTracker:
         """The region is to run again: forget its results; returns the directories to delete."""
         self.available[region] = False
         outcome = self.outcomes.pop(region, TaskOutcome())
-        self._by_producer[self._topology.logical_of(region).index].pop(region, None)
+        producer = self._topology.logical_of(region)
+        self._by_producer[producer.index].pop(region, None)
+        self._groups[producer.index].clear()
         for partition in outcome.partitions:
             self._by_location.pop(partition.location, None)
         return locations_of(outcome)
 
     def inputs_of(self, logical: LogicalRegion, subtask: int) -> tuple[ResultPartition, ...]:
-        """The registered results that a subtask of a logical region reads, by edge and producer."""
+        """The registered results that a subtask of a logical region reads, by edge, but for those in its groups."""
         found: list[ResultPartition] = []
         for given in logical.inputs:
-            producer = self._topology.logical[given.producer]
-            made = self._by_producer[producer.index]
-            regions = sorted(made) if given.all_to_all else [RegionIndex(producer.offset + subtask)]
-            for region in regions:
-                found += _parts_of(made.get(region), given.edge.source)
+            if given.edge.source not in logical.read_whole:
+                region = RegionIndex(self._topology.logical[given.producer].offset + subtask)
+                found += _parts_of(self.outcomes.get(region, TaskOutcome()), given.edge.source)
         return tuple(dict.fromkeys(found))
+
+    def groups_of(self, logical: LogicalRegion) -> list[ResultGroup]:
+        """The registered results that every subtask of a logical region reads, by data set."""
+        found = (self._group(dataset, producer) for dataset, producer in logical.read_whole.items())
+        return [group for group in found if group is not None]
+
+    def _group(self, dataset: DataSetID, producer: int) -> ResultGroup | None:
+        made = self._groups[producer]
+        if dataset not in made:
+            outcomes = self._by_producer[producer]
+            parts = [part for region in sorted(outcomes) for part in _parts_of(outcomes[region], dataset)]
+            made[dataset] = group_results(dataset, parts) if parts else None
+        return made[dataset]
 
     def all_locations(self) -> tuple[str, ...]:
         """Every directory that is registered here, stored results and staged outputs."""
@@ -70,5 +86,5 @@ def locations_of(outcome: TaskOutcome) -> tuple[str, ...]:
     return (*(part.location for part in outcome.partitions), *(sink.staging for sink in outcome.sinks))
 
 
-def _parts_of(outcome: TaskOutcome | None, dataset: DataSetID) -> list[ResultPartition]:
-    return [] if outcome is None else [part for part in outcome.partitions if part.dataset_id == dataset]
+def _parts_of(outcome: TaskOutcome, dataset: DataSetID) -> list[ResultPartition]:
+    return [part for part in outcome.partitions if part.dataset_id == dataset]

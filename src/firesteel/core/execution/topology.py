@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from firesteel.model.ids import JobVertexID
+from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import (
     DistributionPattern,
     ExchangeMode,
@@ -52,6 +52,11 @@ class LogicalRegion:
     mates: tuple[int, ...] = ()
     """Offsets of the logical regions whose subtask of equal index is best on the same worker: co-located ones first,
     then producers whose subtask of that index is all that is read of them."""
+
+    @property
+    def read_whole(self) -> dict[DataSetID, int]:
+        """The data sets that every subtask reads from all producers, and the logical region that produces each."""
+        return {given.edge.source: given.producer for given in self.inputs if given.all_to_all}
 
     @property
     def splits_from(self) -> int | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from firesteel.model.ids import RegionAttemptID, ResourceID
-from firesteel.model.tasks import TaskDeployment
+from firesteel.model.tasks import ResultGroup, TaskDeployment
 
 
 @dataclass(slots=True)
@@ -11,6 +11,10 @@ class SchedulerOutput:
     """Each by worker, in the order decided. `wake_at_ms` asks to be called again by then."""
 
     deploy: dict[ResourceID, list[TaskDeployment]] = field(default_factory=dict)
+    groups: dict[str, ResultGroup] = field(default_factory=dict)
+    """What these deployments name, by id."""
+    missed: dict[ResourceID, None] = field(default_factory=dict)
+    """Workers that something sent to them has not reached: they may lack groups, too."""
     cancel: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
     acknowledge: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
     discard: list[str] = field(default_factory=list)

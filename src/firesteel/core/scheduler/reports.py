@@ -114,8 +114,8 @@ def _absent(scheduler: DefaultScheduler, worker: ResourceID, region: int, now_ms
     row = np.array([region])
     match scheduler.graph.state_of(region):
         case ExecutionState.DEPLOYING:
-            deployment = scheduler.deployment_of(RegionIndex(region))
-            scheduler.output.deploy.setdefault(worker, []).append(deployment)
+            scheduler.ask_to_run(RegionIndex(region), worker)
+            scheduler.output.missed[worker] = None
         case ExecutionState.CANCELING:
             scheduler.ask_to_cancel(row)
         case ExecutionState.RECONCILING:

@@ -190,18 +190,22 @@ class DefaultScheduler:
             assert worker is not None, "a deployed attempt has a worker"
             self.output.cancel.setdefault(worker, []).append(self.graph.attempt_id(region))
 
-    def deployment_of(self, region: RegionIndex) -> TaskDeployment:
-        """The descriptor of a region's current attempt, which has a seat."""
+    def ask_to_run(self, region: RegionIndex, worker: ResourceID) -> None:
+        """Have a region's current attempt, which has a seat, run there."""
         logical = self.topology.logical_of(region)
         subtask = region - logical.offset
-        return TaskDeployment(
+        groups = self.partitions.groups_of(logical)
+        self.output.groups.update((group.group_id, group) for group in groups)
+        deployment = TaskDeployment(
             attempt=self.graph.attempt_id(region),
             allocation_id=self.pool.seat_of(region),
             vertices=tuple(vertex.id for vertex in logical.vertices),
             subtask=subtask,
             inputs=self.partitions.inputs_of(logical, subtask),
+            groups=tuple((group.dataset_id, group.group_id) for group in groups),
             alone=quarantine.runs_alone(self.state, region),
         )
+        self.output.deploy.setdefault(worker, []).append(deployment)
 
     def uncommitted(self) -> list[SinkCommit]:
         """What is intended and not yet visible."""
@@ -277,7 +281,7 @@ class DefaultScheduler:
         self.graph.move(np.array([seat.region for seat in seats]), ExecutionState.DEPLOYING, now_ms)
         for seat in seats:
             self.graph.place(seat.region, seat.worker)
-            self.output.deploy.setdefault(seat.worker, []).append(self.deployment_of(seat.region))
+            self.ask_to_run(seat.region, seat.worker)
         entries = tuple((seat.region, int(self.graph.attempt[seat.region]), seat.worker) for seat in seats)
         self.record(RegionsDeployed(at_ms=now_ms, deployed=entries))
 
