@@ -41,7 +41,7 @@ def situation(text: str, states: list[ExecutionState], available: list[bool]) ->
     topology = Topology(job(text))
     graph, partitions = ExecutionGraph(topology), PartitionTracker(topology)
     for region in range(topology.region_count):
-        graph.restore(region, states[region], 0)
+        graph.restore(np.array([region]), states[region])
         if available[region]:
             partitions.register(RegionIndex(region), TaskOutcome())
     offset = {vertex.id: topology.by_vertex[vertex.id].offset for vertex in topology.graph.vertices}
@@ -121,7 +121,8 @@ def plan(text: str, failure: FailureInfo = USER, attempts: int | None = None, re
     """The plan after region 0, which runs, has failed."""
     topology = Topology(job(text, attempts=attempts))
     graph = ExecutionGraph(topology)
-    graph.restore(0, ExecutionState.FAILED, 1)
+    graph.restore(np.array([0]), ExecutionState.FAILED)
+    graph.attempt[0] = 1
     return plan_failover(graph, PartitionTracker(topology), np.array([0]), (failure, FixedDelay(3, 500), restarts))
 
 

@@ -135,7 +135,7 @@ def test_an_attempt_is_followed_by_another_once_it_has_ended() -> None:
     graph = ExecutionGraph(Topology(job("v")))
     with pytest.raises(AssertionError, match="only an ended attempt"):
         graph.reset(np.array([0]))
-    graph.restore(0, ExecutionState.FAILED, 0)
+    graph.restore(np.array([0]), ExecutionState.FAILED)
     graph.reset(np.array([0]))
     assert (graph.state_of(0), graph.attempt_id(0).attempt) == (ExecutionState.CREATED, 1)
 

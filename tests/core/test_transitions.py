@@ -86,8 +86,10 @@ def test_rows_move_as_the_table_says_or_not_at_all(source: ExecutionState) -> No
     """Two rows in `source`, one that may go anywhere the table lets CREATED go."""
     for target in ExecutionState:
         graph = ExecutionGraph(Topology(job("v*3")))
-        graph.restore(0, source, 1)
-        graph.restore(2, source, 1)
+        graph.restore(np.array([0]), source)
+        graph.attempt[0] = 1
+        graph.restore(np.array([2]), source)
+        graph.attempt[2] = 1
         rows = np.array([0, 2])
         if (source, target) in EXECUTION_TRANSITIONS.edges:
             graph.move(rows, target, 5)
@@ -102,7 +104,7 @@ def test_rows_move_as_the_table_says_or_not_at_all(source: ExecutionState) -> No
 
 def test_a_refused_move_moves_no_row() -> None:
     graph = ExecutionGraph(Topology(job("v*2")))
-    graph.restore(1, ExecutionState.RUNNING, 0)
+    graph.restore(np.array([1]), ExecutionState.RUNNING)
     with pytest.raises(InvalidTransition, match="region job/1#0"):
         graph.move(np.array([0, 1]), ExecutionState.SCHEDULED, 5)
     assert graph.state.tolist() == [ExecutionState.CREATED, ExecutionState.RUNNING]

@@ -164,9 +164,8 @@ def restarts_adopted(patch: pytest.MonkeyPatch) -> None:
     """A new JobMaster adopts attempts that the former one had decided to cancel (a bug we had)."""
     restore = ExecutionGraph.restore
 
-    def restore_as_running(graph: ExecutionGraph, region: int, state: ExecutionState, attempt: int) -> None:
-        adopted = ExecutionState.RECONCILING if state is ExecutionState.CANCELING else state
-        restore(graph, region, adopted, attempt)
+    def restore_as_running(graph: ExecutionGraph, regions: Regions, state: ExecutionState) -> None:
+        restore(graph, regions, ExecutionState.RECONCILING if state is ExecutionState.CANCELING else state)
 
     patch.setattr(ExecutionGraph, "restore", restore_as_running)
 

@@ -6,7 +6,7 @@ A vertex's subtask i is row `offset + i` of its logical region: vertices are vie
 import numpy as np
 import numpy.typing as npt
 
-from firesteel.core.execution.states import ALLOWED, DEPLOYED, STATE_COUNT, TERMINAL
+from firesteel.core.execution.states import ALLOWED, DEPLOYED, STATE_COUNT, TERMINAL, TERMINAL_STATES
 from firesteel.core.execution.topology import LogicalRegion, Regions, Topology
 from firesteel.core.machine import InvalidTransition
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, ResourceID
@@ -36,6 +36,9 @@ class ExecutionGraph:
         """[logical regions, S] how many regions are in each state."""
         for logical in topology.logical:
             self.counts[logical.index, ExecutionState.CREATED] = logical.parallelism
+        self._totals = [0] * STATE_COUNT
+        """[S] how many regions of the job are in each state."""
+        self._totals[ExecutionState.CREATED] = rows
 
     def move(self, regions: Regions, target: ExecutionState, now_ms: int) -> None:
         """Move rows to a state. Raises InvalidTransition, and moves none, when any may not."""
@@ -55,10 +58,9 @@ class ExecutionGraph:
         self.worker[regions] = NO_WORKER
         self.entered_ms[:, regions] = 0
 
-    def restore(self, region: int, state: ExecutionState, attempt: int) -> None:
-        """Set a row to what the journal says; only before anything has moved."""
-        self._set(np.array([region]), state)
-        self.attempt[region] = attempt
+    def restore(self, regions: Regions, state: ExecutionState) -> None:
+        """Set rows to what the journal says; only before anything has moved."""
+        self._set(regions, state)
 
     def place(self, region: int, worker: ResourceID) -> None:
         """Note where a row's current attempt is deployed."""
@@ -99,11 +101,11 @@ class ExecutionGraph:
 
     def count(self, *states: ExecutionState) -> int:
         """How many rows are in any of the states."""
-        return int(self.counts[:, list(states)].sum())
+        return sum(self._totals[state] for state in states)
 
     @property
     def all_terminal(self) -> bool:
-        return int(self.counts[:, TERMINAL].sum()) == len(self.state)
+        return self.count(*TERMINAL_STATES) == len(self.state)
 
     @property
     def all_finished(self) -> bool:
@@ -121,14 +123,18 @@ class ExecutionGraph:
         self.state[regions] = target
 
     def _recount(self, logical: LogicalRegion, part: Regions, target: ExecutionState) -> None:
-        self.counts[logical.index] -= np.bincount(self.state[part], minlength=STATE_COUNT)
+        left = np.bincount(self.state[part], minlength=STATE_COUNT)
+        self.counts[logical.index] -= left
         self.counts[logical.index, target] += len(part)
+        self._totals = [total - gone for total, gone in zip(self._totals, left.tolist(), strict=True)]
+        self._totals[target] += len(part)
 
     def validate(self) -> None:
         """Counts say what the columns say."""
         for logical in self.topology.logical:
             rows = self.state[logical.offset : logical.offset + logical.parallelism]
             assert (self.counts[logical.index] == np.bincount(rows, minlength=STATE_COUNT)).all(), "counts are off"
+        assert self._totals == self.counts.sum(axis=0).tolist(), "totals are off"
         assert (self.worker[self.in_state(ExecutionState.CREATED)] == NO_WORKER).all(), (
             "an undeployed attempt has a worker"
         )

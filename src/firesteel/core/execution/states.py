@@ -41,6 +41,8 @@ ALLOWED = np.zeros((STATE_COUNT, STATE_COUNT), dtype=np.bool_)
 for _source, _target in EXECUTION_TRANSITIONS.edges:
     ALLOWED[_source, _target] = True
 
+TERMINAL_STATES = tuple(state for state in S if state.is_terminal)
+
 TERMINAL = np.array([state.is_terminal for state in S])
 """TERMINAL[state]"""
 

@@ -5,6 +5,7 @@ each of them together are pipelined region i of it. Regions are numbered through
 logical region follow one another, logical regions stand in topological order.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,19 +84,20 @@ class Topology:
         self.region_count = sum(region.parallelism for region in self.logical)
         if not 0 < self.region_count <= MAX_REGIONS:
             raise InvalidJobGraph(f"the job has {self.region_count} regions; 1 to {MAX_REGIONS} are possible")
-        self._offsets = np.array([region.offset for region in self.logical])
+        self._offsets = [region.offset for region in self.logical]
         self.by_vertex = {vertex.id: region for region in self.logical for vertex in region.vertices}
 
     def logical_of(self, region: int) -> LogicalRegion:
         """The logical region that a region belongs to."""
-        return self.logical[int(np.searchsorted(self._offsets, region, side="right")) - 1]
+        return self.logical[bisect_right(self._offsets, region) - 1]
 
     def split(self, regions: Regions) -> list[tuple[LogicalRegion, Regions]]:
         """`regions` (ascending) by the logical region they belong to."""
         if len(regions) == 0:
             return []
-        if len(self.logical) == 1:
-            return [(self.logical[0], regions)]
+        first = self.logical_of(int(regions[0]))
+        if int(regions[-1]) < first.offset + first.parallelism:
+            return [(first, regions)]
         owners = np.searchsorted(self._offsets, regions, side="right") - 1
         cuts = np.flatnonzero(np.diff(owners)) + 1
         parts = np.split(regions, cuts)

@@ -7,6 +7,7 @@ import numpy as np
 
 from firesteel.core.scheduler.jobstates import Canceled, Created, Failed, Finished, Reconciling
 from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.model.ids import RegionIndex
 from firesteel.model.messages import SlotOffer, TaskManagerReport
 from firesteel.model.states import ExecutionState, JobStatus
 
@@ -16,6 +17,7 @@ def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
     state, graph = scheduler.state, scheduler.graph
     assert isinstance(scheduler.phase, Created), "recovery comes first"
     assert not scheduler.pool.waiting, "recovery comes first"
+    restored: dict[ExecutionState, list[RegionIndex]] = {}
     for region in sorted({*state.attempts, *state.finished, *state.ended, *state.deployed, *state.restarting}):
         target = ExecutionState.CANCELED if region in state.restarting else ExecutionState.CREATED
         if region in state.deployed:
@@ -24,12 +26,19 @@ def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
             target = ExecutionState.FINISHED
         elif region in state.ended:
             target = ExecutionState.FAILED
-        graph.restore(region, target, state.attempts.get(region, 0))
+        restored.setdefault(target, []).append(region)
+        graph.attempt[region] = state.attempts.get(region, 0)
         if region in state.deployed:
             graph.place(region, state.deployed[region])
         if region in state.finished:
             scheduler.partitions.register(region, state.finished[region])
             scheduler.partitions.available[region] = region not in state.restarting
+    for target, regions in restored.items():
+        graph.restore(np.array(regions), target)
+        if target.is_terminal:
+            scheduler.restarts.ended(regions, state.restarting)
+    for due_ms in dict.fromkeys(state.restarting.values()):
+        scheduler.restarts.plan(due_ms)
     _resume(scheduler, now_ms)
 
 

@@ -33,6 +33,7 @@ from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.failover import plan_failover
 from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, JobPhase, Reconciling, Restarting, Running
 from firesteel.core.scheduler.output import SchedulerOutput
+from firesteel.core.scheduler.restarts import DueRestarts
 from firesteel.core.scheduler.splits import SplitAssigners
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.core.slots.pool import SlotPool
@@ -66,6 +67,7 @@ class DefaultScheduler:
         self.partitions = PartitionTracker(self.topology)
         self.pool = SlotPool()
         self.splits = SplitAssigners(self.topology)
+        self.restarts = DueRestarts()
         self.state = state
         self.phase: JobPhase = Created()
         self.output = SchedulerOutput()
@@ -244,21 +246,21 @@ class DefaultScheduler:
             self.pool.vacate(RegionIndex(region), now_ms)
         ended = tuple((RegionIndex(region), int(self.graph.attempt[region])) for region in regions.tolist())
         self.record(RegionsEnded(at_ms=now_ms, ended=ended))
+        self.restarts.ended(regions.tolist(), self.state.restarting)
 
     def _plan_restart(self, regions: Regions, entry: ExceptionEntry, due_ms: int, now_ms: int) -> None:
-        for region in regions[self.partitions.available[regions]].tolist():
-            self.partitions.available[region] = False
+        self.partitions.available[regions] = False
         indices = tuple(RegionIndex(region) for region in regions.tolist())
         restarts = self.state.restarts + 1
         self.record(RestartPlanned(at_ms=now_ms, entry=entry, regions=indices, due_ms=due_ms, restarts=restarts))
         self.cancel_regions(regions, now_ms)
+        self.restarts.plan(due_ms)
+        self.restarts.ended(regions[TERMINAL[self.graph.state[regions]]].tolist(), self.state.restarting)
         if isinstance(self.phase, Running):
             self.enter(self.phase.restart(), now_ms)
-        self.output.wake(due_ms)
 
     def _restart_due(self, now_ms: int) -> None:
-        waiting = self.state.restarting
-        due = sorted(r for r, due_ms in waiting.items() if due_ms <= now_ms and TERMINAL[self.graph.state[r]])
+        due = self.restarts.take(self.state.restarting, now_ms)
         if due:
             regions = np.array(due)
             self.graph.reset(regions)
@@ -266,10 +268,10 @@ class DefaultScheduler:
                 self.output.discard += self.partitions.withdraw(region)
             self.record(RegionsReset(at_ms=now_ms, regions=tuple(due)))
             self._schedule(schedulable(self.graph, self.partitions), now_ms)
-        later = [due_ms for due_ms in waiting.values() if due_ms > now_ms]
-        if later:
-            self.output.wake(min(later))
-        if not waiting and isinstance(self.phase, Restarting):
+        next_ms = self.restarts.next_ms(now_ms)
+        if next_ms is not None:
+            self.output.wake(next_ms)
+        if not self.state.restarting and isinstance(self.phase, Restarting):
             self.enter(self.phase.resume(), now_ms)
 
     def _deploy(self, now_ms: int) -> None:
@@ -330,6 +332,8 @@ class DefaultScheduler:
         assert readable == np.flatnonzero(self.partitions.available).tolist(), "registered results differ"
         ending = (*graph.in_state(ExecutionState.CANCELING).tolist(), *np.flatnonzero(TERMINAL[graph.state]).tolist())
         assert set(state.restarting) <= set(ending), "an attempt that is to be followed by another goes on"
+        if isinstance(self.phase, Running | Restarting):
+            self.restarts.validate([region for region in state.restarting if graph.state_of(region).is_terminal])
         assert self.phase.status in (state.status, JobStatus.RECONCILING), "the job's status differs"
         seats = [region for region in deployed if graph.state_of(region) in SEATED]
         assert all(self.pool.is_seated(RegionIndex(region)) for region in seats), "an attempt runs without a slot"

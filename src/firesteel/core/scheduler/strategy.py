@@ -20,12 +20,14 @@ def schedulable_after(graph: ExecutionGraph, partitions: PartitionTracker, finis
 
 
 def _consumable(logical: LogicalRegion, graph: ExecutionGraph, partitions: PartitionTracker) -> Regions:
-    rows = slice(logical.offset, logical.offset + logical.parallelism)
-    ready = graph.state[rows] == ExecutionState.CREATED
+    ready = graph.state[logical.offset : logical.offset + logical.parallelism] == ExecutionState.CREATED
     for given in logical.inputs:
         producer = graph.topology.logical[given.producer]
         available = partitions.available[producer.offset : producer.offset + producer.parallelism]
-        ready = ready & (available.all() if given.all_to_all else available)
+        if not given.all_to_all:
+            ready &= available
+        elif not available.all():
+            return np.empty(0, dtype=np.int64)
     return np.flatnonzero(ready) + logical.offset
 
 
