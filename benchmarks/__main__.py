@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks import cold, failover, flink, functions, graph, journal, rest, script, soak, takeover, tasks, warm
-from benchmarks.report import ROOT, Report, save, show
+from benchmarks.report import ROOT, Report, compare, save, show
+from benchmarks.scale import suite as scheduling
 from benchmarks.tpch import suite
 
 CASES: dict[str, Callable[[int], Report]] = {
@@ -25,6 +27,7 @@ CASES: dict[str, Callable[[int], Report]] = {
 LONG: dict[str, Callable[..., Report]] = {
     "failover": failover.measure,
     "flink": flink.measure,
+    "scale": scheduling.measure,
     "soak": soak.measure,
     "tpch": suite.measure,
 }
@@ -40,6 +43,7 @@ def main() -> int:
     parser.add_argument("case", nargs="*", help=f"which of {known}; all but {', '.join(LONG)} when none is named")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--quick", action="store_true", help=f"one short round of {', '.join(LONG)}")
+    parser.add_argument("--baseline", type=Path, help="a JSON file of a former run, to compare with")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.case if name not in (*CASES, *LONG)]:
         parser.error(f"no such case: {', '.join(unknown)}")
@@ -52,6 +56,8 @@ def main() -> int:
         else:
             reports.append(CASES[name](arguments.rounds))
     show(reports, console)
+    if arguments.baseline is not None:
+        compare(reports, arguments.baseline, console)
     console.print(f"as JSON: {save(reports).relative_to(ROOT)}")
     return int(not all(verdict.is_kept for report in reports for verdict in report.verdicts))
 

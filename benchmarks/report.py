@@ -88,6 +88,23 @@ def show(reports: Sequence[Report], console: Console) -> None:
             console.print(f"{report.case}: {note}")
 
 
+def compare(reports: Sequence[Report], baseline: Path, console: Console) -> None:
+    """Print how the medians stand to those of a file that `save` has written; only one machine's compare."""
+    before = {
+        (report["case"], series["name"]): statistics.median(series["values"])
+        for report in json.loads(baseline.read_text())["reports"]
+        for series in report["series"]
+    }
+    table = Table("case", "measured", "baseline", "now", "unit", "ratio", title=f"Against {baseline.name}")
+    for report in reports:
+        for series in report.series:
+            known = before.get((report.case, series.name))
+            if known:
+                figures = (number(known), number(series.median), series.unit, number(series.median / known))
+                table.add_row(report.case, series.name, *figures)
+    console.print(table)
+
+
 def save(reports: Sequence[Report]) -> Path:
     """Write everything as JSON, named by the moment; returns the file."""
     moment = datetime.now(UTC)
