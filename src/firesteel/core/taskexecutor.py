@@ -272,9 +272,7 @@ class TaskExecutorCore(Core):
 
     def _start(self, job_id: JobID, job: JobConnection, body: m.SubmitTasks) -> None:
         made = job.submit(body, self.table)
-        if made.refused:
-            self._tell_updates(job_id, job)
-        if made.lacking:
+        if made.refused or made.lacking:
             self._report(job_id)
         if made.started:
             self._effects.append(StartTasks(body.job, made.started))
