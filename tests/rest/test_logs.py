@@ -8,7 +8,7 @@ from typing import Any
 from firesteel.assembly.processlog import process_log
 from firesteel.model.ids import ResourceID, derived_id
 from firesteel.testing.backend import TaskScript
-from tests.rest.cluster import RestCluster, graph, rest_cluster
+from tests.rest.cluster import RestCluster, graph, rest_cluster, submission
 from tests.rest.conftest import Do
 
 JOB = derived_id("it")
@@ -126,6 +126,33 @@ def test_what_the_attempts_of_a_job_have_printed(tmp_path: Path, do: Do) -> None
             read = await rest.http.get(f"/taskmanagers/{two}/logs/{found[1]['name']}")
             assert read.text == "hello\n"
             await rest.get(f"/jobs/{'0' * 32}/logs", 404)
+
+    do(story())
+
+
+def test_what_a_job_prints_is_for_its_owner(tmp_path: Path, do: Do) -> None:
+    users = tmp_path / "users.yaml"
+    people = (("vera", "view"), ("sam", "submit"), ("olga", "view, operate"), ("ida", "submit"))
+    users.write_text(
+        "users:\n" + "".join(f"  - {{name: {who}, roles: [{may}], token: {who}}}\n" for who, may in people)
+    )
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, options={"rest.users-file": str(users)}) as rest:
+            sam = {"Authorization": "Bearer sam"}
+            assert (await rest.http.post("/jobs", files=submission(graph("lines", "it")), headers=sam)).is_success
+            for job in (JOB, "0" * 32):
+                (logs_of(rest) / job).mkdir()
+                (logs_of(rest) / job / "0-0.log").write_text("mine\n")
+            (logs_of(rest) / "taskmanager.log").write_text("everybody's\n")
+            place = f"/taskmanagers/{only_worker(rest)}"
+            for who, mine, unknown in (("vera", 403, 403), ("ida", 403, 403), ("sam", 200, 403), ("olga", 200, 200)):
+                token = {"Authorization": f"Bearer {who}"}
+                for file, status in ((JOB, mine), ("0" * 32, unknown)):
+                    for path in (f"{place}/logs/{file}_0-0.log", f"{place}/logs/{file}_0-0.log/part"):
+                        answer = await rest.http.get(path, headers=token)
+                        assert (answer.status_code, "mine" in answer.text) == (status, status == 200), (who, path)
+                assert (await rest.http.get(f"{place}/log", headers=token)).text == "everybody's\n"
 
     do(story())
 

@@ -15,7 +15,7 @@ def process_log(file: Path) -> Iterator[None]:
     """Within the block the process logs to `file`; when it is full it becomes `NAME.1.log`, and so on."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.handlers.RotatingFileHandler(
-        file, maxBytes=FILE_BYTES_MAX, backupCount=OLD_FILES_KEPT, encoding="utf-8", delay=True
+        file, maxBytes=FILE_BYTES_MAX, backupCount=OLD_FILES_KEPT, encoding="utf-8"
     )
     handler.namer = _numbered
     handler.setFormatter(logging.Formatter(FORMAT))

@@ -56,6 +56,7 @@ class TaskManager:
         """
         self._work_dir = await asyncio.to_thread(self._open_work_dir)
         self._log.enter_context(process_log(self._work_dir / "logs" / "taskmanager.log"))
+        logger.info("taskmanager %s in %s", self.resource_id, self._work_dir)
         host, port = self.config.get_option(options.JOBMANAGER_ADDRESS), self.config.get_option(options.JOBMANAGER_PORT)
         self._leaders = RemoteLeaders(self._rpc, self.resource_id, address_at(host, port, ANNOUNCER))
         cache = LocalBlobStore(self._work_dir / "blobs")

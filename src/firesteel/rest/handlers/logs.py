@@ -28,11 +28,13 @@ from firesteel.rest.codecs import redacted_text
 from firesteel.rest.errors import RestError, not_found
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema.logs import AttemptLog, JobLogsInfo, LogPartInfo
-from firesteel.runtime.client import NoAnswer, UnknownTaskManager
+from firesteel.rest.security import Role
+from firesteel.runtime.client import NoAnswer, UnknownJob, UnknownTaskManager
 
 MAIN_LOG = "taskmanager.log"
 
 _OF_AN_ATTEMPT = re.compile(r"[0-9a-f]{32}_(\d+)-(\d+)\.log")
+_OF_A_JOB = re.compile(r"([0-9a-f]{32})_.*", re.DOTALL)
 
 Read = Callable[[int, int], Awaitable[FilePart]]
 """A part of a file from an offset on, waiting so many milliseconds for one."""
@@ -155,6 +157,7 @@ async def _worker_files(call: Call) -> tuple[FileEntry, ...]:
 
 def _of_worker(call: Call, name: str) -> Read:
     async def read(offset: int, wait_ms: int) -> FilePart:
+        await _require_owner(call, name)
         part = await _ask(call, ReadFile(name=name, offset=offset, wait_ms=wait_ms))
         assert isinstance(part, FilePart), "that is what it answers"
         return part
@@ -165,6 +168,18 @@ def _of_worker(call: Call, name: str) -> Read:
 async def _master_files(call: Call) -> tuple[FileEntry, ...]:
     directory = call.services.log_dir
     return () if directory is None else await asyncio.to_thread(LogFiles(directory).list)
+
+
+async def _require_owner(call: Call, name: str) -> None:
+    """What a job has printed is for its owner, and for who operates the cluster. Raises RestError 403."""
+    found = _OF_A_JOB.fullmatch(name)
+    if found is None or call.user.may(Role.OPERATE):
+        return
+    with contextlib.suppress(UnknownJob):
+        owner = (await call.gateway.request_job_summary(JobID(found[1]))).owner
+        if not owner or owner == call.user.name:
+            return
+    raise RestError(403, f"{call.user.name} may not read what the jobs of others print.")
 
 
 def _of_master(call: Call, name: str) -> Read:
