@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import msgspec
 import psutil
 import pytest
 
 import firesteel as fs
+from firesteel.client import ClusterClient
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
@@ -52,6 +55,20 @@ def total(numbers: DataFrame) -> DataFrame:
     return numbers.agg(F.count("*"), F.sum("id"))
 """
 SMALL_JOBS, CLIENTS = 40, 16
+
+
+TALKS = """
+@pipeline.source
+def numbers(spark: SparkSession, count: int) -> DataFrame:
+    print(f"{count} numbers, password=hunter2")
+    return spark.range(count)
+
+@pipeline.result
+def result(numbers: DataFrame) -> DataFrame:
+    return numbers
+"""
+
+EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 class Session:
@@ -145,6 +162,30 @@ async def many_small_jobs(session: Session) -> None:
             await asyncio.sleep(0.1)
 
 
+def check_clients_of_programs(session: Session) -> None:
+    """The example of docs/client.md; and a file that is uploaded, built by a worker, and whose output is read."""
+    example = EXAMPLE.findall((EXAMPLES.parent / "docs" / "client.md").read_text())[0]
+    (session.scratch / "example.py").write_text(example.replace("localhost:8081", session.master()))
+    run = [sys.executable, "example.py"]
+    done = subprocess.run(
+        run, env=session.environment, cwd=session.scratch, text=True, capture_output=True, timeout=LIMIT_S, check=False
+    )
+    assert "FINISHED [0, 1, 4]" in done.stdout.splitlines(), done.stderr
+    http = httpx.Client(base_url=f"http://{session.master()}", timeout=LIMIT_S)
+    with ClusterClient(session.master()) as cluster, http:
+        jar = http.post("/jars/upload", files={"jarfile": ("talks.py", HEADER + TALKS)})
+        body = {"programArgsList": ["count=4"]}
+        job_id = http.post(f"{jar.json()['filename']}/run", json=body).json()["jobid"]
+        assert cluster.wait(job_id, timeout_s=LIMIT_S).status.value == "FINISHED"
+        assert cluster.rows(job_id).values() == [[0, 1, 2, 3]]
+        (log,) = cluster.logs(job_id)
+        assert cluster.log_lines(log).text == "4 numbers, password=******\n"
+        threads = http.get(f"/taskmanagers/{log.taskmanager_id}/thread-dump").json()["threadInfos"]
+        assert "MainThread" in [thread["threadName"] for thread in threads]
+        assert f"taskmanager {log.taskmanager_id} in " in http.get(f"/taskmanagers/{log.taskmanager_id}/log").text
+        assert "REST endpoint at" in http.get("/jobmanager/log").text
+
+
 def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session, tmp_path: Path) -> None:
     asyncio.run(many_small_jobs(session))
     expected = write_tree(tmp_path / "texts")
@@ -159,6 +200,7 @@ def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session,
     assert word_count.communicate(timeout=LIMIT_S)[1].count("FINISHED")
     assert word_count.returncode == 0
     assert {row["word"]: row["count"] for row in rows_of(tmp_path / "counted")} == dict(expected)
+    check_clients_of_programs(session)
 
     workers = session.pids("taskmanager")
     (mine,) = [parent for parent in psutil.Process(int(attempt)).parents() if parent.pid in workers]
