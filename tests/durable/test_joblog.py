@@ -62,8 +62,11 @@ class Masters(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(LEADERS), at=calls)
     def claims_it_on_a_full_disk(self, name: str, at: int) -> None:
+        """What failed once can be tried again, under the same token."""
         self.system.plan = Plan(at, self.system.fill_up)
-        self.claim(name)
+        if not self.claim(name):
+            self.system.plan = None
+            assert self.claim(name, again=True)
 
     @rule(name=st.sampled_from(LEADERS), at=calls)
     def claims_it_and_is_overtaken(self, name: str, at: int) -> None:
@@ -109,9 +112,9 @@ class Masters(RuleBasedStateMachine):
         assert len([name for name in self.system.names if TEMPORARY not in name]) < 100
 
     # ── steps ────────────────────────────────────────────────────────────────────────────────
-    def claim(self, name: str) -> bool:
+    def claim(self, name: str, *, again: bool = False) -> bool:
         log, claims = self.logs[name], self.claims
-        self.epoch += 1
+        self.epoch += not again
         self.is_contested = True
         try:
             log.claim(FencingToken(self.epoch, name))

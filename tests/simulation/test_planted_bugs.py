@@ -153,7 +153,7 @@ def draws_not_idempotent(patch: pytest.MonkeyPatch) -> None:
     draw = splits.draw_splits
 
     def draw_anew(scheduler: DefaultScheduler, request: m.SplitRequest, now_ms: int) -> DrawnSplits | None:
-        made = scheduler.state.draws.get(request.attempt.region, [])
+        made = scheduler.state.draws.get(request.attempt.region, ())
         again = draw(scheduler, m.SplitRequest(request.attempt, len(made), request.host), now_ms)
         return again and msgspec.structs.replace(again, number=request.number)
 

@@ -114,7 +114,7 @@ class JobState(msgspec.Struct, kw_only=True):
     """Number of the current attempt of each region that was ever reset."""
     deployed: dict[RegionIndex, ResourceID] = {}
     """Where the current attempt may run, as far as it has not ended."""
-    draws: dict[RegionIndex, list[tuple[int, ...]]] = {}
+    draws: dict[RegionIndex, tuple[tuple[int, ...], ...]] = {}
     """Input splits that the current attempt was given, draw by draw. They go back when it ends without a result."""
     finished: dict[RegionIndex, TaskOutcome] = {}
     ended: dict[RegionIndex, None] = {}
@@ -154,7 +154,7 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
         case RegionsDeployed():
             state.deployed.update((region, worker) for region, _, worker in record.deployed)
         case SplitsDrawn():
-            state.draws.setdefault(record.region, []).append(record.splits)
+            state.draws[record.region] = (*state.draws.get(record.region, ()), record.splits)
         case RegionsFinished():
             for region, _, outcome in record.finished:
                 state.deployed.pop(region, None)

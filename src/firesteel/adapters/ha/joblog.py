@@ -69,7 +69,7 @@ class JobLog:
         try:
             self._begin(prepared)
         except OSError:
-            self._claim = None
+            self._claim = self._published = None  # Its snapshot may be there: the next try needs another number.
             raise
 
     def append(self, entries: list[AnyEntry]) -> None:
@@ -114,11 +114,14 @@ class JobLog:
             raise StaleLeader(f"another leader has claimed the jobs (journal {newest}, mine was {mine.number})")
 
     def _publish(self, header: JournalHeader) -> None:
+        name = _name(header.number, JOURNAL)
         try:
-            self._disk.create(_name(header.number, JOURNAL), line(header))
+            self._disk.create(name, line(header))
         except FileExistsError:
-            self._claim = None
-            raise StaleLeader(f"another leader has claimed the jobs (journal {header.number})") from None
+            if read_header(name, self._disk.read(name)).token != header.token:
+                self._claim = None
+                raise StaleLeader(f"another leader has claimed the jobs (journal {header.number})") from None
+            # It is this one's own, of a try that failed when the file had its name.
         self._published = header
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────

@@ -117,7 +117,7 @@ def draw_splits(scheduler: "DefaultScheduler", request: SplitRequest, now_ms: in
     producer = scheduler.topology.logical_of(attempt.region).splits_from
     finder = RegionIndex(-1 if producer is None else scheduler.topology.logical[producer].offset)
     found = scheduler.partitions.outcomes.get(finder)
-    made = scheduler.state.draws.get(attempt.region, [])
+    made = scheduler.state.draws.get(attempt.region, ())
     if found is None or found.splits is None or not 0 <= request.number <= len(made):
         return None
     if request.number == len(made):
