@@ -45,6 +45,7 @@ class EmbeddedLeaderElection:
                 del self._contenders[component]
             if self._holder.get(component) is contender:
                 del self._holder[component]
+                del self._token[component]  # or each job would leave one
                 self._publish(component, None)
                 if contenders and self._is_open:
                     self.grant(component)
