@@ -1,5 +1,6 @@
 """Stored results with several subpartitions: every row in one place, equal keys in the same one."""
 
+import contextlib
 import datetime
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from firesteel.adapters.spark import partitions
 from firesteel.adapters.spark.backend import SparkTaskBackend
@@ -22,8 +24,8 @@ DATASET = DataSetID("d")
 
 @pytest.fixture(scope="module")
 def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode():
-        yield InProcess(backend, scratch / "inprocess", do)
+    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
+        yield made
 
 
 def as_text(frame: Any) -> Any:
@@ -123,8 +125,42 @@ def test_producers_with_different_columns_are_refused(local: InProcess, tmp_path
         shares(local, tmp_path, frames, Layout(2))
 
 
-def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_path: Path) -> None:
-    stored = partitions.store(local.spark.range(3), tmp_path / "x", DATASET, 0, Layout(2))
+@pytest.mark.parametrize("layout", [Layout(1), Layout(2)])
+def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_path: Path, layout: Layout) -> None:
+    """All of it, or a file: Spark would read what is left, and say nothing."""
+    stored = partitions.store(local.spark.range(100), tmp_path / "x", DATASET, 0, layout)
+    frame = partitions.read(local.spark, [stored], layout.subpartitions - 1)
+    next((tmp_path / "x").glob("part-00001-*.parquet")).unlink()
+    with pytest.raises(partitions.PartitionLost):
+        partitions.check_there([stored], layout.subpartitions - 1)
+    with pytest.raises(partitions.PartitionLost):
+        partitions.read(local.spark, [stored], layout.subpartitions - 1)
+    assert layout.subpartitions == 1 or partitions.read(local.spark, [stored], 0).count() < 100, "it reads another one"
+    local.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        assert layout.subpartitions == 1 or raises_when_read(frame)
+    finally:
+        local.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     (tmp_path / "x" / partitions.MANIFEST_FILE).unlink()
     with pytest.raises(partitions.PartitionLost):
         partitions.read(local.spark, [stored], 0)
+
+
+def raises_when_read(frame: Any) -> bool:
+    try:
+        frame.collect()
+    except PySparkException as error:
+        return "PATH_NOT_FOUND" in str(error) or "FILE_NOT_EXIST" in str(error)
+    return False
+
+
+def test_settings_for_sinks_cut_nothing_off_what_is_stored(local: InProcess, tmp_path: Path) -> None:
+    unit = "spark.sql.parquet.outputTimestampType"
+    local.spark.conf.set(unit, "TIMESTAMP_MILLIS")
+    try:
+        frame = local.spark.sql("select array(timestamp'2024-02-29 01:02:03.000004') as t")
+        ((row,),) = shares(local, tmp_path, [frame], Layout(1), as_text)
+        assert row.t == "[2024-02-29 01:02:03.000004]"
+        assert local.spark.conf.get(unit) == "TIMESTAMP_MILLIS"
+    finally:
+        local.spark.conf.unset(unit)

@@ -1,5 +1,6 @@
 """Parallelism changes no result: random pipelines against themselves and against plain PySpark."""
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,8 +22,8 @@ THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 
 @pytest.fixture(scope="module")
 def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode():
-        yield InProcess(backend, scratch / "inprocess", do)
+    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("parallelism", "examples"), [(1, 1), (4, 2), (16, 0)])

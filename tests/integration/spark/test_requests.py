@@ -1,5 +1,6 @@
 """What an attempt asks of Spark: plans that nothing of ours makes slower, and no call that can be done without."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +19,8 @@ PUSHED = ("PushedFilters", "ReadSchema")
 
 @pytest.fixture(scope="module")
 def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode():
-        yield InProcess(backend, scratch / "inprocess", do)
+    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
+        yield made
 
 
 @pytest.fixture

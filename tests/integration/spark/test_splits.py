@@ -1,5 +1,6 @@
 """A source that draws input splits reads what plain PySpark reads: same rows, same columns, same types."""
 
+import contextlib
 import gzip
 import json
 import random
@@ -25,8 +26,8 @@ DIRECTORIES = ("", "k=1/", "k=02/s=a b/", "k=3/s=%C3%BC%2F/", "k=__HIVE_DEFAULT_
 
 @pytest.fixture(scope="module")
 def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode():
-        yield InProcess(backend, scratch / "inprocess", do)
+    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
+        yield made
 
 
 def pipeline_of(splits: Any, parallelism: int, target: str) -> Pipeline:

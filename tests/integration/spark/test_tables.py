@@ -1,5 +1,6 @@
 """Tables of Spark's catalog: rows are there once however often a commit is tried, and other tables are refused by name."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode():
-        yield InProcess(backend, scratch / "inprocess", do)
+    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
+        yield made
 
 
 class Tables:

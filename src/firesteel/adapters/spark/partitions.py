@@ -4,9 +4,10 @@ A result of several subpartitions is written by one Spark action with one partit
 Spark puts the partition's number into the file's name. The manifest beside the files says which are whose.
 """
 
+import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from firesteel.model.tasks import ResultPartition
 MANIFEST_FILE = "_firesteel.json"
 """Spark ignores names that begin with an underscore."""
 _PART = re.compile(r"part-(\d+)-")
+_TIMESTAMP_UNIT = "spark.sql.parquet.outputTimestampType"
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -53,7 +55,8 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
     voids = check_storable(columns, own_schema)
     schema = _stored_schema(own_schema, voids)
     laid_out, key_types = spread(_by_position(frame, columns, voids), schema, columns, layout)
-    laid_out.write.mode("overwrite").parquet(str(directory))
+    with _microseconds_kept(frame.sparkSession, schema):
+        laid_out.write.mode("overwrite").parquet(str(directory))
     names = _parquet_files(directory)
     manifest = Manifest(schema.json(), voids, _by_subpartition(names, layout.subpartitions))
     (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
@@ -78,7 +81,7 @@ def read(spark: Any, stored: Sequence[ResultPartition], subtask: int) -> Any:
     from pyspark.sql import functions
     from pyspark.sql.types import StructType
 
-    manifests = [_manifest(partition) for partition in stored]
+    manifests = check_there(stored, subtask)
     _check_alike(stored, manifests)
     paths: list[str] = []
     for partition, manifest in zip(stored, manifests, strict=True):
@@ -88,12 +91,42 @@ def read(spark: Any, stored: Sequence[ResultPartition], subtask: int) -> Any:
             paths += [os.path.join(partition.location, name) for name in manifest.files[subtask]]
     schema = StructType.fromJson(msgspec.json.decode(manifests[0].schema))
     reader = spark.read.schema(schema)  # a known schema saves Spark a job
+    # A job that is lenient with the files of its sources must still not lose rows of its own results.
+    reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
     frame = reader.parquet(*paths) if paths else reader.parquet(stored[0].location).where(functions.lit(False))
     columns, voids = stored[0].columns, manifests[0].voids
     if voids:
         shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
         frame = frame.select([column.alias(f"c{n}") for n, column in enumerate(shown)])
     return frame.toDF(*columns) if columns else frame.select()
+
+
+def check_there(stored: Sequence[ResultPartition], subtask: int) -> list[Manifest]:
+    """The producers' manifests. Raises PartitionLost when a file is gone that consumer subtask `subtask` reads.
+
+    Spark reads a directory as it finds it when a query starts, and misses nothing. So this is asked before a query is
+    made and when it has ended.
+    """
+    manifests = [_manifest(partition) for partition in stored]
+    for partition, manifest in zip(stored, manifests, strict=True):
+        names = manifest.files[subtask if partition.subpartitions > 1 else 0]
+        if not set(names) <= set(os.listdir(partition.location)):
+            raise PartitionLost(partition.location)
+    return manifests
+
+
+@contextlib.contextmanager
+def _microseconds_kept(spark: Any, schema: Any) -> Iterator[None]:
+    """A job may write its sinks' timestamps in milliseconds; what it stores for itself loses nothing."""
+    unit = spark.conf.get(_TIMESTAMP_UNIT, "INT96") if "timestamp" in schema.simpleString() else ""
+    if unit != "TIMESTAMP_MILLIS":
+        yield
+        return
+    spark.conf.set(_TIMESTAMP_UNIT, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(_TIMESTAMP_UNIT, unit)
 
 
 def _by_position(frame: Any, columns: tuple[str, ...], voids: tuple[int, ...]) -> Any:

@@ -39,6 +39,7 @@ class RegionPlan:
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
+        self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
         self._guard: ShareGuard | None = None
         self.active: Function | None = None
@@ -69,6 +70,8 @@ class RegionPlan:
         else:
             for vertex in vertices:
                 self._run_vertex(vertex, partition_directory)
+        for stored in self._read:
+            partitions.check_there(stored, self._deployment.subtask)
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
 
     def _run_vertex(self, vertex: JobVertex, directory: Path) -> None:
@@ -106,6 +109,7 @@ class RegionPlan:
             if carries_rows and edge.target in self._deployment.vertices:
                 stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
                 frame = partitions.read(self._session.get(), stored, subtask)
+                self._read.append(stored)
                 self._inputs[edge.target, self._datasets[edge.source].name] = frame
                 if self._guard is not None:
                     self._guard.given(frame, edge, stored[0].columns)
