@@ -155,8 +155,8 @@ class Run:
         return TaskStateUpdate(attempt=attempt, state=ExecutionState.FINISHED, outcome=left)
 
 
-def run_batch(run: Run, parallelism: int, *, to_the_end: bool) -> None:
-    """The stages of a batch job; the cluster has a slot for each subtask of one vertex."""
+def run_batch(run: Run, parallelism: int) -> None:
+    """All stages of a batch job; the cluster has a slot for each subtask of one vertex."""
     cluster = run.cluster
     run.initialise()
     run.deploy("sources deployed")
@@ -179,8 +179,6 @@ def run_batch(run: Run, parallelism: int, *, to_the_end: bool) -> None:
         == parallelism
         == run.count(ExecutionState.RUNNING) + run.count(ExecutionState.INITIALIZING)
     ), "all sinks run"
-    if not to_the_end:
-        return
     run.fail_one("global failure, all cancelled and sources deployed", run.all_locations())
     assert len(cluster.running) == parallelism, "all sources run again"
     assert not run.count(ExecutionState.FINISHED), "all results are withdrawn"
