@@ -7,7 +7,7 @@ import pytest
 from tests.durable.zookeeper import ZooKeeper, zookeeper
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     with zookeeper(tmp_path_factory.mktemp("zookeeper") / "server") as made:
         yield made
