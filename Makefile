@@ -8,6 +8,7 @@
 PYTHON ?= python3
 SEEDS ?= 300
 TEST_PROCESSES ?= 2
+ENDPOINT_SEEDS ?= 100
 BIN := .venv/bin
 DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
@@ -70,7 +71,8 @@ core: install-dev
 	$(BIN)/pytest -q tests/core --cov=firesteel.core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 simulate: install-dev
-	$(BIN)/python -m firesteel.testing.simulation --seeds $(SEEDS)
+	$(BIN)/python -m firesteel.testing.simulation run --seeds $(SEEDS)
+	$(BIN)/python -m firesteel.testing.simulation run --level endpoints --seeds $(ENDPOINT_SEEDS)
 
 # The real `flink` command line against our REST endpoint; downloads 330 MB the first time.
 .PHONY: compat

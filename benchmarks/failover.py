@@ -1,17 +1,19 @@
 """The leader of three masters is killed again and again, while jobs run and clients follow them.
 
 Real processes at default settings: ZooKeeper, three masters, two workers with Spark; batch jobs and long Spark queries.
+Where there is a Flink (see `flinkfailover`), its leader is killed then, on the same machine and a ZooKeeper alike.
 """
 
 import asyncio
 import contextlib
+import dataclasses
 import random
 import signal
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ import httpx
 from pyspark.sql import DataFrame, SparkSession
 
 import firesteel as fs
+from benchmarks.flinkfailover import KILLS as FLINK_KILLS
+from benchmarks.flinkfailover import KILLS_QUICK as FLINK_KILLS_QUICK
+from benchmarks.flinkfailover import TASKS, Failovers, flink_failovers, flink_jars
 from benchmarks.report import Report, Series, Verdict
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
@@ -30,6 +35,7 @@ BATCH_JOBS, QUERIES = 20, 3
 PAUSE_MAX_S = 3.0
 ANSWER_S_MAX = 5.0
 LIMIT_S = 240.0
+NOT_IN_HAND = ("INITIALIZING", "RECONCILING", "SUSPENDED")
 
 batch = fs.Pipeline("batch")
 query = fs.Pipeline("query")
@@ -99,12 +105,48 @@ class Process:
 
 
 def measure(rounds: int, *, quick: bool = False) -> Report:
-    """Seconds from the SIGKILL of a leader to an answer of the next one; attempts that were begun again."""
-    return asyncio.run(_measure(KILLS_QUICK if quick else KILLS))
+    """Seconds from the SIGKILL of a leader to an answer of the next one, and to its jobs being in hand again; attempts
+    that were begun again."""
+    ours = asyncio.run(_measure(KILLS_QUICK if quick else KILLS))
+    jars = flink_jars()
+    if jars is None:
+        return dataclasses.replace(ours, notes=("no Flink beside it: see benchmarks/flinkfailover.py",))
+    try:
+        flink = asyncio.run(_measure_flink(jars, FLINK_KILLS_QUICK if quick else FLINK_KILLS))
+    except (AssertionError, TimeoutError) as error:
+        return dataclasses.replace(ours, notes=(f"Flink could not be measured: {error!r}",))
+    return _beside(ours, flink)
+
+
+async def _measure_flink(jars: Path, kills: int) -> Failovers:
+    with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
+        async with _zookeeper(Path(scratch)) as quorum:
+            return await flink_failovers(jars, Path(scratch) / "flink", quorum, kills)
+
+
+def _beside(ours: Report, flink: Failovers) -> Report:
+    taken = ours.series[-1]
+    runs = Series("Flink's leader killed to its job RUNNING", "s", tuple(flink.runs))
+    return dataclasses.replace(
+        ours,
+        series=(
+            *ours.series,
+            Series("Flink's leader killed to the next one's answer", "s", tuple(flink.answers)),
+            runs,
+        ),
+        verdicts=(
+            *ours.verdicts,
+            Verdict("Flink, slowest until its job was RUNNING", max(runs.values), "s"),
+            Verdict("until jobs are in hand, Flink's median of ours", runs.median / taken.median, "times"),
+            Verdict(f"Flink, tasks begun again by {len(flink.runs)} kills", flink.tasks_begun_again, ""),
+        ),
+        notes=(f"Flink ran one job of {TASKS} tasks.",),
+    )
 
 
 async def _measure(kills: int) -> Report:
     answers: list[float] = []
+    in_hand: list[float] = []
     with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
         folder = Path(scratch)
         notes = [folder / f"notes-{number}" for number in range(BATCH_JOBS + QUERIES)]
@@ -121,9 +163,13 @@ async def _measure(kills: int) -> Report:
                 leader = await _leader(urls)
                 begin = time.perf_counter()
                 await masters[leader].end(signal.SIGKILL)
-                await _answer([url for place, url in enumerate(urls) if place != leader])
+                left = [url for place, url in enumerate(urls) if place != leader]
+                await _until(left, "/v1/overview", lambda answer: True)
                 answers.append(time.perf_counter() - begin)
-                print(f"kill {number + 1}: answered after {answers[-1]:.2f} s", flush=True)
+                await _until(left, "/v1/jobs", _are_in_hand)
+                in_hand.append(time.perf_counter() - begin)
+                figures = f"answered after {answers[-1]:.2f} s, all jobs in hand after {in_hand[-1]:.2f} s"
+                print(f"kill {number + 1}: {figures}", flush=True)
                 rest = urls[leader].rpartition(":")[2]
                 await masters[leader].start("-D", f"jobmanager.rpc.port={ports[leader]}", "-D", f"rest.port={rest}")
             (folder / "release").touch()
@@ -134,12 +180,15 @@ async def _measure(kills: int) -> Report:
     wrong = [result for result in results if result.status is not JobStatus.FINISHED]
     lost = sum(status is not JobStatus.FINISHED for status in ended)
     again = sum(begun) - len(jobs) + sum(result.restarts for result in results)
-    taken = Series("leader killed to the next one's answer", "s", tuple(answers))
     return Report(
         "failover",
-        (taken,),
+        (
+            Series("leader killed to the next one's answer", "s", tuple(answers)),
+            Series("leader killed to all jobs in hand", "s", tuple(in_hand)),
+        ),
         (
             Verdict("slowest answer", max(answers), "s", at_most=ANSWER_S_MAX),
+            Verdict("slowest until all jobs were in hand", max(in_hand), "s"),
             Verdict("attempts begun again", again, "", at_most=0),
             Verdict("jobs that did not finish", len(wrong), "", at_most=0),
             Verdict("followers that were lost", lost, "", at_most=0),
@@ -148,22 +197,24 @@ async def _measure(kills: int) -> Report:
 
 
 @contextlib.asynccontextmanager
+async def _zookeeper(folder: Path) -> AsyncIterator[str]:
+    """HOST:PORT of a server."""
+    server = Process(folder, "zookeeper", "zookeeper", "--port", "0")
+    await server.start()
+    try:
+        yield server.found.rpartition(" ")[2]
+    finally:
+        await server.end(signal.SIGTERM)
+
+
+@contextlib.asynccontextmanager
 async def _cluster(folder: Path) -> AsyncIterator[list[Process]]:
-    zookeeper = Process(folder, "zookeeper", "zookeeper", "--port", "0")
-    await zookeeper.start()
-    options = {
-        "jobmanager.rpc.address": "127.0.0.1",
-        "high-availability.type": "zookeeper",
-        "high-availability.storageDir": str(folder / "shared"),
-        "high-availability.zookeeper.quorum": zookeeper.found.rpartition(" ")[2],
-        "cluster.work-dir": str(folder / "work"),
-        "taskmanager.numberOfTaskSlots": str(SLOTS),
-    }
-    arguments = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
-    masters = [Process(folder, "jobmanager", f"master{number}", *arguments) for number in range(MASTERS)]
-    workers = [Process(folder, "taskmanager", f"worker{number}", *arguments) for number in range(WORKERS)]
     async with contextlib.AsyncExitStack() as ends:
-        ends.push_async_callback(zookeeper.end, signal.SIGTERM)
+        quorum = await ends.enter_async_context(_zookeeper(folder))
+        options = _options(folder, quorum)
+        arguments = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
+        masters = [Process(folder, "jobmanager", f"master{number}", *arguments) for number in range(MASTERS)]
+        workers = [Process(folder, "taskmanager", f"worker{number}", *arguments) for number in range(WORKERS)]
         for each in masters:
             await each.start("-D", "jobmanager.rpc.port=0", "-D", "rest.port=0")
             ends.push_async_callback(each.end, signal.SIGTERM)
@@ -171,6 +222,17 @@ async def _cluster(folder: Path) -> AsyncIterator[list[Process]]:
             await each.start()
             ends.push_async_callback(each.end, signal.SIGTERM)
         yield masters
+
+
+def _options(folder: Path, quorum: str) -> dict[str, str]:
+    return {
+        "jobmanager.rpc.address": "127.0.0.1",
+        "high-availability.type": "zookeeper",
+        "high-availability.storageDir": str(folder / "shared"),
+        "high-availability.zookeeper.quorum": quorum,
+        "cluster.work-dir": str(folder / "work"),
+        "taskmanager.numberOfTaskSlots": str(SLOTS),
+    }
 
 
 async def _submit(client: HttpClusterClient, folder: Path, number: int) -> JobID:
@@ -202,12 +264,18 @@ async def _leader(urls: list[str]) -> int:
             await asyncio.sleep(0.02)
 
 
-async def _answer(urls: list[str]) -> None:
-    """Until a master that is left says what runs."""
+async def _until(urls: list[str], path: str, holds: Callable[[httpx.Response], bool]) -> None:
+    """Until a master that is left says so."""
     async with httpx.AsyncClient() as http, asyncio.timeout(LIMIT_S):
         while True:
             for url in urls:
                 with contextlib.suppress(httpx.TransportError):
-                    if (await http.get(f"{url}/v1/overview")).status_code == httpx.codes.OK:
+                    answer = await http.get(f"{url}{path}")
+                    if answer.status_code == httpx.codes.OK and holds(answer):
                         return
             await asyncio.sleep(0.02)
+
+
+def _are_in_hand(answer: httpx.Response) -> bool:
+    """Whether no job is looked for any more."""
+    return not any(job["status"] in NOT_IN_HAND for job in answer.json()["jobs"])

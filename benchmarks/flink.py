@@ -52,6 +52,8 @@ def nothing{n}(origin{n}: DataFrame) -> None:
     {body}
 """
 HEADER = """
+import time
+
 import firesteel as fs
 from pyspark.sql import DataFrame, SparkSession
 
@@ -145,7 +147,7 @@ async def _until_running(client: HttpClusterClient, job_id: JobID) -> None:
         if view.status is JobStatus.RUNNING:
             return
         if view.status.is_terminal:
-            raise RuntimeError(f"{job_id} ended {view.status.value}")
+            raise RuntimeError(f"{job_id} ended {view.status.value}: {view.exceptions}")
 
 
 def _overviews(folder: Path, archived: int) -> tuple[list[float], float]:

@@ -97,6 +97,20 @@ def no_error_logged(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail("logged at level ERROR:\n" + "\n".join(lines), pytrace=False)
 
 
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """A command that runs in the process of the tests sends the log elsewhere, or nowhere: not that of the tests after it."""
+    logger = logging.getLogger("firesteel")
+    handlers, logger.propagate = list(logger.handlers), True
+    logger.setLevel(logging.NOTSET)
+    yield
+    logging.disable(logging.NOTSET)
+    for handler in logger.handlers[:]:
+        if handler not in handlers:
+            logger.removeHandler(handler)
+            handler.close()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fails the run when a process that it started, at any depth, has outlived it."""
     if hasattr(session.config, "workerinput"):

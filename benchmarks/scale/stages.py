@@ -12,6 +12,7 @@ from benchmarks.scale.jobs import outcome
 from firesteel.core.effects import LeaderChanged
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.scheduler.failover import regions_to_restart
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.scheduler.strategy import schedulable
@@ -138,7 +139,7 @@ class Run:
             cluster.carry()
 
     def all_locations(self) -> tuple[str, ...]:
-        return self.scheduler.partitions.all_locations()
+        return leftovers(self.scheduler.state)
 
     def count(self, state: ExecutionState) -> int:
         return self.scheduler.graph.count(state)

@@ -2,7 +2,7 @@
 
 All sides use one Spark Connect server, warmed on small tables, with the same settings. Query by query every side runs
 once, in an order that turns from round to round, so that noise hits all alike. The ratio of a round is that of the sums
-over all queries. The side with stored results takes part in the first rounds only: it is reported, not bound.
+over all queries. The side with stored results takes part in the first round only: it is reported, not bound.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
 
-SCALE, QUICK_SCALE = 3.0, 0.1
+SCALE, QUICK_SCALE = 7.0, 0.1
 SUITE_S_MIN = 300
 """A suite that is shorter says little: the report notes it."""
 FUSED_MAX, STORED_AIM = 1.02, 1.25
@@ -35,7 +35,7 @@ HEAP = "6g"
 SETTINGS = {"spark.sql.shuffle.partitions": "4"}
 SIDES = {"bare": 0, "fused": 1, "stored": 2}
 """With what parallelism: above 1 there are stored results between the vertices."""
-STORED_ROUNDS = 2
+STORED_ROUNDS = 1
 
 
 def measure(rounds: int, *, quick: bool = False) -> Report:

@@ -17,6 +17,7 @@ from typing import Self
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
+from firesteel.adapters.ha.jobarchive import MemoryJobArchive
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.adapters.spark.supervisor import EMBEDDED_MARK
@@ -112,7 +113,12 @@ class MiniCluster:
             clock=self._clock,
             election=self.election,
             store=self.store,
-            uploads=BlobUploads(self.blobs, self.config.get_option(options.BLOB_FREE_MIN) << 20),
+            archive=MemoryJobArchive(),
+            uploads=BlobUploads(
+                self.blobs,
+                self.config.get_option(options.BLOB_FREE_MIN) << 20,
+                self.config.get_option(options.BLOB_STORAGE_MAX) << 20,
+            ),
         )
         self.client = MasterClient(self.master)
         self.master.start()

@@ -1,7 +1,6 @@
-"""A command line that leaves the environment and the loggers of the test process as they were."""
+"""A command line that leaves the environment of the test process as it was."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,13 @@ from firesteel.cli.main import exit_code
 
 
 @pytest.fixture(autouse=True)
-def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("FIRESTEEL_CLIENT_DIR", str(tmp_path))
     monkeypatch.delenv("FIRESTEEL_CONF_DIR", raising=False)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    logger = logging.getLogger("firesteel")
-    handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
-    yield
-    for handler in logger.handlers[:]:
-        if handler not in handlers:
-            logger.removeHandler(handler)
-            handler.close()
-    logger.setLevel(level)
-    logger.propagate = propagate
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import io
 import msgspec
 import pytest
 
-from firesteel.cli.follow import changes, duration, result_lines, vertex_progress, vertex_state
+from firesteel.cli.follow import changes, describe_sink, duration, result_lines, vertex_progress, vertex_state
 from firesteel.cli.live import LineDisplay, LiveDisplay, job_table
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskProgress
-from firesteel.model.views import JobView
+from firesteel.model.views import CommittedSink, JobView, QueuePlace
 from tests.cli.fakes import result, vertex, view
 
 ATTEMPT = RegionAttemptID(JobID("ab" * 16), RegionIndex(0), 0)
@@ -27,6 +27,23 @@ def test_one_line_per_change() -> None:
         "wordcount (abababab): FAILED",
         "failed: counts (etl.py:12): no column 'wrod' (region 0, attempt 1)",
     ]
+
+
+def test_a_reason_is_told_when_it_becomes_another_one() -> None:
+    """Numbers in it change all the time, and a job that runs waits a moment for each slot."""
+    place = QueuePlace(place=1, queue="default", priority=0, slots_missing=2, reason="all 2 slots are taken")
+    running = view(JobStatus.RUNNING)
+
+    def waits(reason: str, queue: QueuePlace | None = place) -> JobView:
+        return msgspec.structs.replace(running, reason=reason, queue=queue)
+
+    many, one = waits("lacks 2 slots: all 2 slots are taken"), waits("lacks 11 slots: all 2 slots are taken")
+    assert changes(running, many) == ["wordcount: lacks 2 slots: all 2 slots are taken"]
+    assert changes(many, one) == []
+    assert changes(one, waits("lacks 11 slots: no worker is registered")) == [
+        "wordcount: lacks 11 slots: no worker is registered"
+    ]
+    assert changes(running, waits("2 regions wait for a slot", None)) == []
 
 
 def test_a_second_attempt_is_a_change() -> None:
@@ -61,6 +78,13 @@ def test_result_lines() -> None:
         "wordcount FINISHED in 3.2 s",
         "  result: 1,234 rows in 1 file, 12.3 kB -> /data/out (overwrite)",
     ]
+
+
+def test_a_table_has_rows_and_what_a_users_own_sink_has_written_is_its_own_business() -> None:
+    table = CommittedSink(function="t", target="orders", mode="append", files=0, rows=3, size_bytes=1_500)
+    assert describe_sink(table) == "t: 3 rows, 1.5 kB -> orders (append)"
+    own = CommittedSink(function="own", target="Warehouse", mode="commit", files=0)
+    assert describe_sink(own) == "own: -> Warehouse (commit)"
 
 
 def test_lines_carry_the_time_and_never_repeat() -> None:

@@ -57,6 +57,11 @@ def test_lines_with_tabs_where_no_person_looks(capsys: pytest.CaptureFixture[str
     )
 
 
+def test_dates_that_python_has_not_are_texts() -> None:
+    days = pa.table({"day": pa.array([0, 4_000_000, None], pa.int32()).cast(pa.date32())})
+    assert ResultRows(stream(days)).values() == [["1970-01-01", "12921-08-18", None]]
+
+
 def test_a_table_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     many = pa.table({"id": list(range(ROWS_SHOWN_MAX + 1_000))})

@@ -129,7 +129,7 @@ def test_logs_and_exceptions_of_jobs_and_workers(command, etl: str, served: Serv
     assert command("wait", job_id, *master)[0] == 1
     code, out, _ = command("exceptions", job_id[:8], *master)
     assert code == 0
-    assert " UTC  lines -> result, attempt 0 on worker-" in out
+    assert " UTC  lines -> result, attempt 1 on worker-" in out
     assert "lines: as the script says" in out
     assert json.loads(command("exceptions", job_id, "--json", *master)[1])[0]["region"] == 0
     (worker,) = served.rest.cluster.workers
@@ -139,7 +139,7 @@ def test_logs_and_exceptions_of_jobs_and_workers(command, etl: str, served: Serv
     (logs / "taskmanager.log").write_text("of the worker\n")
     code, out, err = command("logs", job_id[:8], *master)
     assert (code, out) == (0, "one\ntwo\n")
-    assert f"==> lines -> result (region 0, attempt 0, 8 bytes) on {worker} <==" in err
+    assert f"==> lines -> result (region 0, attempt 1, 8 bytes) on {worker} <==" in err
     assert command("logs", job_id, "-f", *master)[1] == "one\ntwo\n"
     assert json.loads(command("logs", job_id, "--json", *master)[1])[0]["name"] == f"{job_id}_0-0.log"
     assert command("logs", job_id, "--list", *master)[1].startswith("lines -> result (region 0")

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from firesteel.assembly.client import MasterClient
+from firesteel.client.heartbeats import Attachment
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import ClusterUnreachable, Refused, urls
 from firesteel.core.effects import DISPATCHER
@@ -62,6 +63,53 @@ def test_a_job_through_its_life(tmp_path: Path, script: TaskScript, code: Path) 
             assert (line.job_id, line.status, line.name) == (HELD.job_id, JobStatus.FINISHED, "held")
             overview = await client.request_cluster_overview()
             assert overview == await rest.cluster.client.request_cluster_overview()
+
+    asyncio.run(story())
+
+
+def test_jobs_that_end_with_their_client(
+    tmp_path: Path, script: TaskScript, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a job goes on while any client shows that it follows it, also under another leader; then it is cancelled."""
+    beats: list[JobID] = []
+    report = MasterClient.report_client_heartbeat
+
+    async def reported(self: MasterClient, job_id: JobID) -> None:
+        await report(self, job_id)
+        beats.append(job_id)
+
+    async def beaten(times: int) -> None:
+        known = len(beats)
+        while len(beats) < known + times:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(MasterClient, "report_client_heartbeat", reported)
+    alone = graph("lines => counts", "alone", artifacts=(artifact(CODE),))
+    attachment = Attachment(timeout_ms=4_000, interval_ms=50)
+
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            address = [rest.server.address]
+            async with HttpClusterClient(address, attachment=Attachment(interval_ms=50)) as follower:
+                async with HttpClusterClient(address, attachment=attachment) as client:
+                    await client.submit_job(HELD, {SHA256: code})
+                    await follower.submit_job(alone, {SHA256: code})
+                    await beaten(2)
+                    await anext(follower.follow_job(HELD.job_id))
+                rest.cluster.revoke_leadership(DISPATCHER)
+                rest.cluster.grant_leadership(DISPATCHER)
+                await beaten(3)
+                assert (await follower.request_job(HELD.job_id)).status is not JobStatus.CANCELLING
+            assert dict.fromkeys(beats) == {HELD.job_id: None}
+            async with HttpClusterClient(address) as late:
+                result = await late.request_job_result(HELD.job_id)
+                assert (result.status, result.failure is None) == (JobStatus.CANCELED, False)
+                found = {job.job_id: job for job in await late.list_job_summaries()}
+            assert "its client is gone: nothing was heard of it for 4 s" in found[HELD.job_id].reason
+            assert not found[alone.job_id].status.is_globally_terminal
+            (entry,) = (await rest.get(f"/jobs/{HELD.job_id}/exceptions"))["exceptionHistory"]["entries"]
+            assert "its client is gone" in entry["stacktrace"]
 
     asyncio.run(story())
 

@@ -47,7 +47,6 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.JobMasterHeartbeat(job_id=JOB),
     m.DisconnectJobMaster(job_id=JOB),
     m.NotEnoughResources(job_id=JOB, profile=ResourceProfile(), reason="none"),
-    m.TaskExecutorLost(resource_id=W1, reason="silent"),
     m.TaskManagerReport(
         resource_id=W1,
         job_id=JOB,
@@ -75,6 +74,7 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.JobStatusChanged(job_id=JOB, status=JobStatus.FAILING),
     m.JobTerminated(result=RESULT, view=JobView(job_id=JOB, name="it", status=JobStatus.CANCELED)),
     m.JobClosed(job_id=JOB),
+    m.JobsUnheard(job_ids=(JOB,)),
 )
 
 KINDS = typing.get_args(m.AnyMessage)

@@ -19,6 +19,7 @@ from tests.core.graphs import JOB
 from tests.core.messages import KINDS, SAMPLES
 from tests.core.stories.dispatcher import DispatcherPlayer
 from tests.core.stories.jobmaster import JobMasterPlayer
+from tests.core.stories.jobrelease import JobReleasePlayer
 from tests.core.stories.player import Player
 from tests.core.stories.resourcemanager import ResourceManagerPlayer
 from tests.core.stories.taskexecutor import TaskExecutorPlayer
@@ -77,7 +78,18 @@ def busy_dispatcher() -> Player:
     return player
 
 
-LEADERS = {"jobmaster": busy_job_master, "resourcemanager": busy_resource_manager, "dispatcher": busy_dispatcher}
+def busy_job_release() -> Player:
+    player = JobReleasePlayer()
+    player.play("> start\n> leads rm 1\n> report w1\n")
+    return player
+
+
+LEADERS = {
+    "jobmaster": busy_job_master,
+    "resourcemanager": busy_resource_manager,
+    "dispatcher": busy_dispatcher,
+    "jobrelease": busy_job_release,
+}
 
 
 def state_of(value: object) -> object:

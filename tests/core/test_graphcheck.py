@@ -8,6 +8,7 @@ import pytest
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Artifact, FunctionKind, InvalidJobGraph, JobGraph, Partitioner
+from firesteel.model.resources import ResourceProfile
 from tests.core.graphs import job
 
 GOOD = job("lines*2 => counts")
@@ -34,6 +35,16 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "no functions": (changed(GOOD, vertices=(LINES, changed(COUNTS, functions=()))), "counts has no functions"),
     "parallelism": (changed(GOOD, vertices=(changed(LINES, parallelism=0), COUNTS)), "parallelism 0"),
     "attempts": (changed(GOOD, vertices=(changed(LINES, max_attempts=0), COUNTS)), "tried 0 times"),
+    "timeout": (changed(GOOD, vertices=(changed(LINES, timeout_ms=0), COUNTS)), "may run for 0 ms"),
+    "less than nothing": (
+        changed(GOOD, vertices=(changed(LINES, resources=ResourceProfile(-1.0, 1)), COUNTS)),
+        "needs a slot of -1 cores",
+    ),
+    "vertices": (job("; ".join(f"v{index}" for index in range(2_001))), "2001 vertices, and 2000 are possible"),
+    "long name": (changed(GOOD, name="x" * 1_001), "1001 characters"),
+    "escape in a name": (changed(GOOD, name="\x1b[2Jgone"), r"'\\x1b\[2Jgone' has characters"),
+    "escape in a vertex": (changed(GOOD, vertices=(changed(LINES, name="a\nb"), COUNTS)), r"'a\\nb' has characters"),
+    "large number": (changed(GOOD, parameters={"seed": 1 << 64}), "needs more than 64 bits"),
     "data set twice": (changed(GOOD, datasets=(DATASET, DATASET)), "two data set entries"),
     "producer": (changed(GOOD, datasets=(changed(DATASET, producer=JobVertexID("x")),)), "unknown vertex x"),
     "source": (changed(GOOD, edges=(changed(EDGE, source=DataSetID("x")),)), "unknown data set x"),
@@ -55,6 +66,8 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "script among others": (changed(GOOD, vertices=(SCRIPT, COUNTS)), "must be alone in its job"),
     "script of many": (changed(GOOD, vertices=(changed(SCRIPT, parallelism=2),), edges=()), "must be alone in its job"),
     "script without code": (changed(GOOD, vertices=(SCRIPT,), edges=()), "no artifact has the code of script lines"),
+    "long time": (changed(GOOD, configuration={"job.timeout": "9" * 400}), "is not a duration"),
+    "large priority": (changed(GOOD, configuration={"job.priority": "9" * 19}), "is not a int"),
     "option": (changed(GOOD, configuration={"heartbeat.intervall": "1"}), "heartbeat.interval"),
 }
 
@@ -72,4 +85,5 @@ def test_what_means_something_is_not() -> None:
     check_job_graph(with_artifacts("a", "a#b", ".c", "mit Leerzeichen.csv"))
     check_job_graph(with_artifacts("..", kind="code"))
     spark = {"spark.sql.shuffle.partitions": "4"}
-    check_job_graph(changed(GOOD, edges=(keyed,), configuration=spark))
+    check_job_graph(changed(GOOD, edges=(keyed,), configuration=spark, parameters={"seed": -(1 << 63)}))
+    check_job_graph(job("; ".join(f"v{index}" for index in range(2_000))))

@@ -91,6 +91,23 @@ def test_keys_of_two_types_never_meet_and_both_are_named() -> None:
     assert "'k' of 'a' is bigint, 'm' of 'b' is string" in given.conflict.message
 
 
+def test_decimals_meet_where_one_type_has_all_their_digits() -> None:
+    graph = topology(("k",), ("m",))
+
+    def conflict(*types: str) -> FailureInfo | None:
+        return note(graph, *((name, stored(name, each)) for name, each in zip("aba", types, strict=False))).conflict
+
+    assert conflict("decimal(10,2)", "decimal(38,10)") is None
+    assert conflict("decimal(20,0)", "decimal(18,18)", "decimal(20,18)") is None
+    refused = conflict("decimal(20,0)", "decimal(20,18)", "decimal(22,0)")
+    assert refused is not None
+    assert "'k' of 'a' is decimal(20,0), 'm' of 'b' is decimal(20,18), 'k' of 'a' is decimal(22,0)" in refused.message
+    refused = conflict("decimal(38,0)", "decimal(3,1)")
+    assert refused is not None
+    assert "'k' of 'a' is decimal(38,0), 'm' of 'b' is decimal(3,1); cast one" in refused.message
+    assert conflict("decimal(3,1)", "string") is not None
+
+
 def test_different_numbers_of_keys_are_not_compared() -> None:
     graph = topology(("k",), ("m", "n"))
     assert note(graph, ("a", stored("a", "bigint")), ("b", stored("b", "string", "date"))).conflict is None

@@ -59,8 +59,12 @@ def test_regions_sit_down_in_the_order_they_came() -> None:
     assert made.assign(nowhere) == []
 
 
-def test_no_more_slots_are_taken_than_regions_wait() -> None:
-    assert list(pool(1, 2, offers="abc").slots) == ["a", "b"]
+def test_a_slot_that_nobody_waits_for_is_kept_until_it_has_been_idle_too_long() -> None:
+    made = pool(1, 2, offers="abc")
+    made.assign(nowhere)
+    assert list(made.slots) == ["a", "b", "c"]
+    assert [slot.allocation_id for slot in made.surplus(0)] == ["c"]
+    assert made.surplus(-1) == []
     assert not pool(offers="a").slots
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.core.stories.dispatcher import DispatcherPlayer
 from tests.core.stories.jobmaster import JobMasterPlayer
+from tests.core.stories.jobrelease import JobReleasePlayer
 from tests.core.stories.player import Player
 from tests.core.stories.resourcemanager import ResourceManagerPlayer
 from tests.core.stories.taskexecutor import TaskExecutorPlayer
@@ -14,6 +15,7 @@ from tests.core.stories.taskexecutor import TaskExecutorPlayer
 PLAYERS: dict[str, type[Player]] = {
     "dispatcher": DispatcherPlayer,
     "jobmaster": JobMasterPlayer,
+    "jobrelease": JobReleasePlayer,
     "resourcemanager": ResourceManagerPlayer,
     "taskexecutor": TaskExecutorPlayer,
 }

@@ -9,6 +9,8 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
+
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
@@ -17,7 +19,10 @@ from firesteel.model.views import JobResult
 from firesteel.runtime.client import NoLeader
 from tests.network.processes import until
 
-STARTED = re.compile(r"started jobmanager at 127\.0\.0\.1:(\d+), REST at http://127\.0\.0\.1:(\d+)")
+PATIENCE_S = 240.0
+"""Of clients, on a machine that is busy with other things."""
+
+STARTED = re.compile(r"started jobmanager at 127\.0\.0\.\d:(\d+), REST at http://127\.0\.0\.1:(\d+)")
 
 
 class Master:
@@ -45,7 +50,7 @@ class Master:
             return found is not None
 
         await until(is_up)
-        self.client = HttpClusterClient([f"http://127.0.0.1:{self.options['rest.port']}"])
+        self.client = HttpClusterClient([f"http://127.0.0.1:{self.options['rest.port']}"], patience_s=PATIENCE_S)
 
     def signal(self, number: int) -> None:
         assert self.process is not None
@@ -62,7 +67,6 @@ class Master:
         """As a power cut would, but for what the operating system has."""
         assert self.process is not None
         await self.client.close()
-        self.signal(signal.SIGCONT)
         self.signal(signal.SIGKILL)
         await self.process.wait()
 
@@ -75,18 +79,36 @@ class Master:
 
         return await until(leads)
 
+    async def until_it_has_taken_over(self) -> None:
+        """From a leader that does not move: what is handed on to that one meanwhile waits for it."""
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.options['rest.port']}", timeout=PATIENCE_S
+        ) as http:
+
+            async def leads() -> bool:
+                return bool((await http.get("/v1/cluster/leader")).json().get("leads"))
+
+            await until(leads)
+        await self.until_it_leads()
+
     async def until_status(self, job_id: JobID, status: JobStatus) -> None:
         async def has_it() -> bool:
             return (await self.client.request_job(job_id)).status is status
 
         await until(has_it)
 
+    async def until_logged(self, text: str) -> None:
+        async def is_there() -> bool:
+            return text in self.log.read_text()
+
+        await until(is_there)
+
     async def run(self, graph: JobGraph) -> JobResult:
         return await self.client.request_job_result(await self.client.submit_job(graph, {}))
 
 
 class Site:
-    """A directory, the masters that share it, and a worker with attempts that are files."""
+    """A directory, the masters that share it, and workers with attempts that are files."""
 
     def __init__(self, directory: Path, **options: str) -> None:
         self.directory = directory
@@ -98,7 +120,7 @@ class Site:
             **options,
         }
         self.masters: list[Master] = []
-        self.worker: asyncio.subprocess.Process | None = None
+        self.workers: list[asyncio.subprocess.Process] = []
 
     async def start_master(self, name: str, **options: str) -> Master:
         master = Master(self.directory, name, {**self.options, **options})
@@ -106,20 +128,14 @@ class Site:
         await master.start()
         return master
 
-    async def start_worker(self, master: Master) -> None:
+    async def start_worker(self, master: Master, name: str = "worker") -> None:
         """It is told of one master, and finds the others."""
-        options = {**master.options, "taskmanager.resource-id": "worker", "cluster.work-dir": str(self.directory)}
+        options = {**master.options, "taskmanager.resource-id": name, "cluster.work-dir": str(self.directory)}
         arguments = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
-        with open(self.directory / "worker.log", "ab") as log:
-            self.worker = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "tests.network.fakeworker",
-                str(self.directory),
-                *arguments,
-                stdout=log,
-                stderr=log,
-            )
+        program = ("-m", "tests.network.fakeworker", str(self.directory))
+        with open(self.directory / f"{name}.log", "ab") as log:
+            worker = await asyncio.create_subprocess_exec(sys.executable, *program, *arguments, stdout=log, stderr=log)
+        self.workers.append(worker)
 
     def hold(self, function: str) -> None:
         (self.directory / f"hold-{function}").touch()
@@ -127,10 +143,15 @@ class Site:
     def release(self, function: str) -> None:
         (self.directory / f"hold-{function}").unlink()
 
+    def begun(self) -> list[tuple[str, str]]:
+        """Function and worker of each attempt that has begun."""
+        file = self.directory / "attempts"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [(function, worker) for function, worker in map(str.split, lines)]
+
     def attempts(self) -> list[str]:
         """The function of each attempt that has begun."""
-        file = self.directory / "attempts"
-        return [line.split()[0] for line in file.read_text().splitlines()] if file.exists() else []
+        return [function for function, _ in self.begun()]
 
     async def until_attempts(self, *functions: str) -> None:
         async def are_there() -> bool:
@@ -142,13 +163,13 @@ class Site:
         for master in self.masters:
             if master.process is not None and master.process.returncode is None:
                 await master.kill()
-        await self.kill_worker()
+        await self.kill_workers()
 
-    async def kill_worker(self) -> None:
-        if self.worker is not None:
+    async def kill_workers(self) -> None:
+        for worker in self.workers:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.worker.pid, signal.SIGKILL)
-            await self.worker.wait()
+                os.kill(worker.pid, signal.SIGKILL)
+            await worker.wait()
 
 
 @contextlib.asynccontextmanager

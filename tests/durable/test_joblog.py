@@ -8,27 +8,26 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from firesteel.adapters.ha.disk import TEMPORARY, Disk
 from firesteel.adapters.ha.joblog import JobLog
+from firesteel.adapters.ha.objectdirectory import ObjectDirectory
 from firesteel.core.journal import SinkCommitted
 from firesteel.core.storedjobs import AnyEntry, GraphStored, RecordsAppended
 from firesteel.model.ids import FencingToken
 from firesteel.runtime.services import StaleLeader
+from firesteel.testing.power import FakeSystem, Plan, PowerCut
 from tests.core.graphs import JOB, job
-from tests.durable.power import FakeSystem, Plan, PowerCut
+from tests.durable.objects import FakeObjects
 
 LEADERS = ("a", "b")
 History = tuple[str, ...]
 
 calls = st.integers(0, 40)
-
-
-def log_on(system: FakeSystem) -> JobLog:
-    return JobLog(Disk(Path("/disk"), system), history_size=4, snapshot_records=6)
 
 
 def other_than(name: str) -> str:
@@ -41,8 +40,8 @@ class Masters(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.chance = random.Random(0)
-        self.system = FakeSystem(self.chance)
-        self.logs = {name: log_on(self.system) for name in LEADERS}
+        self.system = self.new_system()
+        self.logs = {name: self.new_log() for name in LEADERS}
         self.certain: History = ()
         self.possible: set[History] = {()}
         self.claims = self.epoch = self.written = 0
@@ -111,6 +110,13 @@ class Masters(RuleBasedStateMachine):
         """Each claim that came to nothing leaves at most a journal, a snapshot and two that were not finished."""
         assert len([name for name in self.system.names if TEMPORARY not in name]) < 100
 
+    def new_system(self) -> FakeSystem | FakeObjects:
+        return FakeSystem(self.chance)
+
+    def new_log(self) -> JobLog:
+        assert isinstance(self.system, FakeSystem)
+        return JobLog(Disk(Path("/disk"), self.system), history_size=4, snapshot_records=6)
+
     # ── steps ────────────────────────────────────────────────────────────────────────────────
     def claim(self, name: str, *, again: bool = False) -> bool:
         log, claims = self.logs[name], self.claims
@@ -170,9 +176,22 @@ class Masters(RuleBasedStateMachine):
         except PowerCut:
             pass
         self.system.restart()
-        self.logs = {name: log_on(self.system) for name in LEADERS}
+        self.logs = {name: self.new_log() for name in LEADERS}
         self.holder = ""
 
 
-def test_nothing_acknowledged_is_lost() -> None:
-    run_state_machine_as_test(Masters, settings=settings(max_examples=200, stateful_step_count=30, deadline=None))
+class MastersOfABucket(Masters):
+    """A call fails before or after it was done, and a power cut is the death of a master."""
+
+    def new_system(self) -> FakeObjects:
+        return FakeObjects(self.chance)
+
+    def new_log(self) -> JobLog:
+        assert isinstance(self.system, FakeObjects)
+        directory = ObjectDirectory(self.system, "jobs/", part_bytes=300)
+        return JobLog(directory, history_size=4, snapshot_records=6)
+
+
+@pytest.mark.parametrize("masters", [Masters, MastersOfABucket])
+def test_nothing_acknowledged_is_lost(masters: type[Masters]) -> None:
+    run_state_machine_as_test(masters, settings=settings(max_examples=200, stateful_step_count=30, deadline=None))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from firesteel.assembly.highavailability import leader_register
+from firesteel.client.remote import http_client
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.states import JobStatus
 from tests.durable.masters import site
 from tests.durable.zookeeper import QUORUM, ZooKeeper, wire, zookeeper_options
-from tests.network.processes import until
 from tests.rest.cluster import graph
 from tests.runtime.cluster import FIXED_DELAY
 
@@ -59,15 +59,11 @@ def test_a_leader_that_is_stopped_finds_itself_deposed(tmp_path: Path) -> None:
             running = await first.client.submit_job(graph("lines => result", "running"), {})
             await it.until_attempts("lines")
             first.signal(signal.SIGSTOP)
-            await second.until_it_leads()
+            await second.until_it_has_taken_over()
             other = await second.run(graph("other", "other"))
             assert other.status is JobStatus.FINISHED
             first.signal(signal.SIGCONT)
-
-            async def is_deposed() -> bool:
-                return "leads no more" in first.log.read_text()
-
-            await until(is_deposed)
+            await first.until_logged("leads no more")
             await second.until_status(running, JobStatus.RUNNING)
             await second.kill()
             await first.until_it_leads()
@@ -92,7 +88,7 @@ def test_everything_is_killed_at_once_and_started_again(tmp_path: Path) -> None:
             it.hold("result")
             running = await first.client.submit_job(graph("lines => result", "running"), {})
             await it.until_attempts("ended", "lines", "result")
-            await asyncio.gather(first.kill(), second.kill(), it.kill_worker())
+            await asyncio.gather(first.kill(), second.kill(), it.kill_workers())
             it.release("result")
             await asyncio.gather(first.start(), second.start())
             await it.start_worker(second)
@@ -107,15 +103,23 @@ def test_masters_that_are_led_by_zookeeper(tmp_path: Path, zookeeper_server: Zoo
     """The leader is cut off from ZooKeeper alone, the next one told to stop, then one is killed: nothing runs twice."""
 
     async def story() -> None:
-        async with wire(zookeeper_server.port) as cable, site(tmp_path, **zookeeper_options(zookeeper_server)) as it:
+        options = zookeeper_options(zookeeper_server)
+        address = f"zookeeper://{zookeeper_server.address}{options['high-availability.zookeeper.path.root']}"
+        async with (
+            wire(zookeeper_server.port) as cable,
+            site(tmp_path, **options) as it,
+            http_client(Configuration({"rest.address": address, "client.timeout": "200 s"})) as finding,
+            asyncio.TaskGroup() as group,
+        ):
             first = await it.start_master("first", **{QUORUM: f"127.0.0.1:{cable.port}"})
             second = await it.start_master("second")
             await it.start_worker(first)
             it.hold("lines")
             running = await first.client.submit_job(graph("lines => result", "running"), {})
             await it.until_attempts("lines")
+            following = group.create_task(finding.request_job_result(running))
             cable.cut()
-            await second.until_it_leads()
+            await second.until_it_has_taken_over()
             cable.mend()
             other = await second.run(graph("other", "other"))
             assert other.status is JobStatus.FINISHED
@@ -129,9 +133,22 @@ def test_masters_that_are_led_by_zookeeper(tmp_path: Path, zookeeper_server: Zoo
             result = await second.client.request_job_result(running)
             assert (result.status, result.restarts) == (JobStatus.FINISHED, 0)
             assert await second.client.request_job_result(other.job_id) == other
+            assert await following == result, "a client that asks ZooKeeper finds each leader"
             assert sorted(it.attempts()) == ["lines", "other", "result"], "an attempt ran twice"
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("high-availability", "needs high-availability.type, and that is none"),
+        ("zookeeper://", "set high-availability.zookeeper.quorum too"),
+    ],
+)
+def test_a_register_that_clients_can_not_ask(address: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        http_client(Configuration({"rest.address": address}))
 
 
 def test_masters_that_are_led_by_a_class_of_the_user(tmp_path: Path) -> None:

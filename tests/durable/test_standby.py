@@ -93,3 +93,52 @@ def test_nobody_leads(tmp_path: Path) -> None:
             await second.until_it_leads()
 
     asyncio.run(story())
+
+
+def test_what_waits_for_a_leader_that_does_not_move(tmp_path: Path) -> None:
+    """Once another master leads, questions are put to that one, and whoever wants something done is told to ask again."""
+
+    async def story() -> None:
+        async with site(tmp_path, **{"high-availability.leader-election.lease-duration": "2 s"}) as it:
+            first, second = await start_two(it)
+            third = await it.start_master("third")
+            await third.until_it_leads()
+            await it.start_worker(first)
+            it.hold("lines")
+            running = await first.client.submit_job(graph("lines => result", "running"), {})
+            await it.until_attempts("lines")
+            async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as group:
+                listening = [asyncio.Event() for _ in (second, third)]
+                for each, begun in zip((second, third), listening, strict=True):
+                    group.create_task(streamed(each, running, begun))
+                for begun in listening:
+                    await begun.wait()
+                first.signal(signal.SIGSTOP)
+                questions = [group.create_task(get(each, "/v1/jobs/overview")) for each in (second, third)]
+                orders = [group.create_task(cancelled(each, running)) for each in (second, third)]
+            for question, order in zip(questions, orders, strict=True):
+                assert question.result().status_code in (200, 503), "of the one that leads now, which may not be up yet"
+                assert (order.result().status_code, order.result().headers["retry-after"]) == (503, "1")
+            leads = [each for each in (second, third) if (await leader(each))["leads"]]
+            assert len(leads) == 1
+            await leads[0].until_status(running, JobStatus.RUNNING)
+            it.release("lines")
+            assert (await second.client.request_job_result(running)).status is JobStatus.FINISHED
+            first.signal(signal.SIGCONT)
+
+    asyncio.run(story())
+
+
+async def cancelled(master: Master, job_id: JobID) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{master.options['rest.port']}", timeout=LIMIT_S) as http:
+        return await http.patch(f"/v1/jobs/{job_id}", params={"mode": "cancel"})
+
+
+async def streamed(master: Master, job_id: JobID, begun: asyncio.Event) -> None:
+    """Until the stream of a job's events ends."""
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{master.options['rest.port']}", timeout=LIMIT_S) as http,
+        http.stream("GET", f"/v1/jobs/{job_id}/events") as answer,
+    ):
+        async for _ in answer.aiter_bytes():
+            begun.set()

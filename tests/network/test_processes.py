@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import psutil
 
 from firesteel.model.states import JobStatus
 from tests.network.processes import LIMIT_S, cluster, until
@@ -184,14 +185,16 @@ def test_the_master_serves_rest_and_ends_when_told_to(tmp_path: Path) -> None:
             "cluster.work-dir": str(tmp_path / "work"),
         }
         defined = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
+        few_files = ("sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh")
         master = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "firesteel", "jobmanager", *defined, stdout=asyncio.subprocess.PIPE
+            *few_files, sys.executable, "-m", "firesteel", "jobmanager", *defined, stdout=asyncio.subprocess.PIPE
         )
         assert master.stdout is not None
         async with asyncio.timeout(LIMIT_S):
             line = (await master.stdout.readline()).decode()
             found = re.search(r"jobmanager at 127\.0\.0\.1:(\d+), REST at (\S+)", line)
             assert found is not None, line
+            assert psutil.Process(master.pid).rlimit(psutil.RLIMIT_NOFILE)[0] > 256, "it has asked for more"
             async with httpx.AsyncClient(base_url=found[2]) as http:
                 while (overview := await http.get("/overview")).status_code == 503:
                     await asyncio.sleep(0.05)

@@ -4,7 +4,7 @@ import pytest
 
 import firesteel as fs
 from firesteel.model.jobgraph import JobVertex
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 from firesteel.pipeline.errors import InvalidPipeline
 from tests.pipeline.test_graph import build, noops
 
@@ -21,12 +21,31 @@ def built(**overrides: str) -> dict[str, JobVertex]:
 
 def test_what_is_set_wins_and_all_else_stays() -> None:
     plain = built()
-    changed = built(words__parallelism="4", words__timeout="2 min", counts__retries="0", counts__memory="2g")
+    changed = built(words__parallelism="4", words__timeout="120", counts__retries="0", counts__memory="2g")
     words, counts = changed["words"], changed["counts"]
     assert (words.parallelism, words.max_attempts, words.timeout_ms) == (4, 2, 120_000)
     assert (counts.parallelism, counts.max_attempts, counts.resources) == (2, 1, ResourceProfile(1.0, 2048))
     assert words.id == plain["words"].id, "the vertex is the same one"
     assert built() == plain, "the pipeline itself has not changed"
+
+
+def test_placement_is_set_and_taken_back() -> None:
+    changed = built(counts__slot_sharing_group="large", counts__co_location="near", words__co_location="near")
+    assert (changed["counts"].slot_sharing_group, changed["counts"].co_location_group) == ("large", "near")
+    assert (changed["words"].slot_sharing_group, changed["words"].co_location_group) == ("default", "near")
+    placed = noops(fs.noop("a", slot_sharing_group="g", co_location="near", cpu=1, memory=512, timeout=5))
+    (back,) = build(
+        placed,
+        overrides={
+            "a.slot_sharing_group": "default",
+            "a.co_location": "",
+            "a.cpu": "0",
+            "a.memory": "0",
+            "a.timeout": "1.5 s",
+        },
+    ).vertices
+    assert (back.slot_sharing_group, back.co_location_group, back.resources) == ("default", "", UNSPECIFIED)
+    assert back.timeout_ms == 1_500
 
 
 @pytest.mark.parametrize(
@@ -41,6 +60,7 @@ def test_what_is_set_wins_and_all_else_stays() -> None:
         ("words.timeout", "soon", "timeout='soon': must be seconds above 0"),
         ("words.share", "maybe", "share='maybe': must be one of"),
         ("words.cpu", "1", "resources are only partially configured"),
+        ("words.slot_sharing_group", "", "slot_sharing_group='': must be a text that is not empty"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_what_would(key: str, value: str, says: str) -> None:

@@ -109,3 +109,14 @@ def test_module_root_of_a_package(tmp_path: Path) -> None:
     write(tmp_path, {"src/pkg/__init__.py": "", "src/pkg/jobs/__init__.py": "", "src/pkg/jobs/etl.py": ""})
     assert module_root(tmp_path / "src/pkg/jobs/etl.py") == (tmp_path / "src", "pkg.jobs.etl")
     assert module_root(tmp_path / "src/etl.py") == (tmp_path / "src", "etl")
+
+
+def test_a_file_that_goes_while_it_is_packed_is_left_out(tmp_path: Path) -> None:
+    file, gone = tmp_path / "etl.py", tmp_path / "tmp" / "gone"
+    gone.parent.mkdir()
+    for each in (file, gone):
+        each.write_text("pass")
+    files = package_files(tmp_path, file, limit_mib=1)
+    gone.unlink()
+    with zipfile.ZipFile(BytesIO(pack_directory(tmp_path, files, {}))) as archive:
+        assert archive.namelist() == ["etl.py"]

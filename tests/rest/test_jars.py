@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.model.ids import derived_id
+from firesteel.pipeline.uploaded import declared_pipelines
 from tests.rest.cluster import RestCluster, rest_cluster
 from tests.rest.conftest import Do
 
@@ -218,6 +219,12 @@ def test_what_is_no_file_of_a_pipeline_is_not_kept(tmp_path: Path, do: Do) -> No
     do(story())
 
 
+def test_a_line_without_end_is_looked_through_at_once(tmp_path: Path) -> None:
+    """An expression that tries all its parts would hold the master up for hours."""
+    (tmp_path / "long.py").write_bytes(b"a" * 1_000_000 + b"\np = fs.Pipeline('x')\n")
+    assert declared_pipelines(tmp_path / "long.py") == ("p",)
+
+
 def left_over(tmp_path: Path) -> list[Path]:
     return [path for name in ("jars", "uploads") for path in (tmp_path / "rest" / name).rglob("*")]
 
@@ -234,6 +241,7 @@ def test_bad_requests(tmp_path: Path, do: Do, monkeypatch) -> None:
                 {"programArgsList": ["input=1"], "parallelism": "many"},
                 {"programArgsList": ["input=1"], "jobId": "x"},
                 {"programArgsList": ["input=1"], "flinkConfiguration": {"no.such.option": "1"}},
+                {"programArgsList": ["input=1"], "overrides": {"wrds.parallelism": "4"}},
                 {"programArgsList": ["input=1"], "savepointPath": "/nowhere"},
                 {"programArgsList": ["input=1", "color=red"]},
                 {},

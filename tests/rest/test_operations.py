@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
+from firesteel.rest.operations import JOBS_BETWEEN_SWEEPS, OPERATIONS_PER_JOB_MAX, Operations
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import graph, rest_cluster
 from tests.rest.conftest import Do
@@ -93,6 +95,50 @@ def test_a_batch_job_has_no_checkpoints(do: Do, script: TaskScript, tmp_path: Pa
                 assert list(answer.json()) == ["errors"]
             upload = await rest.http.post(f"{job}/stop", files={"x": b"x"})
             assert upload.json() == {"errors": ["File uploads not allowed."]}
+
+    do(story())
+
+
+def test_operations_are_known_as_long_as_their_job(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        first, second = graph("lines", "first"), graph("lines", "second")
+        async with rest_cluster(tmp_path, script=script, options={"jobstore.max-capacity": "1"}) as rest:
+            await rest.submit(first)
+            await rest.finish(first.job_id)
+            trigger = await rest.http.post(f"/v1/jobs/{first.job_id}/savepoints", json={})
+            path = f"/v1/jobs/{first.job_id}/savepoints/{trigger.json()['request-id']}"
+            cause = (await rest.get(path))["operation"]["failure-cause"]["stack-trace"]
+            assert "has ended: it is FINISHED" in cause
+            await rest.submit(second)
+            await rest.finish(second.job_id)
+            while (answer := await rest.http.get(path)).status_code == 200:
+                await asyncio.sleep(0.01)
+            assert answer.status_code == 404
+            assert f"no job {first.job_id} is known" in answer.json()["errors"][0]
+
+    do(story())
+
+
+def test_operations_of_forgotten_jobs_go(do: Do) -> None:
+    async def nothing() -> str:
+        return "done"
+
+    async def story() -> None:
+        operations = Operations()
+        jobs = [JobID(f"job {index}") for index in range(JOBS_BETWEEN_SWEEPS + 1)]
+        for job_id in (None, *jobs):
+            operations.start(job_id, ("savepoint", "a"), nothing)
+        assert operations.needs_sweep()
+        operations.keep(jobs[:2])
+        assert not operations.needs_sweep()
+        assert all(operations.find(job_id, ("savepoint", "a")) for job_id in (None, *jobs[:2]))
+        assert operations.find(jobs[2], ("savepoint", "a")) is None
+        await asyncio.sleep(0)
+        for index in range(OPERATIONS_PER_JOB_MAX):
+            operations.start(jobs[0], ("savepoint", f"b{index}"), nothing)
+        assert operations.find(jobs[0], ("savepoint", "a")) is None
+        assert operations.find(jobs[0], ("savepoint", "b0")) is not None
+        await operations.close()
 
     do(story())
 

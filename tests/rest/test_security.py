@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from firesteel.adapters.ha.embedded import InMemoryJobStore
+from firesteel.core.effects import DISPATCHER
 from firesteel.model.options import ConfigurationError
 from firesteel.rest.security import load_users
 from firesteel.testing.backend import TaskScript
@@ -65,6 +67,15 @@ def test_roles(do: Do, script: TaskScript, tmp_path: Path) -> None:
                 assert (await http.get(f"{where}/output", headers=who)).status_code == status
             assert (await http.patch(own, headers=sam)).status_code == 202
             assert (await http.patch(held, headers=olga)).status_code == 202
+            assert isinstance(rest.cluster.store, InMemoryJobStore)
+            while rest.cluster.store._graphs:  # what only a job's result says is known of it from now on
+                await asyncio.sleep(0.01)
+            rest.cluster.revoke_leadership(DISPATCHER)
+            rest.cluster.grant_leadership(DISPATCHER)
+            while (await http.get(f"{held}/status", headers=vera)).status_code == 503:
+                await asyncio.sleep(0.01)
+            for who, status in ((vera, 403), (olga, 200)):
+                assert (await http.get(f"{held}/output", headers=who)).status_code == status
 
     do(story())
 
@@ -121,6 +132,8 @@ def test_a_page_whose_name_leads_here(do: Do, script: TaskScript, tmp_path: Path
             evil = {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"}
             assert (await rest.http.get("/jobs", headers=evil)).status_code == 403
             assert (await rest.http.post("/jobs", headers=evil, files=submission(HELD))).status_code == 403
+            for name in ("[", "", "127.0.0.1@evil.example"):
+                assert (await rest.http.get("/jobs", headers={"Host": name})).status_code == 403, name
             for name in ("localhost", f"LOCALHOST:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
                 assert (await rest.http.get("/jobs", headers={"Host": name})).status_code == 200, name
 

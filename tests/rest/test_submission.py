@@ -89,6 +89,11 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
     "a vertex id that is a path": (altered(id=JobVertexID("..")), 400, "32 hex digits"),
     "no vertices": (changed(vertices=()), 400, "no vertices"),
     "negative parallelism": (altered(parallelism=-1), 400, "parallelism -1"),
+    "a number that is too large": (raw_graph(as_builtins(parameters={"seed": 1 << 70})), 400, "more than 64 bits"),
+    "a name that moves the cursor": (changed(name="\x1b[2J"), 400, "can't be printed"),
+    "a name that is a book": (changed(name="x" * 100_000), 400, "100000 characters"),
+    "half a character": (raw_graph(b'{"schema": 1, "name": "\\ud800"}'), 400, "not a job graph"),
+    "more subtasks than there are": (altered(parallelism=1 << 40), 400, "are possible"),
     "a vertex twice": (changed(vertices=PLAIN.vertices * 2), 400, "two vertex entries"),
     "an unknown option": (changed(configuration={"rest.prot": "1"}), 400, "rest.prot"),
     "an option of a wrong type": (changed(configuration={"restart-strategy.type": "x"}), 400, "restart-strategy.type"),
@@ -132,6 +137,9 @@ def test_bad_input(do: Do, script: TaskScript, tmp_path: Path) -> None:
             for content in (b"", b"--x", b"--y\r\n", b'--x\r\ncontent-disposition: form-data; name="request"\r\n\r\n{'):
                 answer = await rest.http.post("/v1/jobs", content=content, headers=no_end)
                 assert answer.status_code == 400, content
+            for kind in ("multipart/form-data", f"multipart/form-data; boundary={'x' * 71}"):
+                answer = await rest.http.post("/v1/jobs", content=b"", headers={"content-type": kind})
+                assert (answer.status_code, "boundary" in answer.text) == (400, True), answer.text
             await rest.submit(PLAIN)
             await rest.finish(PLAIN.job_id)
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +13,10 @@ from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.core.effects import DISPATCHER
 from firesteel.minicluster import MiniCluster
 from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph
+from firesteel.model.states import JobStatus
+from firesteel.model.tasks import RESULT_FORMAT, SinkCommit
 from firesteel.runtime.client import DuplicateJob
+from firesteel.testing import backend
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, mini_cluster
 from tests.runtime.conftest import Do
@@ -127,5 +132,55 @@ def test_a_job_is_clean_when_its_blobs_are_gone(do: Do, script: TaskScript, code
             await asyncio.sleep(1)
             assert [dirty for _, dirty in store._results.values()] == [False]
             assert store._graphs == {}
+
+    do(story())
+
+
+def aged(path: Path, content: bytes = b"") -> Path:
+    """A file of long ago; as it is when it is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.write_bytes(content)
+    for each in (path, path.parent):
+        os.utime(each, (0, 0))
+    return path
+
+
+def test_what_a_killed_master_has_left_goes_after_a_grace(
+    do: Do, script: TaskScript, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for what a job names: its code, and rows that it has staged and will return."""
+    rows = hashlib.sha256(b"rows").hexdigest()
+
+    def staged_rows(*of: Any) -> SinkCommit:
+        return msgspec.structs.replace(staged(*of), format=RESULT_FORMAT, mode="return", target=rows)
+
+    staged = backend._commit
+    monkeypatch.setattr(backend, "_commit", staged_rows)
+
+    async def story() -> None:
+        script.hold("lines")
+        async with mini_cluster(script, options={"blob.orphans.grace": "10 s"}) as cluster:
+            submitted = msgspec.structs.replace(graph("result; lines"), artifacts=with_code("job").artifacts)
+            job_id = await cluster.client.submit_job(submitted, {SHA: code})
+            await script.until_running("lines")
+            await asyncio.sleep(1)
+            assert script.ends("result") == ["FINISHED"]
+            blobs = cluster.work_dir / "blobs"
+            stay = [aged(blobs / SHA), aged(blobs / rows), aged(blobs / "outputs" / job_id / "0.stdout")]
+            go = [aged(blobs / name) for name in ("f" * 64, ".put-half", f"outputs/{'ab' * 16}/0.stdout")]
+            go.append(go[-1].parent)
+            young = blobs / ("e" * 64)
+            young.touch()
+            await asyncio.sleep(1)
+            cluster.revoke_leadership(DISPATCHER)
+            cluster.grant_leadership(DISPATCHER)
+            await asyncio.sleep(5)
+            assert all(path.exists() for path in (*stay, *go, young)), "the grace is not over"
+            await asyncio.sleep(6)
+            assert [path for path in (*stay, young) if not path.exists()] == []
+            assert [path for path in go if path.exists()] == []
+            script.release("lines")
+            assert (await finish(cluster, job_id)).status is JobStatus.FINISHED
 
     do(story())

@@ -196,3 +196,19 @@ def test_nobody_leads_for_long(do: Do, script: TaskScript) -> None:
             assert (await finish(cluster, job_id)).status is JobStatus.FINISHED
 
     do(story())
+
+
+def test_an_ended_job_is_shown_whole_by_the_next_leader(do: Do, script: TaskScript) -> None:
+    async def story() -> None:
+        async with mini_cluster(script) as cluster:
+            job_id = await cluster.client.submit_job(graph("lines*2 => result"), {})
+            await finish(cluster, job_id)
+            before = await cluster.client.request_job(job_id)
+            subtasks = await cluster.client.request_subtasks(job_id, before.vertices[0])
+            assert (len(before.vertices), len(subtasks)) == (2, 2)
+            cluster.revoke_leadership(DISPATCHER)
+            cluster.grant_leadership(DISPATCHER)
+            assert await cluster.client.request_job(job_id) == before
+            assert await cluster.client.request_subtasks(job_id, before.vertices[0]) == subtasks
+
+    do(story())

@@ -1,14 +1,20 @@
 """From whatever of a journal is durable, another master brings the job to its end."""
 
+import random
 from pathlib import Path
 
 import pytest
 
+from firesteel.adapters.ha.disk import Disk
+from firesteel.adapters.ha.joblog import JobLog
 from firesteel.core.journal import JournalRecord
+from firesteel.core.storedjobs import GraphStored, RecordsAppended
 from firesteel.model.ids import FencingToken
-from firesteel.testing.simulation.cluster import Cluster, JobStore
+from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.faults import Faults
 from firesteel.testing.simulation.oracles import Oracles
+from firesteel.testing.simulation.sessions import GRANT_BITS
+from firesteel.testing.simulation.settings import draw_settings
 from firesteel.testing.simulation.world import World
 from tests.core.graphs import JOB
 from tests.core.stories.jobmaster import JobMasterPlayer
@@ -20,14 +26,19 @@ PATIENCE_MS = 200_000
 def ends(player: JobMasterPlayer, records: list[JournalRecord]) -> bool:
     """Whether the job has a result after a while, in a calm world whose workers and stored results are all new."""
     world = World(0, Faults())
-    cluster = Cluster(world, workers=2)
+    cluster = Cluster(world, draw_settings(random.Random(0)))
+    world.run(world.now_ms + 1_000)
     graph = cluster.graphs[JOB] = player.core.job.graph
-    cluster.jobs[JOB] = JobStore(graph, FencingToken(0, "before"), records)
-    cluster.change_master()
+    cluster.cancelled[JOB] = None  # In some of the stories it is.
+    before = JobLog(Disk(Path("/disk"), cluster.masters.system), history_size=4, snapshot_records=1_000)
+    before.claim(FencingToken((1 << GRANT_BITS) + 1_000, "before"))
+    before.append([GraphStored(graph), RecordsAppended(JOB, tuple(records))])
+    cluster.masters.change()
     world.run(world.now_ms + PATIENCE_MS)
-    if JOB in cluster.results:
-        Oracles(cluster).at_the_end({JOB: None})
-    return JOB in cluster.results
+    ended = any(result.job_id == JOB for result, _ in cluster.masters.stored().results())
+    if ended:
+        Oracles(cluster).at_the_end()
+    return ended
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)

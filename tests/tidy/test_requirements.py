@@ -26,6 +26,12 @@ def declared() -> set[str]:
     return names(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
 
 
+def extras() -> set[str]:
+    """Names of what is installed only by who wants it."""
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    return names([name for each in optional.values() for name in each])
+
+
 def imported() -> set[str]:
     """Distributions that the package imports, at any depth."""
     modules: set[str] = set()
@@ -40,12 +46,14 @@ def imported() -> set[str]:
 
 
 def test_imports_are_declared() -> None:
-    assert not (missing := imported() - declared()), f"add to pyproject.toml and requirements/runtime.in: {missing}"
+    assert not (missing := imported() - declared() - extras()), (
+        f"add to pyproject.toml and requirements/runtime.in: {missing}"
+    )
 
 
 def test_declarations_are_imported() -> None:
     needed_by_others = {"pandas", "httptools"}  # by PySpark, and by uvicorn to parse HTTP
-    assert not (idle := declared() - imported() - needed_by_others), f"nothing imports these: {idle}"
+    assert not (idle := (declared() | extras()) - imported() - needed_by_others), f"nothing imports these: {idle}"
 
 
 def test_pins_follow_the_declarations() -> None:
@@ -53,6 +61,8 @@ def test_pins_follow_the_declarations() -> None:
     pinned = names((ROOT / "requirements" / "runtime.txt").read_text().splitlines())
     assert wanted == declared()
     assert wanted <= pinned, f"run `make lock`: {wanted - pinned}"
+    for_tests = names((ROOT / "requirements" / "dev.in").read_text().splitlines())
+    assert extras() <= for_tests, "what is optional is tested all the same: add it to requirements/dev.in"
 
 
 def test_every_pin_has_a_hash() -> None:

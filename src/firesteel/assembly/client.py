@@ -87,7 +87,7 @@ class MasterClient:
         return answer
 
     async def request_job(self, job_id: JobID) -> JobView:
-        return with_place((await self._dispatcher()).view(job_id), self._queue())
+        return with_place(await (await self._dispatcher()).view(job_id), self._queue())
 
     async def list_jobs(self) -> list[JobView]:
         queue = self._queue()
@@ -100,11 +100,17 @@ class MasterClient:
     async def request_job_summary(self, job_id: JobID) -> JobSummary:
         return _with_reason((await self._dispatcher()).summary(job_id), self._recent_queue())
 
+    async def next_change(self, job_id: JobID) -> asyncio.Future[None]:
+        return (await self._dispatcher()).changes.next(job_id)
+
+    async def report_client_heartbeat(self, job_id: JobID) -> None:
+        await self._ask(r.ReportClientHeartbeat(job_id))
+
     def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
         return job_changes(self, job_id)
 
     async def request_subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
-        return (await self._dispatcher()).subtasks(job_id, vertex)
+        return await (await self._dispatcher()).subtasks(job_id, vertex)
 
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]:
         return (await self._leading(self._master.resource_manager)).task_managers()
@@ -141,7 +147,7 @@ class MasterClient:
 
     async def submit_built(self, graph: JobGraph) -> JobID:
         try:
-            files = {each.sha256: self._master.uploads.path(each.sha256) for each in graph.artifacts}
+            files = {each.sha256: await self._master.uploads.path(each.sha256) for each in graph.artifacts}
             return await self.submit_job(graph, files)
         except (BlobMissing, FileNotFoundError):
             raise NoAnswer("another job's clean-up took an artifact of this one along: try again") from None
@@ -247,5 +253,6 @@ def _with_reason(seen: Seen, queue: Mapping[JobID, QueuePlace]) -> Seen:
     if seen.status is JobStatus.CREATED:
         reason = f"place {place.place} in queue {place.queue}: {place.reason}"
     else:
-        reason = f"lacks {place.slots_missing} slots: {place.reason}"
+        count = place.slots_missing
+        reason = f"lacks {count} slot{'s' if count != 1 else ''}: {place.reason}"
     return msgspec.structs.replace(seen, reason=reason)

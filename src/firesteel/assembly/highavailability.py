@@ -8,17 +8,13 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
-from firesteel.adapters.ha.fileregister import FileRegister
 from firesteel.adapters.ha.filesystem import FileJobStore
 from firesteel.adapters.ha.joblog import JobLog
 from firesteel.adapters.rpc.settings import NetworkSettings
-from firesteel.adapters.storage.durability import sync
+from firesteel.assembly.storage import Storage, configured_storage
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import LeaderRecord, LeaderRegister
@@ -38,28 +34,15 @@ class HighAvailability:
     """Take part, as the master whose REST endpoint has that URL."""
 
 
-def storage_directory(config: Configuration) -> Path | None:
-    """Where the cluster keeps what outlives its masters; None when nothing does. Raises ConfigurationError."""
-    if config.get_option(options.HA_TYPE) == "none":
-        return None
-    where, cluster_id = config.get_option(options.HA_STORAGE_DIR), config.get_option(options.CLUSTER_ID)
-    parts = urlsplit(where)
-    if parts.scheme not in ("", "file") or parts.netloc or not parts.path.startswith("/"):
-        raise ConfigurationError(
-            f"{options.HA_STORAGE_DIR.key}: {where!r} is not the absolute path of a directory that all masters share"
-        )
-    if re.fullmatch(r"[\w.-]*\w[\w.-]*", cluster_id) is None:
-        raise ConfigurationError(f"{options.CLUSTER_ID.key}: {cluster_id!r} can't be the name of a directory")
-    return Path(unquote(parts.path) if parts.scheme else where) / cluster_id
-
-
 def leader_register(config: Configuration) -> LeaderRegister | None:
-    """The register that `high-availability.type` names, to be opened. Raises ConfigurationError."""
-    storage, kind = storage_directory(config), config.get_option(options.HA_TYPE)
-    if storage is None:
+    """The register that `high-availability.type` names, to be opened; None with `none`. Raises ConfigurationError."""
+    kind = config.get_option(options.HA_TYPE)
+    if kind == "none":
         return None
     if kind == "filesystem":
-        return FileRegister(Disk(storage / "leader"))
+        storage = configured_storage(config)
+        assert storage is not None, "only with `none` there is no storage"
+        return storage.register()
     if kind == "zookeeper":
         return _zookeeper(config)
     return _own_register(kind, config)
@@ -77,17 +60,17 @@ async def open_high_availability(
     *,
     listens_at: tuple[str, int],
     network: NetworkSettings,
+    storage: Storage | None,
     register: LeaderRegister | None,
     ends: contextlib.AsyncExitStack,
 ) -> HighAvailability:
     """For a master that listens there. Raises OSError when the storage can't be used."""
     host, port = listens_at
-    storage = storage_directory(config)
     if storage is None or register is None:
         # The time as an epoch: workers tell a master that was started anew from the one before.
         election = EmbeddedLeaderElection(f"{host}:{port}", epoch=clock.now_ms())
         return HighAvailability(election, InMemoryJobStore(config.get_option(options.EXCEPTION_HISTORY_SIZE)))
-    await asyncio.to_thread(_prepare, storage)
+    await asyncio.to_thread(storage.prepare)
     await register.open()
     ends.push_async_callback(register.close)
     name = f"{host}:{port}/{uuid.uuid4().hex[:8]}"
@@ -100,7 +83,7 @@ async def open_high_availability(
         retry_ms=config.get_option(options.HA_RETRY_PERIOD),
     )
     log = JobLog(
-        Disk(storage / "jobs"),
+        storage.jobs(),
         history_size=config.get_option(options.EXCEPTION_HISTORY_SIZE),
         snapshot_records=SNAPSHOT_RECORDS,
     )
@@ -112,15 +95,6 @@ async def open_high_availability(
         await shared.start(LeaderRecord(name=name, node=platform.node(), host=host, port=port, rest=rest))
 
     return HighAvailability(shared, store, shared, begin)
-
-
-def _prepare(storage: Path) -> None:
-    """The directories, on a file system that can do what is needed."""
-    for name in ("jobs", "leader"):
-        (storage / name).mkdir(parents=True, exist_ok=True)
-        Disk(storage / name).check()
-    for directory in (storage, storage.parent, storage.parent.parent):
-        sync(directory)
 
 
 def _zookeeper(config: Configuration) -> LeaderRegister:

@@ -13,21 +13,24 @@ from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.election import RegisterElection
+from firesteel.adapters.ha.jobarchive import FileJobArchive, MemoryJobArchive
 from firesteel.adapters.ha.vigil import VIGIL, keep_company
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
-from firesteel.assembly.highavailability import leader_register, open_high_availability, storage_directory
+from firesteel.assembly.highavailability import leader_register, open_high_availability
 from firesteel.assembly.master import Master
 from firesteel.assembly.processlog import process_log
+from firesteel.assembly.storage import configured_storage
 from firesteel.assembly.worker import limited
 from firesteel.model import options
 from firesteel.model.options import Configuration
 from firesteel.rest.server import serve_rest
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.retrieval import LeaderAnnouncer
+from firesteel.runtime.services import JobArchive
 
 
 class JobManager:
@@ -40,7 +43,8 @@ class JobManager:
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._settings = network_settings(config, f"jobmanager {os.getpid()} on {platform.node()}")
         self._rpc = NetworkRpc(self._settings)
-        self._storage, self._register = storage_directory(config), leader_register(config)
+        self._storage = configured_storage(config)
+        self._register = leader_register(config)
         self._clock = SystemClock()
         self._ends = contextlib.AsyncExitStack()
         self._leadership: RegisterElection | None = None
@@ -72,7 +76,7 @@ class JobManager:
         self._ends.enter_context(process_log(work_dir / "log" / "jobmanager.log"))
         bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
         self._ends.push_async_callback(self._rpc.close)
-        blobs = LocalBlobStore((self._storage or work_dir) / "blobs")
+        blobs = self._storage.blobs(work_dir) if self._storage is not None else LocalBlobStore(work_dir / "blobs")
         blob_server = BlobServer(blobs, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
         handlers = {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve, VIGIL: keep_company}
         server = self._server = PeerServer(self._settings, handlers)
@@ -84,6 +88,7 @@ class JobManager:
             self._clock,
             listens_at=(self.host, self.port),
             network=self._settings,
+            storage=self._storage,
             register=self._register,
             ends=self._ends,
         )
@@ -93,7 +98,12 @@ class JobManager:
             clock=self._clock,
             election=services.election,
             store=services.store,
-            uploads=BlobUploads(blobs, self.config.get_option(options.BLOB_FREE_MIN) << 20),
+            archive=self._archive(work_dir),
+            uploads=BlobUploads(
+                blobs,
+                self.config.get_option(options.BLOB_FREE_MIN) << 20,
+                self.config.get_option(options.BLOB_STORAGE_MAX) << 20,
+            ),
             on_lost=self._lost,
         )
         self.client = MasterClient(self.master)
@@ -112,7 +122,7 @@ class JobManager:
             MasterClient(self.master, leader_wait_s=0.0),
             self.config,
             work_dir=work_dir,
-            jar_dir=(self._storage or work_dir) / "jars",
+            jar_files=self._storage.files("jars", work_dir) if self._storage is not None else None,
             log_dir=work_dir / "log",
             clock=self._clock,
             shut_down=self._shut_down,
@@ -124,6 +134,13 @@ class JobManager:
     async def _stop_master(self) -> None:
         async with limited(self.config, "the master"):
             await self.master.stop()
+
+    def _archive(self, work_dir: Path) -> JobArchive:
+        if self.config.get_option(options.JOBSTORE_TYPE) == "Memory":
+            return MemoryJobArchive()
+        cache_bytes = self.config.get_option(options.JOBSTORE_CACHE_SIZE) << 20
+        storage = self._storage
+        return FileJobArchive(storage.archive(work_dir) if storage is not None else work_dir / "archive", cache_bytes)
 
     def _open_work_dir(self) -> Path:
         configured = self.config.get_option(options.WORK_DIR)

@@ -15,7 +15,7 @@ from firesteel.runtime.client import ClusterLost, NoLeader
 from firesteel.runtime.dispatcher import DispatcherEndpoint, admission
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
-from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc
+from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc
 
 
 class Master:
@@ -32,11 +32,13 @@ class Master:
         clock: Clock,
         election: LeaderElection,
         store: JobStore,
+        archive: JobArchive,
         uploads: BlobUploads,
         on_lost: Callable[[str, Exception], None] = lambda component, error: None,
     ) -> None:
         self.config, self.uploads = config, uploads
         self._rpc, self._clock, self._election, self._store = rpc, clock, election, store
+        self._archive = archive
         self._on_lost = on_lost
         self._runners: dict[str, LeaderRunner] = {}
         self._lost: dict[str, Exception] = {}
@@ -91,19 +93,27 @@ class Master:
         core = ResourceManagerCore(resource_manager_settings(self.config), me)
         endpoint = ResourceManagerEndpoint(core, self._rpc, self._clock, self._runners[RESOURCE_MANAGER].fail)
         endpoint.start()
+        endpoint.follow(self._election, DISPATCHER)
         return endpoint
 
     async def _serve_dispatcher(self, token: FencingToken) -> DispatcherEndpoint:
         me = Leader(self._rpc.address(f"dispatcher@{token.epoch}"), token)
         endpoint = DispatcherEndpoint(
-            DispatcherCore(me, self.config.get_option(options.JOBSTORE_MAX_CAPACITY), admission(self.config)),
+            DispatcherCore(
+                me,
+                self.config.get_option(options.JOBSTORE_MAX_CAPACITY),
+                admission(self.config),
+                retention_ms=self.config.get_option(options.JOBSTORE_EXPIRATION_TIME),
+            ),
             self._rpc,
             self._clock,
             config=self.config,
             election=self._election,
             store=self._store,
+            archive=self._archive,
             delete_blobs=self.uploads.delete_unused,
             delete_output=self.uploads.outputs.delete,
+            sweep=self.uploads.sweep,
             on_broken=self._runners[DISPATCHER].fail,
         )
         endpoint.start()

@@ -14,7 +14,7 @@ from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlob
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
-from firesteel.assembly.highavailability import leader_register, storage_directory
+from firesteel.assembly.highavailability import leader_register
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
 from firesteel.model import options
@@ -141,7 +141,7 @@ class TaskManager:
 def _with_grace(config: Configuration) -> Configuration:
     """No other master takes over the jobs of one that keeps them in its memory: once it must have given this worker up,
     nobody asks for its attempts any more."""
-    if storage_directory(config) is not None:
+    if config.get_option(options.HA_TYPE) != "none":
         return config
     given_up_ms = config.get_option(options.HEARTBEAT_TIMEOUT)
     return Configuration({options.MASTER_GRACE.key: f"{given_up_ms} ms", **config})

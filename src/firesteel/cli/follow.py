@@ -33,8 +33,8 @@ def changes(previous: JobView | None, view: JobView) -> list[str]:
     lines: list[str] = []
     if previous is None or previous.status is not view.status:
         lines.append(f"{view.name} ({view.job_id[:8]}): {view.status.value}")
-    if view.reason and (previous is None or previous.reason != view.reason):
-        lines.append(f"{view.name}: {view.reason}")
+    if (why := _told_reason(view)) and (previous is None or _kind(_told_reason(previous)) != _kind(why)):
+        lines.append(f"{view.name}: {why}")
     lines += [f"failed: {describe_failure(failure)}" for failure in new_failures(previous, view)]
     if previous is not None and view.restarts > previous.restarts:
         lines.append(f"{view.name}: restart {view.restarts}")
@@ -94,10 +94,11 @@ def result_lines(result: JobResult) -> list[str]:
 
 def describe_sink(sink: CommittedSink) -> str:
     """What a sink wrote, and where."""
-    rows = f"{sink.rows:,} row{'s' if sink.rows != 1 else ''} in " if sink.rows >= 0 else ""
-    files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}"
-    size = f", {_size(sink.size_bytes)}" if sink.size_bytes >= 0 else ""
-    return f"{sink.function}: {rows}{files}{size} -> {sink.target} ({sink.mode})"
+    rows = f"{sink.rows:,} row{'s' if sink.rows != 1 else ''}" if sink.rows >= 0 else ""
+    files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}" if sink.files else ""  # a table's are the catalog's
+    size = _size(sink.size_bytes) if sink.size_bytes >= 0 else ""
+    written = ", ".join(filter(None, (" in ".join(filter(None, (rows, files))), size)))
+    return f"{sink.function}: {written}{' ' if written else ''}-> {sink.target} ({sink.mode})"
 
 
 def exit_code(result: JobResult) -> int:
@@ -123,6 +124,16 @@ def duration(milliseconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _told_reason(view: JobView) -> str:
+    """Why it waits. A job that runs lacks a slot for a moment with each region that is due: that is no news."""
+    return view.reason if view.status is not JobStatus.RUNNING or view.queue is not None else ""
+
+
+def _kind(reason: str) -> str:
+    """What stays the same while numbers change."""
+    return "".join(letter for letter in reason if not letter.isdigit())
 
 
 def _failure_key(entry: ExceptionEntry) -> tuple[int, int, int, str]:

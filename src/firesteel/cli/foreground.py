@@ -1,9 +1,11 @@
 """Runs a process of a cluster in the foreground, until it is told to stop or can't go on."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +26,9 @@ STOP_LIMITS = 3
 GARBAGE_THRESHOLD = 20_000
 """Objects that are made before Python looks for cycles among them. By default it is 700, fewer than two jobs of a
 master make, and looking took a sixth of its time."""
+
+FILES_MAX = 65_536
+"""Open files and connections that a process asks the system for; many systems allow 1,024 unless they are asked."""
 
 logger = logging.getLogger("firesteel.cli")
 
@@ -46,6 +51,7 @@ def run_in_foreground(definitions: Sequence[str], make: Callable[[Configuration]
     """Run what `make` makes, and say on standard output when it serves. Returns the exit code."""
     config = load_configuration(definitions)
     log_to_stderr()
+    _allow_many_files()
     try:
         return asyncio.run(_serve(config, make))
     except ConfigurationError as error:
@@ -54,6 +60,15 @@ def run_in_foreground(definitions: Sequence[str], make: Callable[[Configuration]
         raise CommandError(error.failure.headline(), UNREACHABLE, trace=error.failure.trace) from None
     except OSError as error:
         raise CommandError(str(error), UNREACHABLE) from None
+
+
+def _allow_many_files() -> None:
+    """As far as the system lets."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if 0 <= soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def log_to_stderr() -> None:

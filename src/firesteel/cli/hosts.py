@@ -16,6 +16,7 @@ from firesteel.cli.processes import ClusterDirectory
 from firesteel.cli.ssh import Outcome, Ssh
 from firesteel.model import options
 from firesteel.model.options import Configuration
+from firesteel.model.stored import StoredRecord
 
 AT_ONCE = 32
 """Connections at the same time."""
@@ -38,7 +39,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
         return self.host.rpartition("@")[2]
 
 
-class HostCluster(msgspec.Struct, frozen=True, kw_only=True):
+class HostCluster(StoredRecord, frozen=True, kw_only=True):
     """What may run on other hosts, and how they are reached."""
 
     placed: list[Placed]

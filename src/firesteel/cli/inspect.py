@@ -74,7 +74,7 @@ def entry_lines(view: JobView, entry: ExceptionEntry, indent: str = "") -> list[
         for vertex in view.vertices
         if vertex.first_region <= entry.region < vertex.first_region + vertex.parallelism
     ]
-    where = f"{', '.join(names)}, attempt {entry.attempt}" if names else view.name
+    where = f"{', '.join(names)}, attempt {entry.attempt + 1}" if names else view.name
     worker = f" on {entry.task_manager}" if entry.task_manager else ""
     time = datetime.fromtimestamp(entry.timestamp_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     lines = [f"{indent}{time} UTC  {where}{worker}: {entry.failure.headline()}"]
@@ -130,4 +130,4 @@ async def _job_logs(client: HttpClusterClient, job_id: JobID, *, follow: bool, o
 
 
 def _title(log: JobLog) -> str:
-    return f"{', '.join(log.vertices)} (region {log.region}, attempt {log.attempt}, {log.size} bytes) on {log.taskmanager_id}"
+    return f"{', '.join(log.vertices)} (region {log.region}, attempt {log.attempt + 1}, {log.size} bytes) on {log.taskmanager_id}"

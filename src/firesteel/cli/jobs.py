@@ -30,7 +30,12 @@ def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     for option in (
         click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--master", default="", metavar="ADDRESS[,ADDRESS...]", help="HOST:PORT of a master's REST."),
+        click.option(
+            "--master",
+            default="",
+            metavar="ADDRESS[,ADDRESS...]",
+            help="HOST:PORT of a master's REST, or zookeeper://HOST:PORT,.../ROOT.",
+        ),
     ):
         command = option(command)
     return command
@@ -52,7 +57,7 @@ job_argument = click.argument("job", shell_complete=_known_ids)
 @click.option("--all", "-a", "with_ended", is_flag=True, help="Also those that have ended.")
 @cluster_options
 def list_(with_ended: bool, as_json: bool, **cluster: Any) -> int:
-    """List the jobs of a cluster, newest first: id, state, name, owner, tasks, and why it waits."""
+    """List the jobs of a cluster, newest first: id, state, name, owner, tasks, and why it waits or was cancelled."""
 
     async def work(client: HttpClusterClient) -> list[JobSummary]:
         return await client.list_job_summaries()
@@ -157,7 +162,7 @@ def summary_line(job: JobSummary, now_ms: int) -> str:
         f"of {job.owner}" if job.owner else "",
         f"{done}/{total} tasks" if total else "",
         duration(until_ms - job.start_time_ms) if job.start_time_ms >= 0 else "",
-        f"({job.reason})" if job.reason and not job.status.is_globally_terminal else "",
+        f"({job.reason})" if job.reason else "",
     )
     return "  ".join(part for part in parts if part)
 

@@ -19,6 +19,7 @@ import psutil
 from firesteel.cli.exits import UNREACHABLE, CommandError
 from firesteel.model import options
 from firesteel.model.options import Configuration
+from firesteel.model.stored import StoredRecord
 
 START_LIMIT_S = 60.0
 """A process must say within this time that it serves."""
@@ -28,7 +29,7 @@ LOG_LINES_SHOWN = 10
 LOGS_KEPT = 20
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class Recorded(StoredRecord, frozen=True, kw_only=True):
     """A process that was started in the background."""
 
     role: str

@@ -29,10 +29,12 @@ from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, InvalidJobGraph
 from firesteel.model.options import (
+    EXECUTION_ATTACHED,
     JOB_PRIORITY,
     JOB_QUEUE,
     JOB_TIMEOUT,
     REST_ADDRESS,
+    SHUTDOWN_ON_ATTACHED_EXIT,
     Configuration,
     ConfigurationError,
     parse_duration_ms,
@@ -120,6 +122,13 @@ _JOB_OPTIONS = (
 @click.command(cls=JobCommand)
 @job_options
 @click.option("--detach", is_flag=True, help="Print the job's id once it is safe with the master, and leave it.")
+@click.option(
+    "--shutdown-on-attached-exit",
+    "-sae",
+    "ends_with_client",
+    is_flag=True,
+    help="The job is cancelled when this command is gone, also when it was killed.",
+)
 def run(**arguments: Any) -> int:
     """Run the pipeline of FILE (FILE:NAME when it has several), or FILE as a plain script, and follow the job.
 
@@ -145,15 +154,19 @@ def run_command(
         JOB_PRIORITY.key: rest.pop("priority"),
         JOB_QUEUE.key: rest.pop("queue"),
         JOB_TIMEOUT.key: _timeout(timeout),
+        EXECUTION_ATTACHED.key: "false" if rest.pop("detach", False) else None,
+        SHUTDOWN_ON_ATTACHED_EXIT.key: "true" if rest.pop("ends_with_client", False) else None,
     }
+    configuration = load_configuration(definitions, rest.pop("master")).merged(
+        {key: str(value) for key, value in wishes.items() if value is not None}
+    )
     options = RunOptions(
         file=os.path.join(os.getcwd(), rest.pop("file")),
         parameters=pairs(parameters, "--param"),
         overrides=pairs(rest.pop("overrides"), "--set"),
         attachments=taken_attachments(rest),
-        configuration=load_configuration(definitions, rest.pop("master")).merged(
-            {key: str(value) for key, value in wishes.items() if value is not None}
-        ),
+        configuration=configuration,
+        detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
         **rest,
     )
     log_file = open_log_file(options.configuration)

@@ -65,7 +65,7 @@ class AsyncClusterClient:
         *,
         name: str = "",
         parallelism: int | None = None,
-        overrides: Mapping[str, str] | None = None,
+        overrides: Mapping[str, object] | None = None,
         configuration: Mapping[str, str] | None = None,
         job_id: str = "",
     ) -> JobID:
@@ -81,7 +81,7 @@ class AsyncClusterClient:
             parameters={key: str(value) for key, value in (parameters or {}).items()},
             configuration=dict(configuration or {}),
             parallelism=parallelism,
-            overrides=dict(overrides or {}),
+            overrides={key: str(value) for key, value in (overrides or {}).items()},
             name=name,
         )
         with tempfile.TemporaryDirectory(prefix="firesteel-") as directory:

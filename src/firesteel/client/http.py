@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from firesteel.client.transport import DoneBefore, Transport
+from firesteel.client.heartbeats import Attachment, ClientHeartbeats
+from firesteel.client.transport import DoneBefore, Finder, Transport
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
@@ -91,14 +92,23 @@ class _Workers(msgspec.Struct):
 class HttpClusterClient:
     """A client of the cluster whose masters' REST endpoints are at `addresses` (URLs), as the holder of a token.
 
-    Its coroutines raise ClusterUnreachable when no master answers or leads, Refused when this one may not,
-    beside what ClusterClient says.
+    With an `attachment` that has a timeout, jobs that it hands in end with it. Beside what ClusterClient says, its
+    coroutines raise ClusterUnreachable when no master answers or leads, and Refused when this one may not.
     """
 
     def __init__(
-        self, addresses: Sequence[str], *, token: str = "", tls: ssl.SSLContext | None = None, patience_s: float = 60.0
+        self,
+        addresses: Sequence[str],
+        *,
+        finder: Finder | None = None,
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
+        patience_s: float = 60.0,
+        attachment: Attachment | None = None,
     ) -> None:
-        self._transport = Transport(addresses, token=token, tls=tls, patience_s=patience_s)
+        self._transport = Transport(addresses, finder=finder, token=token, tls=tls, patience_s=patience_s)
+        self._attachment = attachment or Attachment()
+        self._heartbeats = ClientHeartbeats(self._transport, self._attachment.interval_ms)
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,9 +117,11 @@ class HttpClusterClient:
         await self.close()
 
     async def close(self) -> None:
+        await self._heartbeats.close()
         await self._transport.close()
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
+        graph = msgspec.structs.replace(graph, client_heartbeat_timeout_ms=self._attachment.timeout_ms)
         hashes = list(dict.fromkeys(artifact.sha256 for artifact in graph.artifacts))
         names = {"jobGraphFileName": "job-graph.json", "jobArtifactFileNames": hashes}
         with contextlib.ExitStack() as opened:
@@ -122,9 +134,11 @@ class HttpClusterClient:
                 parts.append((f"file_{index}", (sha256, file, "application/octet-stream")))
             try:
                 answer = await self._transport.request("POST", "/v1/jobs", files=parts)
+                job_id = JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
             except DoneBefore:
-                return graph.job_id
-        return JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
+                job_id = graph.job_id
+        self._heartbeats.keep_alive(job_id, graph.client_heartbeat_timeout_ms)
+        return job_id
 
     async def request_job(self, job_id: JobID) -> JobView:
         answer = await self._transport.request("GET", f"/v1/jobs/{job_id}/view")
@@ -149,13 +163,14 @@ class HttpClusterClient:
         ]
 
     async def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
-        """Connects again when the stream breaks, until the job has ended."""
+        """Connects again when the stream breaks, until the job has ended; meanwhile one that ends with its client has one."""
         ended = False
         while not ended:
             async for name, data in self._events(job_id):
                 if name == "job":
                     view = msgspec.json.decode(data, type=JobView)
                     ended = view.status.is_globally_terminal
+                    self._heartbeats.keep_alive(job_id, 0 if ended else view.client_heartbeat_timeout_ms)
                     yield view
                 if ended:
                     break

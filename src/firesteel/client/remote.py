@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from firesteel.client.building import call_in_process
+from firesteel.client.finding import LeaderFinder, names_register
+from firesteel.client.heartbeats import Attachment
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import urls
 from firesteel.model import options
@@ -23,17 +25,35 @@ TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
 def http_client(configuration: Configuration, environment: Mapping[str, str] = os.environ) -> HttpClusterClient:
     """A client of the masters that `rest.address` names. Raises ConfigurationError."""
     text = configuration.get_option(options.REST_ADDRESS) or f"127.0.0.1:{configuration.get_option(options.REST_PORT)}"
+    finder = LeaderFinder(text, configuration) if names_register(text) else None
     try:
-        addresses = urls(text)
+        addresses = urls(text) if finder is None else []
     except ValueError as error:
         raise ConfigurationError(f"{options.REST_ADDRESS.key}: {error}") from None
+    may_need_tls = finder is not None or any(each.startswith("https:") for each in addresses)
     patience_ms = configuration.get_option(options.CLIENT_TIMEOUT)
     return HttpClusterClient(
         addresses,
         token=environment.get(TOKEN_VARIABLE, ""),
-        tls=rest_tls(configuration) if any(each.startswith("https:") for each in addresses) else None,
+        finder=finder,
+        tls=rest_tls(configuration) if may_need_tls else None,
         patience_s=patience_ms / 1_000,
+        attachment=_attachment(configuration),
     )
+
+
+def _attachment(configuration: Configuration) -> Attachment:
+    """Whether jobs end with this client, and how it shows that it is there. Raises ConfigurationError."""
+    interval_ms = configuration.get_option(options.CLIENT_HEARTBEAT_INTERVAL)
+    timeout_ms = configuration.get_option(options.CLIENT_HEARTBEAT_TIMEOUT)
+    attached, ends = options.EXECUTION_ATTACHED, options.SHUTDOWN_ON_ATTACHED_EXIT
+    if not (configuration.get_option(attached) and configuration.get_option(ends)):
+        return Attachment(interval_ms=interval_ms)
+    if not 0 < interval_ms < timeout_ms:
+        keys = options.CLIENT_HEARTBEAT_INTERVAL.key, options.CLIENT_HEARTBEAT_TIMEOUT.key
+        text = f"{keys[0]} is {interval_ms} ms, and {keys[1]} {timeout_ms} ms: the first must be shorter"
+        raise ConfigurationError(text)
+    return Attachment(timeout_ms, interval_ms)
 
 
 class RemoteCluster:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import msgspec
@@ -40,19 +40,34 @@ class _Errors(msgspec.Struct):
     errors: list[str] = []
 
 
+class Finder(Protocol):
+    """Knows where the leader is."""
+
+    async def find(self) -> str | None:
+        """Its URL, None while nobody has led. Raises OSError."""
+
+    async def close(self) -> None: ...
+
+
 class Transport:
-    """Sends requests to `addresses` (URLs), starting with the one that answered last.
+    """Sends requests to `addresses` (URLs), starting with the one that answered last, or where `finder` says.
 
     A request that finds nobody, or no leader, is sent again for `patience_s`; a cluster that was never
     reached is given up after one round, for then the address may be wrong.
     """
 
     def __init__(
-        self, addresses: Sequence[str], *, token: str = "", tls: ssl.SSLContext | None = None, patience_s: float = 60.0
+        self,
+        addresses: Sequence[str],
+        *,
+        finder: Finder | None = None,
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
+        patience_s: float = 60.0,
     ) -> None:
-        assert addresses, "a cluster has an address"
+        assert addresses or finder is not None, "a cluster has an address"
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._addresses, self._patience_s = list(addresses), patience_s
+        self._addresses, self._finder, self._patience_s = list(addresses), finder, patience_s
         self._reached, self._why_not = False, ""
         self._http = httpx.AsyncClient(
             headers=headers,
@@ -63,6 +78,8 @@ class Transport:
 
     async def close(self) -> None:
         await self._http.aclose()
+        if self._finder is not None:
+            await self._finder.close()
 
     async def request(self, method: str, path: str, *, wait_s: float = 0.0, **content: Any) -> bytes:
         """The body of a good answer. Raises ClusterUnreachable, or what the answer's status means.
@@ -75,7 +92,8 @@ class Transport:
             try:
                 answer = await self._http.request(method, address + path, timeout=timeout, **content)
             except httpx.TransportError as error:
-                may_be_done |= not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                    self._reached = may_be_done = True
                 continue
             if self._serves(answer):
                 if may_be_done and answer.status_code == httpx.codes.CONFLICT:
@@ -89,7 +107,9 @@ class Transport:
         """Lines of a stream, once somebody serves it; ends when the connection does."""
         async for address in self._tried():
             with contextlib.suppress(httpx.TransportError):
-                async with self._http.stream("GET", address + path) as answer:
+                answer = await self._http.send(self._http.build_request("GET", address + path), stream=True)
+                # Closed here, and not by `stream`: that is a generator too, which a loop that ends would end beside us.
+                try:
                     if not self._serves(answer):
                         continue
                     if answer.is_error:
@@ -97,6 +117,8 @@ class Transport:
                     _check(answer)
                     async for line in answer.aiter_lines():
                         yield line
+                finally:
+                    await answer.aclose()
                 return
 
     def _serves(self, answer: httpx.Response) -> bool:
@@ -109,16 +131,30 @@ class Transport:
         loop = asyncio.get_running_loop()
         until_s, delay_s = loop.time() + self._patience_s, RETRY_DELAY_S
         while True:
+            await self._find()
             for address in tuple(self._addresses):
                 yield address
-                self._addresses.remove(address)
-                self._addresses.append(address)
+                if self._finder is None:
+                    self._addresses.remove(address)
+                    self._addresses.append(address)
             if not self._reached or loop.time() >= until_s:
                 what = "no master leads" if self._reached else "nobody answers"
                 why = f" ({self._why_not})" if self._why_not else ""
-                raise ClusterUnreachable(f"{what} at {', '.join(self._addresses)}{why}")
+                advice = (
+                    "" if self._reached else ": check the address (--master, rest.address), or start a cluster there"
+                )
+                raise ClusterUnreachable(f"{what} at {', '.join(self._addresses) or self._finder}{why}{advice}")
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_DELAY_MAX_S)
+
+    async def _find(self) -> None:
+        if self._finder is not None:
+            try:
+                found = await self._finder.find()
+            except OSError as error:
+                self._why_not = str(error)
+            else:
+                self._addresses = [found] if found is not None else []
 
 
 def urls(text: str) -> list[str]:

@@ -8,21 +8,23 @@ from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.slots.table import TaskSlotTable
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import DataSetID, JobID, ResourceID
+from firesteel.model.ids import AllocationID, DataSetID, JobID, ResourceID
 from firesteel.model.messages import TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import ResultPartition, TaskDeployment, results_of
 
+SILENT_BEATS = 2
+"""Heartbeat intervals without a word of a job's master after which something is wrong."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Submission:
     """What became of a SubmitTasks."""
 
-    started: tuple[TaskDeployment, ...]
-    refused: bool
-    """Some attempt has no slot here."""
-    lacking: bool
-    """Some attempt reads a group of results that has not come here: its master has to send it again."""
+    started: list[TaskDeployment] = field(default_factory=list)
+    must_report: bool = False
+    """Some attempt was not started: it has no slot here, another one sits in its slot, or it reads a group of results
+    that has not come here. The job's master decides anew when it has been told what is here."""
 
 
 @dataclass(slots=True)
@@ -45,28 +47,47 @@ class JobConnection:
     ending: bool = False
     """The job is over: let go of it as soon as no attempt is left."""
     releasing: bool = False
+    wanted_slots: dict[AllocationID, None] = field(default_factory=dict)
+    """Slots in which one attempt sits, and into which another one was sent."""
 
     def submit(self, body: m.SubmitTasks, table: TaskSlotTable) -> Submission:
-        """Admit attempts into their slots, each with all that it reads."""
+        """Admit attempts into their slots, one into each and each with all that it reads."""
         self.results.update((group.dataset_id, (group.group_id, results_of(group))) for group in body.groups)
-        started: list[TaskDeployment] = []
-        refused = lacking = False
+        taken = self.tasks.seats()
+        made = Submission()
         for deployment in body.deployments:
-            slot = table.find(deployment.allocation_id)
+            slot, is_known = table.find(deployment.allocation_id), self.tasks.knows(deployment.attempt)
             if any(self._group(dataset)[0] != group_id for dataset, group_id in deployment.groups):
-                lacking = True
-            elif slot is not None and slot.job_id == deployment.attempt.job_id:
+                made.must_report = True
+            elif slot is None or slot.job_id != deployment.attempt.job_id:
+                if not is_known:
+                    self._refuse(deployment)
+                    made.must_report = True
+            else:
                 table.activate(deployment.allocation_id)
-                if self.tasks.admit(deployment):
-                    started.append(self._with_results(deployment))
-            elif not self.tasks.knows(deployment.attempt):
-                failure = FailureInfo(
-                    kind=FailureKind.ENVIRONMENT, message="the worker does not have the slot any more"
-                )
-                update = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FAILED, failure=failure)
-                self.tasks.refuse(update)
-                refused = True
-        return Submission(tuple(started), refused, lacking)
+                if not is_known and deployment.allocation_id in taken:
+                    made.must_report |= self._want(deployment.allocation_id)
+                elif self.tasks.admit(deployment):
+                    taken[deployment.allocation_id] = None
+                    made.started.append(self._with_results(deployment))
+        return made
+
+    def _refuse(self, deployment: TaskDeployment) -> None:
+        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the worker does not have the slot any more")
+        self.tasks.refuse(TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.FAILED, failure=failure))
+
+    def _want(self, allocation_id: AllocationID) -> bool:
+        """Note that an attempt was sent into a slot where another one sits; whether that is news."""
+        is_news = allocation_id not in self.wanted_slots
+        self.wanted_slots[allocation_id] = None
+        return is_news
+
+    def vacated(self) -> bool:
+        """Whether a slot that a later attempt was sent into has become free since it was asked last."""
+        free = [allocation_id for allocation_id in self.wanted_slots if not self.tasks.sits_in(allocation_id)]
+        for allocation_id in free:
+            del self.wanted_slots[allocation_id]
+        return bool(free)
 
     def _group(self, dataset: DataSetID) -> tuple[str, tuple[ResultPartition, ...]]:
         return self.results.get(dataset, ("", ()))
@@ -76,6 +97,14 @@ class JobConnection:
         for dataset, _ in deployment.groups:
             inputs += self._group(dataset)[1]
         return msgspec.structs.replace(deployment, inputs=inputs, groups=())
+
+    def is_silent(self, now_ms: int, heartbeat_interval_ms: int) -> bool:
+        """Whether the job's master was not heard of where it should have been."""
+        return now_ms - self.heard_ms >= SILENT_BEATS * heartbeat_interval_ms
+
+    def may_be_over(self, now_ms: int, heartbeat_interval_ms: int) -> bool:
+        """Whether it may have ended without a word to this worker."""
+        return not self.ending and (self.is_cut or self.is_silent(now_ms, heartbeat_interval_ms))
 
     @property
     def is_owed(self) -> bool:

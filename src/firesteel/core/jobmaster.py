@@ -22,14 +22,15 @@ from firesteel.core.journal import JobState, JobStatusRecord
 from firesteel.core.knownworkers import KnownWorkers
 from firesteel.core.machine import JournaledCore
 from firesteel.core.scheduler import recovery, reports
-from firesteel.core.scheduler.commit import SinkCommitter
+from firesteel.core.scheduler.commit import SinkCommitter, leftovers
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
 from firesteel.core.scheduler.splits import draw_splits
-from firesteel.core.scheduler.view import job_result, job_summary, job_view, progress_of_running
+from firesteel.core.scheduler.view import BEFORE_END, job_result, job_summary, job_view, progress_of_running
 from firesteel.core.slots.connection import JobRequirements, Requirements
 from firesteel.core.timers import (
     REGISTRATION_RETRY_MS,
+    RELEASE_RETRY_MS,
     HeartbeatDue,
     ReconciliationOver,
     RegistrationDue,
@@ -44,9 +45,6 @@ from firesteel.model.resources import UNSPECIFIED
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, TaskProgress
 from firesteel.model.views import JobSummary, JobView
-
-RELEASE_RETRY_MS = 2_000
-"""Time between two requests to a worker to release an ended job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +105,16 @@ class JobMasterCore(JournaledCore):
                 raise AssertionError(f"not an event of a JobMaster: {event}")
         self._settle()
 
-    def view(self) -> JobView:
-        """The job as it is now."""
-        return job_view(self.scheduler, self.progress, self._version)
+    def view(self, *, may_end: bool = True) -> JobView:
+        """The job as it is now. Without `may_end` an end is not shown: it is not stored where a successor looks first."""
+        return job_view(self.scheduler, self.progress, self._version, self._shown(may_end=may_end))
 
-    def summary(self) -> JobSummary:
-        return job_summary(self.scheduler, self._version)
+    def summary(self, *, may_end: bool = True) -> JobSummary:
+        return job_summary(self.scheduler, self._version, self._shown(may_end=may_end))
+
+    def _shown(self, *, may_end: bool) -> JobStatus:
+        status = self.scheduler.phase.status
+        return status if may_end else BEFORE_END.get(status, status)
 
     def validate(self) -> None:
         self.scheduler.validate()
@@ -149,7 +151,7 @@ class JobMasterCore(JournaledCore):
                 self._unreleased.pop(body.resource_id, None)
                 for slot in self.scheduler.pool.of_worker(body.resource_id):
                     self.scheduler.pool.drop(slot.allocation_id)
-            case m.TaskExecutorLost() | m.DisconnectTaskExecutor() as body:
+            case m.DisconnectTaskExecutor() as body:
                 self._lose_worker(body.resource_id, body.reason)
             case m.JobMasterRegistered():
                 self._resources.registered, self._resources.heard_ms = True, self.now_ms
@@ -158,9 +160,10 @@ class JobMasterCore(JournaledCore):
             case m.NotEnoughResources() as body if body.profile in self.scheduler.pool.waiting.values():
                 failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=body.reason)
                 self.scheduler.fail_job(failure, self.now_ms)
-            case m.CancelJob():
-                self._tell("cancelled by a client")
-                self.scheduler.cancel(self.now_ms)
+            case m.CancelJob() as body:
+                self._tell(f"cancelled: {body.reason or 'a client has asked for it'}")
+                cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None
+                self.scheduler.cancel(self.now_ms, cause)
             case _:
                 self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
 
@@ -367,7 +370,7 @@ class JobMasterCore(JournaledCore):
     # ── the end ──────────────────────────────────────────────────────────────────────────────
     def _release_workers(self) -> None:
         """Ask every worker that may hold something of the job to let go of it, until it says so."""
-        locations = self.scheduler.leftovers()
+        locations = leftovers(self.scheduler.state)
         for worker in self._unreleased or ():
             body = m.ReleaseJobResources(job_id=self.job.graph.job_id, locations=locations)
             self._tell_worker(worker, body)

@@ -25,7 +25,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 
 class JobStatusRecord(Record, frozen=True):
-    """The job's status changed; `failure` is the cause when it is FAILING or FAILED."""
+    """The job's status changed; `failure` is the cause when it is FAILING or FAILED, or is cancelled unasked."""
 
     status: JobStatus
     failure: FailureInfo | None = None
@@ -68,7 +68,7 @@ class RestartPlanned(Record, frozen=True):
 
 
 class FailureRecorded(Record, frozen=True):
-    """A failure that restarts nothing: the job is to fail of it."""
+    """A failure that restarts nothing: the job is to end of it."""
 
     entry: ExceptionEntry
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from firesteel.core.dispatcher.requests import Asked
-from firesteel.core.effects import Event, PeerLost, Received, Started, TimerFired
+from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout, NoAnswer, UnknownTaskManager
 from firesteel.core.machine import Core
@@ -41,6 +41,7 @@ class ResourceManagerCore(Core):
             settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
         )
         self._settings = settings
+        self._dispatcher: m.Leader | None = None
         self._registrations = 0
         self._starting = settings.start_up_ms > 0
         self._inquiries: dict[int, ResourceID] = {}
@@ -65,6 +66,8 @@ class ResourceManagerCore(Core):
                 self._beat()
             case PeerLost():
                 self._on_peer_lost(event)
+            case LeaderChanged():
+                self._follow(event.leader)
             case _:
                 raise AssertionError(f"not an event of a ResourceManager: {event}")
         self._allocate()
@@ -119,6 +122,7 @@ class ResourceManagerCore(Core):
         if is_first:
             self._refuse(self._tracker.jobs)
         self._send(sender, m.TaskExecutorRegistered(instance_id=worker.instance_id))
+        self._ask_for_jobs(body.report)
 
     def _on_slot_report(
         self,
@@ -135,15 +139,26 @@ class ResourceManagerCore(Core):
         if answers:
             self._tracker.release_pending(worker, answers)
         self._tracker.apply_report(worker, report)
+        self._ask_for_jobs(report)
+
+    def _follow(self, dispatcher: m.Leader | None) -> None:
+        """Late word of a former Dispatcher is none; that nobody leads changes nothing."""
+        if dispatcher is not None and (self._dispatcher is None or self._dispatcher.token < dispatcher.token):
+            self._dispatcher = dispatcher
+
+    def _ask_for_jobs(self, report: m.SlotReport) -> None:
+        """The Dispatcher knows whether they are over; each report names them again, until the worker has none of them."""
+        unknown = tuple(job_id for job_id in report.unheard if job_id not in self._tracker.jobs)
+        if unknown and self._dispatcher is not None:
+            self._send_leader(self._dispatcher, m.JobsUnheard(job_ids=unknown))
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
+        """Jobs are not told: their masters hear of the worker by themselves, and it may follow another ResourceManager."""
         if resource_id not in self._tracker.workers:
             return
         self._tracker.remove_worker(resource_id)
         self._tell(f"lost worker {resource_id}: {reason}")
         self._heartbeats.unwatch(("worker", resource_id))
-        for job in self._tracker.jobs.values():
-            self._send_leader(job.leader, m.TaskExecutorLost(resource_id=resource_id, reason=reason))
         for number in [number for number, asked in self._inquiries.items() if asked == resource_id]:
             self._end_inquiry(number, NoAnswer(f"the worker {resource_id} has gone: {reason}"))
 

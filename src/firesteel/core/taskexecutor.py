@@ -6,22 +6,20 @@ came of it until a master has it safe, and lets go when it is told to or nobody 
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import (
-    RESOURCE_MANAGER,
-    Event,
-    LeaderChanged,
-    PeerLost,
-    Received,
-    Started,
-    Timer,
-    TimerFired,
-)
+from firesteel.core.effects import RESOURCE_MANAGER, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.core.jobconnection import JobConnection, answers_without_job
 from firesteel.core.machine import Core
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
-from firesteel.core.timers import REGISTRATION_RETRY_MS, HeartbeatDue, RegistrationDue, ReportDue, SlotTimeout
+from firesteel.core.timers import (
+    REGISTRATION_RETRY_MS,
+    REPORT_RETRY_MS,
+    HeartbeatDue,
+    RegistrationDue,
+    ReportDue,
+    SlotTimeout,
+)
 from firesteel.core.workeffects import (
     CancelTask,
     CommitSink,
@@ -39,14 +37,10 @@ from firesteel.core.workeffects import (
     WatchLeader,
 )
 from firesteel.model import messages as m
-from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.tasks import TaskProgress
-
-REPORT_RETRY_MS = 1_000
-"""Time between two reports while a JobMaster owes an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +86,7 @@ class TaskExecutorCore(Core):
             case InquiryAnswered():
                 self._send_leader(event.asker, WorkerAnswered(number=event.number, answer=event.answer))
             case TimerFired():
-                self._on_timer(event.timer)
+                self._on_timer(event)
             case LeaderChanged():
                 self._on_leader(event)
             case PeerLost():
@@ -130,8 +124,8 @@ class TaskExecutorCore(Core):
             case _:
                 self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
 
-    def _on_timer(self, timer: Timer) -> None:
-        match timer:
+    def _on_timer(self, fired: TimerFired) -> None:
+        match timer := fired.timer:
             case HeartbeatDue():
                 self._beat()
             case RegistrationDue():
@@ -191,7 +185,9 @@ class TaskExecutorCore(Core):
 
     def _slot_report(self) -> m.SlotReport:
         self._sequence += 1
-        return m.SlotReport(self._sequence, self.table.statuses())
+        beat_ms = self.settings.heartbeat_interval_ms
+        unheard = tuple(job_id for job_id, job in self.jobs.items() if job.may_be_over(self.now_ms, beat_ms))
+        return m.SlotReport(self._sequence, self.table.statuses(), unheard)
 
     # ── leaders ──────────────────────────────────────────────────────────────────────────────
     def _on_leader(self, event: LeaderChanged) -> None:
@@ -227,9 +223,10 @@ class TaskExecutorCore(Core):
         self._obey(job_id, job, envelope.body)
 
     def _on_unknown_job(self, sender: m.Leader, job_id: JobID, body: m.AnyMessage) -> None:
-        """Nothing of the job is here: say so, so that its master need not wait."""
-        if isinstance(body, m.ReleaseJobResources):
-            self._effects.append(Discard(body.locations))
+        """Nothing of the job is here: say so, so that its master need not wait. What others have left is deleted first."""
+        if isinstance(body, m.ReleaseJobResources) and body.locations:
+            self._end_job(job_id, self._connect(job_id, sender), body.locations)
+            return
         self._sequence += 1
         for answer in answers_without_job(self.resource_id, job_id, self._sequence, body):
             self._send_leader(sender, answer)
@@ -272,17 +269,16 @@ class TaskExecutorCore(Core):
 
     def _start(self, job_id: JobID, job: JobConnection, body: m.SubmitTasks) -> None:
         made = job.submit(body, self.table)
-        if made.refused or made.lacking:
+        if made.must_report:
             self._report(job_id)
         if made.started:
-            self._effects.append(StartTasks(body.job, made.started))
+            self._effects.append(StartTasks(body.job, tuple(made.started)))
 
     def _report(self, job_id: JobID) -> None:
         """Tell a job's master all that is here of it; again until it answers what it owes."""
         job = self.jobs[job_id]
         self._sequence += 1
-        report = job.report(self.resource_id, job_id, self._sequence, self.table)
-        self._send_leader(job.leader, report)
+        self._send_leader(job.leader, job.report(self.resource_id, job_id, self._sequence, self.table))
         self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
 
     def _is_owed(self, job_id: JobID) -> bool:
@@ -298,6 +294,8 @@ class TaskExecutorCore(Core):
                 news.setdefault(update.attempt.job_id, []).append(update)
         for job_id, changed in news.items():
             self._send_updates(job_id, tuple(changed))
+            if self.jobs[job_id].vacated():
+                self._report(job_id)
             self._release_if_idle(job_id, self.jobs[job_id])
 
     def _tell_updates(self, job_id: JobID, job: JobConnection) -> None:
@@ -330,12 +328,11 @@ class TaskExecutorCore(Core):
         job = self.jobs.get(event.job_id)
         if job is not None:
             job.committing.pop(event.commit_id, None)
-            self._answer_commit(job.leader, event.job_id, event.commit_id, event.failure)
+            answer = m.SinkCommitAnswer(
+                resource_id=self.resource_id, job_id=event.job_id, commit_id=event.commit_id, failure=event.failure
+            )
+            self._send_leader(job.leader, answer)
             self._release_if_idle(event.job_id, job)
-
-    def _answer_commit(self, master: m.Leader, job_id: JobID, commit_id: str, failure: FailureInfo | None) -> None:
-        answer = m.SinkCommitAnswer(resource_id=self.resource_id, job_id=job_id, commit_id=commit_id, failure=failure)
-        self._send_leader(master, answer)
 
     # ── letting go ───────────────────────────────────────────────────────────────────────────
     def _end_job(self, job_id: JobID, job: JobConnection, locations: tuple[str, ...]) -> None:
@@ -385,7 +382,7 @@ class TaskExecutorCore(Core):
             if silent_ms >= self.settings.master_grace_ms:
                 self._tell(f"job {job_id} has had no master for {silent_ms} ms")
                 self._end_job(job_id, job, ())
-            elif silent_ms >= 2 * self.settings.heartbeat_interval_ms:
+            elif job.is_silent(self.now_ms, self.settings.heartbeat_interval_ms):
                 self._report(job_id)
 
     def _on_peer_lost(self, event: PeerLost) -> None:

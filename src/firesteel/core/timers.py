@@ -8,6 +8,12 @@ from firesteel.model.ids import AllocationID, JobID
 REGISTRATION_RETRY_MS = 1_000
 """Time between two tries to register at a ResourceManager that has not answered."""
 
+REPORT_RETRY_MS = 1_000
+"""Time between two reports of a worker to a JobMaster that owes it an answer."""
+
+RELEASE_RETRY_MS = 2_000
+"""Time between two requests to a worker to release an ended job."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatDue(Timer):

@@ -76,9 +76,13 @@ def option_of(key: str) -> ConfigOption[Any]:
     raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
 
 
+_NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
+"""Of what anybody means; it fits wherever it goes."""
+
+
 def parse_duration_ms(text: str) -> int:
     """Milliseconds of a text like `500 ms`, `10 s` or `5 min`; a bare number is milliseconds. Raises ValueError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?", text)
+    match = re.fullmatch(rf"({_NUMBER})\s*(ms|s|min|h|d)?", text)
     if match is None:
         raise ValueError(text)
     scale = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -87,7 +91,7 @@ def parse_duration_ms(text: str) -> int:
 
 def parse_memory_mib(text: str) -> int:
     """MiB of a text like `512m` or `2g`; a bare number is MiB. Raises ValueError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|kb|m|mb|g|gb|t|tb)?b?", text.lower())
+    match = re.fullmatch(rf"({_NUMBER})\s*(k|kb|m|mb|g|gb|t|tb)?b?", text.lower())
     if match is None:
         raise ValueError(text)
     scale = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
@@ -111,6 +115,12 @@ def parse_queue_slots(text: str) -> dict[str, int]:
     return queues
 
 
+def _int(text: str) -> int:
+    if len(text) > 19 or abs(int(text)) >= 1 << 63:
+        raise ValueError(text)
+    return int(text)
+
+
 def _port(text: str) -> int:
     if not 0 <= int(text) <= 65_535:
         raise ValueError(text)
@@ -119,7 +129,7 @@ def _port(text: str) -> int:
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
-    "int": int,
+    "int": _int,
     "port": _port,
     "float": float,
     "bool": _bool,

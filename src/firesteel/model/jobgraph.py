@@ -219,6 +219,8 @@ class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
     environment: RuntimeEnvironment
     owner: str = ""
     """Who submitted it, as the cluster knows him; what a client writes here is overwritten."""
+    client_heartbeat_timeout_ms: int = 0
+    """The job ends with its client, and that is gone when nothing was heard of it for so long; 0: it goes on alone."""
 
 
 class InvalidJobGraph(ValueError):

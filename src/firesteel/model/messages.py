@@ -1,8 +1,7 @@
 """RPC messages: one-way, frozen, each harmless when it is lost, repeated or late.
 
-Two rules make that so. State is sent whole and absolute (requirements, slot reports, what runs),
-numbered by its sender, and a receiver ignores a report older than one it has seen. What must not
-be lost is repeated until it is acknowledged.
+Two rules make that so. State is sent whole and absolute (requirements, slot reports, what runs), numbered by its sender,
+and a receiver ignores a report older than one it has seen. What must not be lost is repeated until it is acknowledged.
 """
 
 from typing import Union
@@ -10,15 +9,7 @@ from typing import Union
 import msgspec
 
 from firesteel.model.failures import FailureInfo
-from firesteel.model.ids import (
-    Address,
-    AllocationID,
-    FencingToken,
-    InstanceID,
-    JobID,
-    RegionAttemptID,
-    ResourceID,
-)
+from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, RegionAttemptID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.message import Message
 from firesteel.model.resources import ResourceProfile
@@ -62,11 +53,13 @@ class SlotStatus(msgspec.Struct, frozen=True):
     job_id: JobID | None = None
 
 
-class SlotReport(msgspec.Struct, frozen=True):
+class SlotReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """All slots of a TaskExecutor. `sequence` grows with every report of that process."""
 
     sequence: int
     slots: tuple[SlotStatus, ...]
+    unheard: tuple[JobID, ...] = ()
+    """Jobs of which something is there, and nothing was heard for long, or since the connection to their master broke."""
 
 
 class SlotOffer(msgspec.Struct, frozen=True):
@@ -196,19 +189,10 @@ class NotEnoughResources(Message, frozen=True):
     reason: str
 
 
-class TaskExecutorLost(Message, frozen=True):
-    """The ResourceManager has lost a worker."""
-
-    resource_id: ResourceID
-    reason: str
-
-
 # ── TaskExecutor → JobMaster ─────────────────────────────────────────────────────────────────
 class TaskManagerReport(Message, frozen=True):
-    """All that a worker has of a job: registers it, offers its slots, answers heartbeats.
-
-    `executions` are the attempts it runs, `updates` the terminal states not acknowledged yet.
-    """
+    """All that a worker has of a job: registers it, offers its slots, answers heartbeats. `executions` are the
+    attempts it runs, `updates` the terminal states not acknowledged yet."""
 
     resource_id: ResourceID
     job_id: JobID
@@ -261,9 +245,9 @@ class JobReleased(Message, frozen=True):
 class AllocatedSlots(Message, frozen=True):
     """The slots the JobMaster holds at this worker, whole: answers an offer, or is a heartbeat.
 
-    A slot the worker offered and does not find here is not wanted. `offer_sequence` is the newest
-    report the JobMaster has seen, so that slots offered later are left alone; `sequence` numbers
-    these messages, so that a late one does not take back what a newer one gave.
+    A slot the worker offered and does not find here is not wanted. `offer_sequence` is the newest report the JobMaster
+    has seen, so that slots offered later are left alone; `sequence` numbers these messages, so that a late one does not
+    take back what a newer one gave.
     """
 
     job_id: JobID
@@ -338,6 +322,8 @@ class LeaderIs(Message, frozen=True):
 # ── Dispatcher ↔ JobMaster, in one process ───────────────────────────────────────────────────
 class CancelJob(Message, frozen=True):
     job_id: JobID
+    reason: str = ""
+    """Why, when nobody has asked for it."""
 
 
 class JobStatusChanged(Message, frozen=True):
@@ -350,6 +336,12 @@ class JobTerminated(Message, frozen=True):
 
     result: JobResult
     view: JobView
+
+
+class JobsUnheard(Message, frozen=True):
+    """ResourceManager → Dispatcher: a worker has something of these jobs, and no JobMaster of theirs is registered."""
+
+    job_ids: tuple[JobID, ...]
 
 
 class JobClosed(Message, frozen=True):
@@ -375,7 +367,6 @@ AnyMessage = Union[
     JobMasterHeartbeat,
     DisconnectJobMaster,
     NotEnoughResources,
-    TaskExecutorLost,
     TaskManagerReport,
     UpdateTaskExecutionStates,
     ReportProgress,
@@ -397,4 +388,5 @@ AnyMessage = Union[
     JobStatusChanged,
     JobTerminated,
     JobClosed,
+    JobsUnheard,
 ]

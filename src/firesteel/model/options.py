@@ -14,9 +14,63 @@ from firesteel.model.configuration import (
     parse_memory_mib,
     parse_queue_slots,
 )
+from firesteel.model.restoptions import (
+    CLIENT_HEARTBEAT_INTERVAL,
+    CLIENT_HEARTBEAT_TIMEOUT,
+    CLIENT_TIMEOUT,
+    EXECUTION_ATTACHED,
+    REST_ADDRESS,
+    REST_BIND_ADDRESS,
+    REST_CA,
+    REST_CERTIFICATE,
+    REST_MAX_CONTENT_LENGTH,
+    REST_PORT,
+    REST_PRIVATE_KEY,
+    REST_USERS_FILE,
+    SHUTDOWN_ON_ATTACHED_EXIT,
+    WEB_ALLOW_ORIGIN,
+    WEB_REFRESH_INTERVAL,
+)
+from firesteel.model.storageoptions import (
+    ARTIFACT_CACHE_MAX,
+    BLOB_FREE_MIN,
+    BLOB_ORPHANS_GRACE,
+    BLOB_STORAGE_MAX,
+    HA_RETRY_PERIOD,
+    HA_STORAGE_DIR,
+    S3_ACCESS_KEY,
+    S3_ENDPOINT,
+    S3_REGION,
+    S3_SECRET_KEY,
+)
 
 __all__ = [
+    "ARTIFACT_CACHE_MAX",
+    "BLOB_FREE_MIN",
+    "BLOB_ORPHANS_GRACE",
+    "BLOB_STORAGE_MAX",
+    "CLIENT_HEARTBEAT_INTERVAL",
+    "CLIENT_HEARTBEAT_TIMEOUT",
+    "CLIENT_TIMEOUT",
+    "EXECUTION_ATTACHED",
+    "HA_RETRY_PERIOD",
+    "HA_STORAGE_DIR",
     "OPTIONS",
+    "REST_ADDRESS",
+    "REST_BIND_ADDRESS",
+    "REST_CA",
+    "REST_CERTIFICATE",
+    "REST_MAX_CONTENT_LENGTH",
+    "REST_PORT",
+    "REST_PRIVATE_KEY",
+    "REST_USERS_FILE",
+    "S3_ACCESS_KEY",
+    "S3_ENDPOINT",
+    "S3_REGION",
+    "S3_SECRET_KEY",
+    "SHUTDOWN_ON_ATTACHED_EXIT",
+    "WEB_ALLOW_ORIGIN",
+    "WEB_REFRESH_INTERVAL",
     "ConfigOption",
     "Configuration",
     "ConfigurationError",
@@ -72,23 +126,11 @@ HA_TYPE = ConfigOption(
     "none",
     "What outlives a master: with `none` nothing does; else jobs and results do, in `high-availability.storageDir`, and several masters may share them, of which one leads. Who leads is kept there too with `filesystem`, in ZooKeeper with `zookeeper`, or by a class of your own (`module:Class`, a `firesteel.runtime.register.LeaderRegister` that is made with the configuration).",
 )
-HA_STORAGE_DIR = ConfigOption(
-    "high-availability.storageDir",
-    "str",
-    "",
-    "Directory for jobs, results, artifacts and the leader's register, the same for all masters of a cluster and for its workers; a path or a `file:` URI.",
-)
 HA_LEASE_DURATION = ConfigOption(
     "high-availability.leader-election.lease-duration",
     "duration",
     10_000,
     "A leader that gave no sign of life for this long may be replaced, also when its address takes connections.",
-)
-HA_RETRY_PERIOD = ConfigOption(
-    "high-availability.leader-election.retry-period",
-    "duration",
-    1_000,
-    "Time between two signs of life of the leader, between two looks at them, and between two tries to reach it.",
 )
 
 ZOOKEEPER_QUORUM = ConfigOption(
@@ -140,12 +182,6 @@ RPC_KEEP_ALIVE_TIMEOUT = ConfigOption(
     "rpc.keep-alive.timeout", "duration", 30_000, "A connection on which nothing came for this long is cut."
 )
 BLOB_SIZE_MAX = ConfigOption("blob.size.max", "memory", 1024, "Largest artifact of a job that a worker takes.")
-BLOB_FREE_MIN = ConfigOption(
-    "blob.disk.min-free",
-    "memory",
-    64,
-    "Space that the artifacts of further jobs leave free on the master's disk; jobs that would take it are refused.",
-)
 SSL_INTERNAL_ENABLED = ConfigOption(
     "security.ssl.internal.enabled", "bool", False, "TLS between the processes of the cluster."
 )
@@ -198,6 +234,22 @@ MAX_UNFINISHED_JOBS = ConfigOption(
 JOBSTORE_MAX_CAPACITY = ConfigOption(
     "jobstore.max-capacity", "int", 1_000, "Ended jobs the master remembers; the oldest go first."
 )
+JOBSTORE_EXPIRATION_TIME = ConfigOption(
+    "jobstore.expiration-time",
+    "duration",
+    7 * 24 * 3_600_000,
+    "How long after its end the master remembers a job, with its result and the rows it returned; 0 means as long as there is room.",
+)
+JOBSTORE_TYPE = ConfigOption(
+    "jobstore.type",
+    "str",
+    "File",
+    "Where the master keeps what it shows of ended jobs: File is a directory, which other masters read that lead after it; Memory is its own. A mini cluster keeps all of it in memory.",
+    ("File", "Memory"),
+)
+JOBSTORE_CACHE_SIZE = ConfigOption(
+    "jobstore.cache-size", "memory", 50, "Memory for ended jobs that were looked at last, with `jobstore.type: File`."
+)
 RESOURCE_START_UP_TIME = ConfigOption(
     "resourcemanager.standalone.start-up-time",
     "duration",
@@ -234,61 +286,6 @@ RESTART_FIXED_DELAY = ConfigOption(
     "restart-strategy.fixed-delay.delay", "duration", 1_000, "Time between a failure and the restart."
 )
 EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
-
-# ── REST ─────────────────────────────────────────────────────────────────────────────────────
-REST_PORT = ConfigOption("rest.port", "port", 8081, "Port of the REST endpoint; 0 takes a free one.")
-REST_ADDRESS = ConfigOption(
-    "rest.address",
-    "str",
-    "",
-    "Where clients find the masters: HOST:PORT or https://HOST:PORT, several parted by commas. Empty means the REST port of this machine, and for `firesteel run` a cluster of its own.",
-)
-CLIENT_TIMEOUT = ConfigOption(
-    "client.timeout",
-    "duration",
-    60_000,
-    "How long a client goes on asking a cluster that has answered before and does not now.",
-)
-REST_BIND_ADDRESS = ConfigOption(
-    "rest.bind-address",
-    "str",
-    "127.0.0.1",
-    "Address the REST endpoint listens on; 0.0.0.0 for all. Whoever reaches it can run code, unless there are users.",
-)
-REST_MAX_CONTENT_LENGTH = ConfigOption(
-    "rest.server.max-content-length",
-    "memory",
-    100,
-    "Largest request the REST endpoint takes: a job with its artifacts.",
-)
-REST_USERS_FILE = ConfigOption(
-    "rest.users-file",
-    "str",
-    "",
-    "YAML file of users with their tokens and roles (view, submit, operate); empty means that anybody may do anything.",
-)
-REST_CERTIFICATE = ConfigOption(
-    "security.ssl.rest.certificate",
-    "str",
-    "",
-    "PEM file with the REST endpoint's certificate chain; empty means no TLS.",
-)
-REST_PRIVATE_KEY = ConfigOption("security.ssl.rest.private-key", "str", "", "PEM file with the certificate's key.")
-REST_CA = ConfigOption(
-    "security.ssl.rest.ca",
-    "str",
-    "",
-    "PEM file with the authorities that clients trust; at the endpoint, clients must show a certificate of one of them.",
-)
-WEB_REFRESH_INTERVAL = ConfigOption(
-    "web.refresh-interval", "duration", 3_000, "How often the dashboard asks for what it shows."
-)
-WEB_ALLOW_ORIGIN = ConfigOption(
-    "web.access-control-allow-origin",
-    "str",
-    "",
-    "Origins whose web pages may call the REST endpoint, parted by commas; * for all. Empty means its own only.",
-)
 
 # ── TaskExecutor ─────────────────────────────────────────────────────────────────────────────
 TASKMANAGER_RESOURCE_ID = ConfigOption(

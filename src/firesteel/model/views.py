@@ -88,7 +88,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     start_time_ms: int = -1
     end_time_ms: int = -1
     reason: str = ""
-    """Why it waits, when it waits."""
+    """Why it waits, when it waits; why it was cancelled, when nobody asked for that."""
     queue: QueuePlace | None = None
     """Its place in the line for slots, when it lacks any."""
     regions: int = 0
@@ -105,6 +105,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """The job's own options."""
     archived_subtasks: tuple[SubtaskView, ...] = ()
     """Of a job that has ended: its regions' last attempts, in the regions' order, the first thousand."""
+    client_heartbeat_timeout_ms: int = 0
+    """As in its graph: whoever follows a job that ends with its client shows that he is there."""
 
     @property
     def is_script(self) -> bool:
@@ -180,10 +182,12 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     start_time_ms: int
     end_time_ms: int
     failure: FailureInfo | None = None
-    """What it failed from, when it FAILED."""
+    """What it failed from, or was failing from when it was cancelled; why it was cancelled when nobody asked for that."""
     sinks: tuple[CommittedSink, ...] = ()
     restarts: int = 0
     returned: tuple[ReturnedRows, ...] = ()
+    owner: str = ""
+    """Who submitted it; empty where nobody has to say who he is."""
 
     @property
     def duration_ms(self) -> int:

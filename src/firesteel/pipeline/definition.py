@@ -141,6 +141,10 @@ def redefine(definition: FunctionDefinition, options: Mapping[str, Any]) -> Func
     if "cpu" in options or "memory" in options:
         known = definition.resources
         changes["resources"] = _resources(definition, {"cpu": known.cpu_cores, "memory": known.memory_mib, **options})
+    if "slot_sharing_group" in options:
+        changes["slot_sharing_group"] = _text(definition, "slot_sharing_group", options, DEFAULT_GROUP)
+    if "co_location" in options:
+        changes["co_location"] = options["co_location"]  # an empty one takes it out of its group
     return msgspec.structs.replace(definition, **changes)
 
 

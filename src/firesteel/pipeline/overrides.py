@@ -8,7 +8,10 @@ from firesteel.pipeline.definition import did_you_mean, redefine
 from firesteel.pipeline.errors import InvalidPipeline
 
 _NUMBERS: dict[str, type[int] | type[float]] = {"parallelism": int, "max_attempts": int, "retries": int, "cpu": float}
-OPTIONS = ("parallelism", "retries", "max_attempts", "timeout", "cpu", "memory", "share")
+OPTIONS = (
+    *("parallelism", "retries", "max_attempts", "timeout", "cpu", "memory", "share"),
+    *("slot_sharing_group", "co_location"),
+)
 """What can be set. All else would change what the pipeline means."""
 
 
@@ -39,6 +42,8 @@ def _by_function(pipeline: Pipeline, settings: Mapping[str, str]) -> dict[str, d
 
 def _value(key: str, option: str, text: str) -> object:
     kind = _NUMBERS.get(option, str)
+    if option == "timeout" and text.strip().replace(".", "", 1).isdecimal():
+        kind = float  # seconds, as in a pipeline
     try:
         return kind(text.strip())
     except ValueError:

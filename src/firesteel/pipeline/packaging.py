@@ -1,5 +1,6 @@
 """Packaging: the user's directory as a deterministic zip, functions of a notebook as a pickle."""
 
+import contextlib
 import hashlib
 import io
 import os
@@ -38,18 +39,20 @@ class PackedFile(msgspec.Struct, frozen=True):
 def pack_directory(root: Path, files: Iterable[PackedFile], aliases: Mapping[str, Path]) -> bytes:
     """A zip with equal bytes for equal files. `aliases` are further names for files, as module sources.
 
-    Directories have entries: without, Python finds no package that has no `__init__.py` in a zip.
+    Directories have entries: without, Python finds no package that has no `__init__.py` in a zip. A file that has gone
+    since it was listed, as temporary ones do, is left out.
     """
-    entries = {file.name: file.path for file in files} | dict(aliases)
+    found = {file.name: file.path for file in files} | dict(aliases)
+    entries = {name: content for name in sorted(found) if (content := _content(found[name], root)) is not None}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for directory in sorted({above for name in entries for above in _directories(name)}):
             archive.writestr(zipfile.ZipInfo(directory, _EPOCH), b"")
-        for name in sorted(entries):
+        for name, content in entries.items():
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type, info.create_system = zipfile.ZIP_DEFLATED, 3
             info.external_attr = (stat.S_IFREG | 0o644) << 16
-            archive.writestr(info, _content(entries[name], root))
+            archive.writestr(info, content)
     return buffer.getvalue()
 
 
@@ -74,7 +77,8 @@ def package_files(
                 f"the package of {root} has more than {MAX_FILES} files{most}: put the pipeline into a directory of"
                 " its own, or name what isn't code in .gitignore"
             )
-        chosen.append(PackedFile(path, path.relative_to(root).as_posix(), path.stat().st_size))
+        with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+            chosen.append(PackedFile(path, path.relative_to(root).as_posix(), path.stat().st_size))
     if all(file.path != pipeline_file for file in chosen):
         name = pipeline_file.relative_to(root).as_posix()
         chosen.append(PackedFile(pipeline_file, name, pipeline_file.stat().st_size))
@@ -119,9 +123,11 @@ def _directories(name: str) -> list[str]:
     return ["/".join(parts[:length]) + "/" for length in range(1, len(parts))]
 
 
-def _content(path: Path, root: Path) -> bytes:
+def _content(path: Path, root: Path) -> bytes | None:
     try:
         return path.read_bytes()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise InvalidPipeline(
             f"can't read {path} for the package of {root}: {error.strerror}; name it in .gitignore to leave it out"

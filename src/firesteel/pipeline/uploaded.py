@@ -23,8 +23,9 @@ UNPACKED_BYTES_MAX = 2 << 30
 SOURCES_MAX, SOURCE_BYTES_MAX = 1_000, 1 << 20
 """Python files of an archive that are searched for pipelines, and the size of each."""
 
-DECLARATION = re.compile(rb"^(\w+)[^\n=]*=\s*(?:\w+\.)?Pipeline\(", re.MULTILINE)
-"""A pipeline at module level, as most are declared: found without running anything."""
+DECLARATION = re.compile(rb"^(\w++)[^\n=]*+=\s*+(?:\w++\.)?Pipeline\(", re.MULTILINE)
+"""A pipeline at module level, as most are declared: found without running anything. It never looks back: else one long
+line would hold the master up for hours."""
 
 
 class NotUsable(ValueError):

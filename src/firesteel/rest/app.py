@@ -133,8 +133,9 @@ class _Edge:
         if not user.may(route.role):
             raise RestError(403, f"{user.name} may not do this: it takes the role {route.role.value}.")
         forwarding = self._services.forwarding
-        if forwarding is not None and not route.of_this_master and forwarding.is_due(request):
-            return await forwarding.forward(request)
+        while forwarding is not None and not route.of_this_master and forwarding.is_due(request):
+            if (forwarded := await forwarding.forward(request)) is not None:
+                return forwarded
         query = {each.name: each.value(request.query_params.get(each.name)) for each in route.query}
         body = None if route.takes_upload else await _body(route, request)
         answer = await route.handler(Call(request, self._services, user, query, body))

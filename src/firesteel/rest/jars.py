@@ -1,13 +1,14 @@
-"""Files that were uploaded to be run later: kept by this master, or by all that share a storage directory."""
+"""Files that were uploaded to be run later: kept by this master, or by all that share a storage."""
 
 import contextlib
 import re
-import shutil
 import uuid
 from pathlib import Path
 
 import msgspec
 
+from firesteel.adapters.storage.files import Files
+from firesteel.model.stored import StoredRecord
 from firesteel.pipeline.uploaded import UPLOAD_ENDINGS, NotUsable, declared_pipelines
 from firesteel.rest.errors import RestError, bad_request, not_found
 
@@ -16,10 +17,13 @@ TOTAL_BYTES_MAX = 10 << 30
 NAME_BYTES_MAX = 200
 """Of a file's name: the name under which it is kept is longer, and file systems take 255."""
 
+NOTE = ".json"
+"""Ends the name of what is written down of a file."""
+
 _ID = re.compile(r"[0-9a-f]{32}_.+")
 
 
-class UploadedJar(msgspec.Struct, frozen=True, kw_only=True):
+class UploadedJar(StoredRecord, frozen=True, kw_only=True):
     """What is written down beside each file."""
 
     id: str
@@ -33,10 +37,12 @@ class UploadedJar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Jars:
-    """The files in `directory`. All methods block."""
+    """The files, each with a note. All methods block."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._known: dict[str, UploadedJar] = {}
+        """By the names of their notes, which never change."""
 
     def add(self, source: Path, name: str, *, sha256: str, owner: str, now_ms: int) -> UploadedJar:
         """Keep a copy of a file. Raises RestError for what is no file of a pipeline, or has no room."""
@@ -48,10 +54,8 @@ class Jars:
             limit = f"{FILES_MAX:,} files, {TOTAL_BYTES_MAX >> 30} GiB"
             raise RestError(413, f"There is no room for more uploads (at most {limit}): delete some first.")
         jar_id = f"{uuid.uuid4().hex}_{name}"
-        self._directory.mkdir(parents=True, exist_ok=True)
-        kept = self._directory / jar_id
         try:
-            shutil.copyfile(source, kept)
+            self._files.write(jar_id, source)
             jar = UploadedJar(
                 id=jar_id,
                 name=name,
@@ -59,36 +63,38 @@ class Jars:
                 size_bytes=size,
                 uploaded_ms=now_ms,
                 owner=owner,
-                entries=declared_pipelines(kept),
+                entries=declared_pipelines(self._files.path(jar_id)),
             )
-            self._note(jar).write_bytes(msgspec.json.encode(jar))
+            self._files.write(jar_id + NOTE, msgspec.json.encode(jar))
         except NotUsable as error:
-            kept.unlink()
+            self._files.delete(jar_id)
             raise bad_request(f"{str(error).replace(jar_id, name)}.") from None
         except BaseException:
-            kept.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._files.delete(jar_id)
             raise
         return jar
 
     def list(self) -> list[UploadedJar]:
         """Newest first."""
-        found = []
-        for note in self._directory.glob("*.json"):
-            with contextlib.suppress(OSError, msgspec.MsgspecError):  # being written or deleted just now
-                found.append(msgspec.json.decode(note.read_bytes(), type=UploadedJar))
-        return sorted(found, key=lambda jar: jar.uploaded_ms, reverse=True)
+        found = {}
+        for note in self._files.names():
+            if note.endswith(NOTE):
+                with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):  # deleted just now, or none of ours
+                    found[note] = self._known.get(note) or self._read(note)
+        self._known = found
+        return sorted(found.values(), key=lambda jar: jar.uploaded_ms, reverse=True)
 
     def find(self, jar_id: str) -> tuple[UploadedJar, Path]:
         """Raises RestError 404."""
-        note = self._directory / f"{jar_id}.json"
         if _ID.fullmatch(jar_id) is not None and "/" not in jar_id and "\0" not in jar_id:
-            with contextlib.suppress(OSError, msgspec.MsgspecError):
-                return msgspec.json.decode(note.read_bytes(), type=UploadedJar), self._directory / jar_id
+            with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
+                return self._read(jar_id + NOTE), self._files.path(jar_id)
         raise not_found(f"There is no uploaded file {jar_id!r}: see GET /jars.")
 
     def delete(self, jar: UploadedJar) -> None:
-        self._note(jar).unlink(missing_ok=True)
-        (self._directory / jar.id).unlink(missing_ok=True)
+        self._files.delete(jar.id + NOTE)
+        self._files.delete(jar.id)
 
-    def _note(self, jar: UploadedJar) -> Path:
-        return self._directory / f"{jar.id}.json"
+    def _read(self, note: str) -> UploadedJar:
+        return msgspec.json.decode(self._files.read(note), type=UploadedJar)

@@ -1,15 +1,18 @@
 """Operations that take their time: started under a trigger id, read by it as long as their job is known."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.runtime.background import BackgroundTasks
 
-OPERATIONS_MAX = 10_000
-"""Operations that are remembered; of more, those that ended first are forgotten."""
+OPERATIONS_PER_JOB_MAX = 1_000
+"""Operations that are remembered of one job, or of none; of more, those that ended first are forgotten."""
+
+JOBS_BETWEEN_SWEEPS = 100
+"""Jobs that have operations, beyond twice those that were left by the last sweep: time for the next one."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,27 +35,42 @@ class Operation:
     failure: FailureInfo | None = None
 
 
-Key = tuple[str, JobID | None, str]
-"""Kind, job (None for those of no job), trigger id."""
+Key = tuple[str, str]
+"""Kind and trigger id."""
 
 
 class Operations:
-    """All operations of this endpoint."""
+    """All operations of this endpoint, by the job they belong to; None for those of no job."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, Operation] = {}
+        self._known: dict[JobID | None, dict[Key, Operation]] = {}
+        self._left = 0
+        """Jobs that had operations after the last sweep."""
         self._tasks = BackgroundTasks()
 
-    def start(self, key: Key, work: Callable[[], Awaitable[str]]) -> None:
+    def start(self, job_id: JobID | None, key: Key, work: Callable[[], Awaitable[str]]) -> None:
         """Begin, unless the same was begun before: then a client that had no answer asks again."""
-        if key in self._known:
+        known = self._known.setdefault(job_id, {})
+        if key in known:
             return
-        operation = self._known[key] = Operation()
-        self._tasks.start(self._run(operation, work), f"{key[0]} {key[2]}")
-        self._forget()
+        operation = known[key] = Operation()
+        self._tasks.start(self._run(operation, work), " ".join(key))
+        ended = [name for name, each in known.items() if each.done]
+        for name in ended[: max(0, len(known) - OPERATIONS_PER_JOB_MAX)]:
+            del known[name]
 
-    def find(self, key: Key) -> Operation | None:
-        return self._known.get(key)
+    def find(self, job_id: JobID | None, key: Key) -> Operation | None:
+        return self._known.get(job_id, {}).get(key)
+
+    def needs_sweep(self) -> bool:
+        """Whether it is time to `keep` the operations of the jobs that are known."""
+        return len(self._known) > 2 * self._left + JOBS_BETWEEN_SWEEPS
+
+    def keep(self, jobs: Iterable[JobID]) -> None:
+        """Forget the operations of all other jobs: nobody knows those any more."""
+        kept = dict.fromkeys((None, *jobs))
+        self._known = {job_id: known for job_id, known in self._known.items() if job_id in kept}
+        self._left = len(self._known)
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -64,8 +82,3 @@ class Operations:
             operation.failure = error.failure
         finally:
             operation.done = True
-
-    def _forget(self) -> None:
-        ended = [key for key, operation in self._known.items() if operation.done]
-        for key in ended[: max(0, len(self._known) - OPERATIONS_MAX)]:
-            del self._known[key]

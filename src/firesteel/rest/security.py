@@ -125,7 +125,7 @@ class Origins:
     def check(self, method: str, headers: Mapping[str, str], scheme: str) -> None:
         """Raises RestError 403 for a request that a page of a foreign origin makes; its links may lead here."""
         host = headers.get("host", "")
-        if self._local_only and urlsplit(f"//{host}").hostname not in LOOPBACK:
+        if self._local_only and _host_name(host) not in LOOPBACK:
             raise RestError(403, f"This endpoint is of this machine only, and not {host!r}: see rest.users-file.")
         origin = headers.get("origin")
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site") or (
@@ -140,6 +140,14 @@ class Origins:
         if "*" in self._allowed:
             return "*"
         return origin if origin is not None and origin in self._allowed else ""
+
+
+def _host_name(host: str) -> str | None:
+    """Without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
 
 
 def _hash(token: str) -> str:

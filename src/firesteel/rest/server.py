@@ -11,10 +11,12 @@ from typing import Self
 
 import uvicorn
 
+from firesteel.adapters.storage.files import DirectoryFiles, Files
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.rest.app import rest_app
 from firesteel.rest.call import Services
+from firesteel.rest.connection import BoundedConnection
 from firesteel.rest.forwarding import Forwarding
 from firesteel.rest.jars import Jars
 from firesteel.rest.operations import Operations
@@ -29,7 +31,6 @@ from firesteel.runtime.services import Clock
 GRACE_S = 1
 """How long requests that are being answered may take when the endpoint stops; then they are cut off."""
 
-CONNECTIONS_MAX = 4_096
 KEEP_ALIVE_S = 30
 BACKLOG = 1_024
 _BYTES_PER_MIB = 1024 * 1024
@@ -104,14 +105,13 @@ class RestServer:
         certificate = self._config.get_option(options.REST_CERTIFICATE)
         config = uvicorn.Config(
             self._app,
-            http="httptools",
+            http=BoundedConnection,
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
             ssl_certfile=certificate or None,
@@ -147,7 +147,7 @@ def serve_rest(
     config: Configuration,
     *,
     work_dir: Path,
-    jar_dir: Path | None = None,
+    jar_files: Files | None = None,
     log_dir: Path | None = None,
     clock: Clock | None = None,
     shut_down: Callable[[], None] | None = None,
@@ -157,7 +157,7 @@ def serve_rest(
 
     The gateway should raise NoLeader at once rather than wait: clients are told to come back. Uploads lie
     in `work_dir/uploads` until their job is safe; what an earlier endpoint has left there is deleted. Files to be run
-    later are kept in `jar_dir`. `shut_down` is called for DELETE /cluster, which is refused without.
+    later are kept in `jar_files`. `shut_down` is called for DELETE /cluster, which is refused without.
     With `leadership`, requests are handed on while another master leads.
     """
     limit_bytes = config.get_option(options.REST_MAX_CONTENT_LENGTH) * _BYTES_PER_MIB
@@ -167,7 +167,7 @@ def serve_rest(
         clock=clock or SystemClock(),
         operations=Operations(),
         uploads=Uploads(work_dir, limit_bytes),
-        jars=Jars(jar_dir or work_dir / "jars"),
+        jars=Jars(jar_files or DirectoryFiles(work_dir / "jars")),
         log_dir=log_dir,
         shut_down=shut_down,
         forwarding=Forwarding(leadership, rest_tls(config)) if leadership is not None else None,
@@ -186,5 +186,6 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise OSError(error.errno, f"the REST endpoint can't listen on {host}:{port}: {error.strerror}") from error
+        text = f"the REST endpoint can't listen on {host}:{port} (rest.bind-address, rest.port): {error.strerror}"
+        raise OSError(error.errno, text) from error
     return listener

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
@@ -19,6 +19,8 @@ from firesteel.rest.errors import RestError, bad_request
 FILES_MAX = 256
 FIELD_BYTES_MAX = 1 << 20
 HEADER_BYTES_MAX = 16 << 10
+BOUNDARY_BYTES_MAX = 70
+"""By RFC 2046."""
 WRITE_BYTES = 1 << 20
 """What is written at once; an upload of less stays in memory."""
 
@@ -192,7 +194,7 @@ class _Reader:
         """Raises RestError for what is no multipart text."""
         try:
             self._parser.write(chunk)
-        except MultipartParseError as error:
+        except FormParserError as error:
             raise bad_request(f"The body is no multipart/form-data: {error}") from None
 
     def flush(self) -> None:
@@ -280,9 +282,10 @@ class _Reader:
 
 def _boundary(request: Request) -> bytes:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
-    if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise bad_request("Send multipart/form-data with a boundary.")
-    return options[b"boundary"]
+    boundary = options.get(b"boundary", b"")
+    if kind != b"multipart/form-data" or not 0 < len(boundary) <= BOUNDARY_BYTES_MAX:
+        raise bad_request(f"Send multipart/form-data with a boundary of at most {BOUNDARY_BYTES_MAX} bytes.")
+    return boundary
 
 
 def _is_plain(name: str) -> bool:

@@ -1,8 +1,10 @@
 """The Dispatcher's endpoint: its store, its JobMasters, and the clients that wait."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -10,20 +12,25 @@ import msgspec
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
-from firesteel.core.effects import Effect
+from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
 from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.jobrelease import JobReleaseCore
+from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.scheduler.view import subtask_views
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph, JobType
-from firesteel.model.messages import Leader
+from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
-from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView, summary_of
-from firesteel.runtime.endpoint import Endpoint
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, JobSummary, JobView, SubtaskView, VertexView, summary_of
+from firesteel.runtime.changes import JobChanges
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
-from firesteel.runtime.leadership import LeaderRunner
-from firesteel.runtime.services import Clock, JobStore, LeaderElection, Rpc, StaleLeader
+from firesteel.runtime.leadership import LeaderRunner, Service
+from firesteel.runtime.leading import LeadingEndpoint
+from firesteel.runtime.orphans import Named, Sweep, staged_rows, swept
+from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc, StaleLeader
 
 STORE_RETRY_DELAY_S, STORE_RETRY_DELAY_MAX_S = 0.1, 5.0
 """Time between two tries at a store that fails: the first, doubled each time up to the second."""
@@ -31,15 +38,19 @@ STORE_RETRY_DELAY_S, STORE_RETRY_DELAY_MAX_S = 0.1, 5.0
 STORE_ERRORS = (OSError, StaleLeader)
 """What a JobStore raises: it may pass, and is nobody's bug."""
 
+JobService = Callable[[FencingToken, Callable[[Exception], None]], Awaitable[Service]]
+"""Starts what leads a job, under a token; the second is told when it breaks."""
+
 DeleteBlobs = Callable[[tuple[str, ...], Callable[[], Collection[str]]], Awaitable[None]]
 """Deletes the first but for the second, which is asked when nothing can change any more."""
+
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 
-class DispatcherEndpoint(Endpoint):
+class DispatcherEndpoint(LeadingEndpoint):
     """Serves one leadership of the Dispatcher, and supervises the JobMasters of its time."""
 
     core: DispatcherCore
@@ -53,38 +64,40 @@ class DispatcherEndpoint(Endpoint):
         config: Configuration,
         election: LeaderElection,
         store: JobStore,
+        archive: JobArchive,
         delete_blobs: DeleteBlobs,
         delete_output: Callable[[JobID], Awaitable[None]],
+        sweep: Sweep,
         on_broken: Callable[[Exception], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
         self._config, self._election, self._store = config, election, store
-        self._delete_blobs, self._delete_output = delete_blobs, delete_output
+        self._archive = archive
+        self._delete_blobs, self._delete_output, self._sweep = delete_blobs, delete_output, sweep
+        self.changes = JobChanges()
         self._runners: dict[JobID, LeaderRunner] = {}
         self._leaving: dict[JobID, list[LeaderRunner]] = {}
         """Runners that are being stopped: the next one of a job waits for them."""
         self.recovered = asyncio.Event()
         """Set once all stored jobs are known: before that, `view` does not know them."""
 
-    @property
-    def leader(self) -> Leader:
-        assert self.core.token is not None, "a leader has a token"
-        return Leader(self.core.address, self.core.token)
-
     async def stop(self) -> None:
         """Its JobMasters go with it: their jobs are suspended, until another Dispatcher takes them over."""
         self._halt()
+        self.changes.stop()
         runners = [*self._runners.values(), *(runner for known in self._leaving.values() for runner in known)]
         await asyncio.gather(*(runner.stop() for runner in runners))
         await super().stop()
 
-    def view(self, job_id: JobID) -> JobView:
+    async def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
-        return self._view_of(self._known(job_id))
+        job = self._known(job_id)
+        archived = self._view_of(job) or (await self._archived(job_id) if job.has_ended else None)
+        return archived or last_known_view(job)
 
     def views(self) -> list[JobView]:
-        """Every known job, newest first."""
-        return [self._view_of(job) for job in reversed(self.core.jobs.values())]
+        """Every known job, newest first; of those that are archived, no more than a line."""
+        return [self._view_of(job) or last_known_view(job) for job in reversed(self.core.jobs.values())]
 
     def summary(self, job_id: JobID) -> JobSummary:
         """A known job's line in an overview. Raises UnknownJob."""
@@ -94,14 +107,15 @@ class DispatcherEndpoint(Endpoint):
         """A line for every known job, newest first."""
         return [self._summary_of(job) for job in reversed(self.core.jobs.values())]
 
-    def subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
+    async def subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
         """The current or last attempts of a vertex's subtasks, as far as they are known. Raises UnknownJob."""
         job = self._known(job_id)
         regions = range(vertex.first_region, vertex.first_region + vertex.parallelism)
         core = self._job_master_core(job)
         if core is not None:
             return subtask_views(core.scheduler.graph, regions)
-        archived = job.view.archived_subtasks[regions.start : regions.stop] if job.view is not None else ()
+        view = job.view or await self._archived(job_id)
+        archived = view.archived_subtasks[regions.start : regions.stop] if view is not None else ()
         return tuple(msgspec.structs.replace(each, subtask=index) for index, each in enumerate(archived))
 
     async def delete_unused_blobs(self, names: Iterable[str]) -> None:
@@ -116,33 +130,49 @@ class DispatcherEndpoint(Endpoint):
         artifacts = {artifact.sha256 for graph in graphs for artifact in graph.artifacts}
         return artifacts | {rows.sha256 for result in results for rows in result.returned}
 
+    def _named(self) -> Named | None:
+        """None while the JobMaster of some job has not read yet what its attempts have staged."""
+        running = [job for job in self.core.jobs.values() if job.stage is JobStage.RUNNING]
+        states = [core.scheduler.state for job in running if (core := self._job_master_core(job)) is not None]
+        is_complete = len(states) == len(running)
+        return Named({*self._used_blobs(), *staged_rows(states)}, self.core.jobs) if is_complete else None
+
     def _known(self, job_id: JobID) -> JobEntry:
         if job_id not in self.core.jobs:
             raise r.UnknownJob(f"no job {job_id} is known here")
         return self.core.jobs[job_id]
 
     def _job_master_core(self, job: JobEntry) -> JobMasterCore | None:
-        """Of a job of which there is no archived view, while its JobMaster is up.
+        """Of a job that is not shown as it was archived, while its JobMaster is up.
 
         But for one that only cleans up after a job that has ended, and has not read yet how.
         """
         runner = self._runners.get(job.job_id)
-        if job.view is not None or runner is None or not isinstance(runner.service, JobMasterEndpoint):
+        is_archived = job.has_ended and job.view is not None
+        if is_archived or runner is None or not isinstance(runner.service, JobMasterEndpoint):
             return None
         core = runner.service.core
-        return core if job.result is None or core.scheduler.phase.status is job.result.status else None
+        return core if not job.has_ended or core.scheduler.phase.status is job.status else None
 
-    def _view_of(self, job: JobEntry) -> JobView:
+    def _view_of(self, job: JobEntry) -> JobView | None:
+        """None when there is none at hand."""
         core = self._job_master_core(job)
         if core is not None:
-            return core.view()
-        return job.view or last_known_view(job)
+            return core.view(may_end=job.has_ended)
+        return job.view if job.has_ended else None
+
+    async def _archived(self, job_id: JobID) -> JobView | None:
+        try:
+            return await self._archive.get(job_id)
+        except OSError as error:
+            logger.warning("job %s is shown without its vertices: its archive can't be read (%s)", job_id, error)
+            return None
 
     def _summary_of(self, job: JobEntry) -> JobSummary:
         core = self._job_master_core(job)
         if core is not None:
-            return core.summary()
-        return job.summary or summary_of(last_known_view(job))
+            return core.summary(may_end=job.has_ended)
+        return (job.summary if job.has_ended else None) or summary_of(last_known_view(job))
 
     # ── effects ──────────────────────────────────────────────────────────────────────────────
     def perform(self, effect: Effect) -> None:
@@ -158,17 +188,34 @@ class DispatcherEndpoint(Endpoint):
             case r.ForgetResult():
                 self.background(self._forget(effect))
             case r.StartJobMaster():
-                self._start_job_master(effect)
+                self._lead(effect.graph.job_id, partial(self._job_master, effect))
+            case r.ReleaseJob():
+                self._lead(effect.job_id, partial(self._release, effect.job_id))
             case r.StopJobMaster():
                 self._stop_job_master(effect.job_id)
             case _:
                 super().perform(effect)
 
+    def handled(self, event: Event) -> None:
+        match event:
+            case r.JobGraphStored() | r.JobResultStored() | r.JobCleanedUp() | r.JobMasterBroke():
+                self.changes.tell(event.job_id)
+            case Received(envelope=Envelope(body=JobStatusChanged(job_id=job_id) | JobClosed(job_id=job_id))):
+                self.changes.tell(job_id)
+            case Received(envelope=Envelope(body=JobTerminated(result=result))):
+                self.changes.tell(result.job_id)
+            case _:
+                pass  # nothing that a view shows
+
     async def _load(self) -> None:
         graphs, results = await self._retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
         self.tell(r.JobsLoaded(graphs, results))
         await self.catch_up()
+        await self._retried("looking through the archive", lambda: self._archive.keep(self.core.jobs))
         self.recovered.set()
+        sweep = partial(self._sweep, self._clock.now_ms(), self._named)
+        grace_s = self._config.get_option(options.BLOB_ORPHANS_GRACE) / 1000
+        self.background(swept(partial(self._retried, "deleting orphans", sweep), grace_s))
 
     async def _store_graph(self, graph: JobGraph) -> None:
         """What a failing store has of it is not known: whoever asks again, under the same id, will know."""
@@ -190,17 +237,29 @@ class DispatcherEndpoint(Endpoint):
     async def _clean_up(self, job_id: JobID) -> None:
         """The store's part is the last one: before it, a successor does all of this again."""
         await self._gone(job_id)
-        graph, what = self.core.jobs[job_id].graph, f"cleaning up job {job_id}"
+        job, what = self.core.jobs[job_id], f"cleaning up job {job_id}"
+        graph = job.graph
+        if job.view is not None:
+            await self._put_away(job.view)
         blobs = [artifact.sha256 for artifact in graph.artifacts] if graph is not None else []
         await self._retried(what, lambda: self.delete_unused_blobs(blobs))
         await self._retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
         self.tell(r.JobCleanedUp(job_id))
 
+    async def _put_away(self, view: JobView) -> None:
+        """Before the journal goes, from which a successor could show it. A full disk holds up no clean-up."""
+        try:
+            await self._archive.put(view)
+        except OSError as error:
+            logger.warning("job %s is not archived, only how it ended is known (%s)", view.job_id, error)
+
     async def _forget(self, effect: r.ForgetResult) -> None:
         """Blobs first: who comes after a crash in between finds the result and does it again."""
         what = f"forgetting job {effect.job_id}"
+        self.changes.tell(effect.job_id)
         await self._retried(what, lambda: self.delete_unused_blobs(effect.blobs))
         await self._retried(what, lambda: self._delete_output(effect.job_id))
+        await self._retried(what, lambda: self._archive.delete(effect.job_id))
         await self._retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
 
     async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
@@ -215,11 +274,11 @@ class DispatcherEndpoint(Endpoint):
             delay_s = min(2 * delay_s, STORE_RETRY_DELAY_MAX_S)
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
-    def _start_job_master(self, effect: r.StartJobMaster) -> None:
-        job_id = effect.graph.job_id
+    def _lead(self, job_id: JobID, service: JobService) -> None:
+        """Contend for a job, with what starts a session of it."""
 
-        async def start(token: FencingToken) -> JobMasterEndpoint:
-            return await self._job_master(effect, token, runner.fail)
+        async def start(token: FencingToken) -> Service:
+            return await service(token, runner.fail)
 
         runner = self._runners[job_id] = LeaderRunner(
             job_id,
@@ -235,16 +294,44 @@ class DispatcherEndpoint(Endpoint):
 
     async def _job_master(
         self, effect: r.StartJobMaster, token: FencingToken, on_broken: Callable[[Exception], None]
-    ) -> JobMasterEndpoint:
-        """A JobMaster's session, from the job's journal."""
+    ) -> LeadingEndpoint:
+        """A JobMaster's session, from the job's journal.
+
+        A journal that does not know of the end that is stored is of a JobMaster that broke for good, under a former
+        Dispatcher: the job must not go on.
+        """
         graph = effect.graph
         state = await self._store.claim_journal(graph.job_id, token)
+        if self.core.jobs[graph.job_id].result is not None and not state.status.is_globally_terminal:
+            return await self._release(graph.job_id, token, on_broken)
         me = Leader(self._rpc.address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
         core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
         core.doom = effect.failure
-        endpoint = JobMasterEndpoint(core, self._rpc, self._clock, self._store, on_broken=on_broken)
+        endpoint = JobMasterEndpoint(
+            core,
+            self._rpc,
+            self._clock,
+            self._store,
+            on_broken=on_broken,
+            on_change=lambda: self.changes.tell(graph.job_id),
+        )
         endpoint.start()
-        endpoint.follow(self._election)
+        endpoint.follow(self._election, RESOURCE_MANAGER)
+        return endpoint
+
+    async def _release(
+        self, job_id: JobID, token: FencingToken, on_broken: Callable[[Exception], None]
+    ) -> LeadingEndpoint:
+        """A session that has workers let go of a job."""
+        me = Leader(self._rpc.address(f"jobmaster/{job_id}@{token.epoch}"), token)
+        timeout_ms = self._config.get_option(options.RECONCILIATION_TIMEOUT)
+        left: tuple[str, ...] | None = None
+        with contextlib.suppress(StaleLeader):  # without its journal, workers still let go of what they know themselves
+            left = leftovers(await self._store.claim_journal(job_id, token))
+        core = JobReleaseCore(job_id, timeout_ms, me, self.leader, leftovers=left)
+        endpoint = LeadingEndpoint(core, self._rpc, self._clock, on_broken)
+        endpoint.start()
+        endpoint.follow(self._election, RESOURCE_MANAGER)
         return endpoint
 
     async def _start_after(self, job_id: JobID, runner: LeaderRunner) -> None:
@@ -278,7 +365,7 @@ class DispatcherEndpoint(Endpoint):
 
 def last_known_view(job: JobEntry) -> JobView:
     """A job of which no JobMaster tells: one that starts, changes hands, or ended under a former leader."""
-    result = job.result
+    result, known = job.result if job.has_ended else None, job.graph or job.summary
     return JobView(
         job_id=job.job_id,
         name=job.name,
@@ -287,9 +374,18 @@ def last_known_view(job: JobEntry) -> JobView:
         end_time_ms=result.end_time_ms if result is not None else -1,
         timestamps_ms={job.status.value: result.end_time_ms} if result is not None else {},
         restarts=result.restarts if result is not None else 0,
-        job_type=job.graph.job_type if job.graph is not None else JobType.BATCH,
-        owner=job.graph.owner if job.graph is not None else "",
+        job_type=known.job_type if known is not None else JobType.BATCH,
+        owner=result.owner if result is not None else known.owner if known is not None else "",
+        reason=_cancelled_because(result) if result is not None else "",
+        client_heartbeat_timeout_ms=job.graph.client_heartbeat_timeout_ms if job.graph is not None else 0,
     )
+
+
+def _cancelled_because(result: JobResult) -> str:
+    """Empty when somebody has asked for it, or it was not cancelled."""
+    if result.status is not JobStatus.CANCELED or result.failure is None:
+        return ""
+    return result.failure.headline()
 
 
 def admission(config: Configuration) -> Admission:

@@ -140,6 +140,7 @@ class Endpoint:
         try:
             for effect in self.core.handle(event, self._clock.now_ms()):
                 self._interpret(effect)
+            self.handled(event)
         except Exception as error:
             story = "\n  ".join(self.core.story)
             logger.exception("%s broke; its last events:\n  %s", self.core.address, story)
@@ -164,6 +165,9 @@ class Endpoint:
     def perform(self, effect: Effect) -> None:
         """Do an effect that only this kind of endpoint has."""
         raise AssertionError(f"{type(self).__name__} can't do {effect}")
+
+    def handled(self, event: Event) -> None:
+        """The core has handled an event, and its effects are under way."""
 
     def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine that belongs to this endpoint; it ends with it, and a failure breaks it."""

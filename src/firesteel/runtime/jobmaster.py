@@ -2,45 +2,37 @@
 
 from collections.abc import Callable, Sequence
 
-from firesteel.core.effects import RESOURCE_MANAGER, Effect, LeaderChanged, Persist, Persisted
+from firesteel.core.effects import Effect, Event, Persist, Persisted
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JournalRecord
 from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
 from firesteel.model import options
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
-from firesteel.runtime.endpoint import Endpoint
-from firesteel.runtime.services import Clock, JobStore, LeaderRetrieval, Rpc
+from firesteel.runtime.leading import LeadingEndpoint
+from firesteel.runtime.services import Clock, JobStore, Rpc
 
 
-class JobMasterEndpoint(Endpoint):
-    """Serves one leadership of one job."""
+class JobMasterEndpoint(LeadingEndpoint):
+    """Serves one leadership of one job, and writes its journal."""
 
     core: JobMasterCore
 
     def __init__(
-        self, core: JobMasterCore, rpc: Rpc, clock: Clock, store: JobStore, *, on_broken: Callable[[Exception], None]
+        self,
+        core: JobMasterCore,
+        rpc: Rpc,
+        clock: Clock,
+        store: JobStore,
+        *,
+        on_broken: Callable[[Exception], None],
+        on_change: Callable[[], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
-        self._store = store
+        self._store, self._on_change = store, on_change
         self._unwritten: list[Persist] = []
         self._writing = False
-        self._unwatch: Callable[[], None] = lambda: None
-
-    @property
-    def leader(self) -> Leader:
-        assert self.core.token is not None, "a leader has a token"
-        return Leader(self.core.address, self.core.token)
-
-    def follow(self, leaders: LeaderRetrieval) -> None:
-        """Learn of the ResourceManager's leaders."""
-        self._unwatch = leaders.watch(RESOURCE_MANAGER, lambda found: self.tell(LeaderChanged(RESOURCE_MANAGER, found)))
-
-    async def stop(self) -> None:
-        self._unwatch()
-        await super().stop()
 
     def perform(self, effect: Effect) -> None:
         if not isinstance(effect, Persist):
@@ -50,6 +42,9 @@ class JobMasterEndpoint(Endpoint):
         if not self._writing:
             self._writing = True
             self.background(self._write())
+
+    def handled(self, event: Event) -> None:
+        self._on_change()
 
     async def _write(self) -> None:
         """Group commit: what has come while a write was under way goes into the next one.

@@ -6,18 +6,17 @@ over too early does no harm, since every durable write is fenced by the token th
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from firesteel.core.leadership.lease import Sign
+from firesteel.model.stored import StoredRecord
 
 
-class LeaderRecord(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderRecord(StoredRecord, frozen=True, kw_only=True):
     """What a leader says of itself. Stored as JSON."""
 
-    version: int = 1
     name: str
     """The process, unlike any other."""
     node: str
@@ -48,6 +47,9 @@ class Leadership(Protocol):
     @property
     def leader(self) -> Registered | None:
         """Who does, this one or another; None while that is not known."""
+
+    def watch_leader(self, listener: Callable[[Registered], None]) -> Callable[[], None]:
+        """Call `listener` with each leader of a new epoch from now on; returns what ends it."""
 
 
 class LeaderRegister(Protocol):

@@ -3,21 +3,15 @@
 from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
 from firesteel.model import options
 from firesteel.model.ids import JobID
-from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.model.views import QueuePlace, TaskManagerView
-from firesteel.runtime.endpoint import Endpoint
+from firesteel.runtime.leading import LeadingEndpoint
 
 
-class ResourceManagerEndpoint(Endpoint):
+class ResourceManagerEndpoint(LeadingEndpoint):
     """Serves one leadership of the ResourceManager."""
 
     core: ResourceManagerCore
-
-    @property
-    def leader(self) -> Leader:
-        assert self.core.token is not None, "a leader has a token"
-        return Leader(self.core.address, self.core.token)
 
     def task_managers(self) -> tuple[TaskManagerView, ...]:
         return self.core.task_managers()

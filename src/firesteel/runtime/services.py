@@ -1,6 +1,6 @@
 """What every endpoint stands on: time, the transport, who leads, where jobs are stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from firesteel.core.effects import Event
@@ -8,7 +8,7 @@ from firesteel.core.journal import JobState, JournalRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, Leader
-from firesteel.model.views import JobResult
+from firesteel.model.views import JobResult, JobView
 
 
 class Clock(Protocol):
@@ -62,6 +62,23 @@ class LeaderElection(LeaderRetrieval, Protocol):
 
 class StaleLeader(Exception):
     """Another leader has written since: this one may not."""
+
+
+class JobArchive(Protocol):
+    """What is shown of jobs that have ended. It may lose any of them: how they ended is in the JobStore.
+
+    Coroutines raise OSError.
+    """
+
+    async def put(self, view: JobView) -> None:
+        """May be repeated."""
+
+    async def get(self, job_id: JobID) -> JobView | None: ...
+
+    async def delete(self, job_id: JobID) -> None: ...
+
+    async def keep(self, jobs: Collection[JobID]) -> None:
+        """Delete all others."""
 
 
 class JobStore(Protocol):

@@ -17,8 +17,9 @@ from tests.core.stories.player import Player, listed
 BUG = FailureInfo(kind=FailureKind.ENVIRONMENT, message="a bug in firesteel")
 
 
-def new_core(results_max: int = 2, admission: Admission = NO_LIMITS) -> DispatcherCore:
-    return DispatcherCore(Leader(Address("dispatcher"), FencingToken(1, "dispatcher")), results_max, admission)
+def new_core(results_max: int = 2, admission: Admission = NO_LIMITS, retention_ms: int = 0) -> DispatcherCore:
+    me = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
+    return DispatcherCore(me, results_max, admission, retention_ms=retention_ms)
 
 
 def result(name: str, status: str = "FINISHED") -> JobResult:
@@ -34,26 +35,41 @@ class DispatcherPlayer(Player):
         return new_core()
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
-    def do_submit(self, number: str, name: str, graph: str = "v", queue: str = "", priority: str = "") -> None:
-        """`submit 1 a`: request 1 hands in job a; an empty queue or priority is not stated."""
+    def do_submit(
+        self, number: str, name: str, graph: str = "v", queue: str = "", priority: str = "", client: str = "0"
+    ) -> None:
+        """`submit 1 a`: request 1 hands in job a; an empty queue or priority is not stated, `client` is its time."""
         wishes = {key: value for key, value in (("job.queue", queue), ("job.priority", priority)) if value}
-        wanted = msgspec.structs.replace(job(graph, job_id=name), configuration=wishes)
+        wanted = msgspec.structs.replace(
+            job(graph, job_id=name), configuration=wishes, client_heartbeat_timeout_ms=int(client)
+        )
         self.give(r.Asked(int(number), r.SubmitJob(wanted)))
 
     def do_admits(self, unfinished: str, *queues: str) -> None:
         """A Dispatcher with limits: so many jobs that have not ended, and these queues."""
         self.core = new_core(admission=Admission(queues, int(unfinished)))
 
+    def do_keeps(self, milliseconds: str) -> None:
+        """A Dispatcher that keeps results for so long."""
+        self.core = new_core(retention_ms=int(milliseconds))
+
     def do_cancel(self, number: str, name: str) -> None:
         self.give(r.Asked(int(number), r.CancelJobRequest(JobID(name))))
+
+    def do_alive(self, number: str, name: str) -> None:
+        """The client of a job shows that it is there."""
+        self.give(r.Asked(int(number), r.ReportClientHeartbeat(JobID(name))))
 
     def do_result(self, number: str, name: str) -> None:
         self.give(r.Asked(int(number), r.AwaitJobResult(JobID(name))))
 
     # ── the store ────────────────────────────────────────────────────────────────────────────
-    def do_loaded(self, jobs: str = "", dirty: str = "", clean: str = "") -> None:
+    def do_loaded(self, jobs: str = "", dirty: str = "", clean: str = "", client: str = "0") -> None:
         """What former leaders have stored: graphs, results whose cleanup is not done, and others."""
-        graphs = tuple(job("v", job_id=name) for name in listed(jobs))
+        time_ms = int(client)
+        graphs = tuple(
+            msgspec.structs.replace(job("v", job_id=name), client_heartbeat_timeout_ms=time_ms) for name in listed(jobs)
+        )
         results = [(result(name), True) for name in listed(dirty)] + [(result(name), False) for name in listed(clean)]
         self.give(r.JobsLoaded(graphs, tuple(results)))
 
@@ -76,6 +92,10 @@ class DispatcherPlayer(Player):
 
     def do_closed(self, name: str, token: str = "2") -> None:
         self.deliver(f"jm-{name}", m.JobClosed(job_id=JobID(name)), int(token))
+
+    def do_unheard(self, *names: str) -> None:
+        """Some worker has something of these jobs, and has not heard of their masters."""
+        self.deliver("rm", m.JobsUnheard(job_ids=tuple(map(JobID, names))), 1)
 
     def do_broke(self, name: str) -> None:
         self.give(r.JobMasterBroke(JobID(name), BUG))

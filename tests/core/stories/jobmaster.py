@@ -126,25 +126,26 @@ class JobMasterPlayer(Player):
         self.deliver(worker, m.DisconnectTaskExecutor(resource_id=ResourceID(worker), reason="it is shut down"))
 
     # ── masters ──────────────────────────────────────────────────────────────────────────────
-    def do_rm(self, what: str, worker: str = "", cores: str = "0") -> None:
+    def do_rm(self, what: str, cores: str = "0") -> None:
         """What the ResourceManager says."""
         profile = ResourceProfile(float(cores))
         bodies: dict[str, m.AnyMessage] = {
             "registered": m.JobMasterRegistered(job_id=JOB),
             "heartbeat": m.HeartbeatRequest(),
             "not-enough": m.NotEnoughResources(job_id=JOB, profile=profile, reason="no worker has such a slot"),
-            "lost": m.TaskExecutorLost(resource_id=ResourceID(worker), reason="no sign of life"),
             "closed": m.JobClosed(job_id=JOB),
         }
         self.deliver("rm", bodies[what], token=1)
 
-    def do_cancel(self) -> None:
-        self.deliver("dispatcher", m.CancelJob(job_id=JOB), token=1)
+    def do_cancel(self, why: str = "") -> None:
+        self.deliver("dispatcher", m.CancelJob(job_id=JOB, reason=why.replace("-", " ")), token=1)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
-    def do_view(self) -> None:
-        view = self.core.view()
-        assert self.core.summary() == summary_of(view), "a line of an overview says what the view says"
+    def do_view(self, unsaid: str = "") -> None:
+        """`unsaid=1`: as it is shown while its result is not stored."""
+        view = self.core.view(may_end=not unsaid)
+        summary_line = self.core.summary(may_end=not unsaid)
+        assert summary_line == summary_of(view), "a line of an overview says what the view says"
         self.out += summary(view)
 
     def _execution(self, text: str) -> ExecutionReport:

@@ -146,6 +146,10 @@ class Player(ABC):
             self.out = [*said, *([f"-- {self.now_ms} ms: {show(timer)}"] if self.out else []), *self.out]
         self.now_ms = end_ms
 
+    def do_stopped(self, milliseconds: str) -> None:
+        """The process does not run for so long: timers fire when it goes on."""
+        self.now_ms += int(milliseconds)
+
     def do_fire(self, name: str, *words: str) -> None:
         """A timer that is not due, or belongs to nothing, fires."""
         kinds = {kind.__name__: kind for kind in Timer.__subclasses__()}

@@ -53,15 +53,18 @@ class ResourceManagerPlayer(Player):
         self.out += [f"    {job} {show(place)}" for job, place in self.core.queue().items()]
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
-    def do_worker(self, name: str, *slots: str) -> None:
+    def do_worker(self, name: str, *slots: str, unheard: str = "") -> None:
         """`worker w1 . 2 alloc1:job`: it registers with slots: free ones (or of that many cores), and taken ones."""
-        self.deliver(name, m.RegisterTaskExecutor(resource_id=ResourceID(name), report=self._report(slots)))
+        report = self._report(slots, unheard)
+        self.deliver(name, m.RegisterTaskExecutor(resource_id=ResourceID(name), report=report))
 
-    def do_slots(self, name: str, *slots: str, kind: str = "heartbeat", answers: str = "", instance: str = "") -> None:
+    def do_slots(
+        self, name: str, *slots: str, kind: str = "heartbeat", answers: str = "", instance: str = "", unheard: str = ""
+    ) -> None:
         """A slot report in one of the three messages that carry one; `instance=old` of a former registration."""
         known = self.core.slots.tracker.workers.get(ResourceID(name))
         mine = InstanceID(instance) if instance or known is None else known.instance_id
-        worker, report = ResourceID(name), self._report(slots)
+        worker, report = ResourceID(name), self._report(slots, unheard)
         bodies: dict[str, m.AnyMessage] = {
             "heartbeat": m.TaskExecutorHeartbeat(resource_id=worker, instance_id=mine, report=report),
             "available": m.NotifySlotAvailable(resource_id=worker, instance_id=mine, report=report),
@@ -112,9 +115,10 @@ class ResourceManagerPlayer(Player):
     def do_view(self) -> None:
         self.out += [show(view) for view in self.core.task_managers()]
 
-    def _report(self, slots: tuple[str, ...]) -> SlotReport:
+    def _report(self, slots: tuple[str, ...], unheard: str) -> SlotReport:
         self.sequence += 1
-        return SlotReport(self.sequence, tuple(self._status(index, text) for index, text in enumerate(slots)))
+        statuses = tuple(self._status(index, text) for index, text in enumerate(slots))
+        return SlotReport(self.sequence, statuses, tuple(map(JobID, listed(unheard))))
 
     def _status(self, index: int, text: str) -> SlotStatus:
         allocation, _, job_id = text.partition(":")

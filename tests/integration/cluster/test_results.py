@@ -10,6 +10,7 @@ from pyspark.sql import Row
 
 import firesteel as fs
 from firesteel.minicluster import MiniCluster
+from firesteel.model.failures import FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.runtime.client import UnknownResult
@@ -110,6 +111,11 @@ def test_too_many_rows_and_rows_of_failed_jobs_leave_nothing(files: Files, clust
     assert done.failure.vertex == "everything"
     for part in ("more than 1 MiB", "limit()", "fs.write_parquet", "-D job.result.max-size=4m"):
         assert part in done.failure.message
+    months = TOO_MANY.replace("spark.range(MANY)", "spark.sql('select array(interval 5 month) as m')")
+    refused = do(files.run(files.write(months.replace("BODY", "pass"), "months.py")))
+    assert refused.failure is not None
+    assert (refused.failure.kind, refused.failure.vertex) == (FailureKind.NON_RECOVERABLE, "everything")
+    assert "can't return column 'm' of type array<interval month>" in refused.failure.message
     assert do(files.run(many)).status is JobStatus.FINISHED
     # The rows are stored, then another region fails for good: nobody is told of them, so they go.
     kept = {path.name for path in blobs.iterdir()}

@@ -55,6 +55,8 @@ def total(numbers: DataFrame) -> DataFrame:
     return numbers.agg(F.count("*"), F.sum("id"))
 """
 SMALL_JOBS, CLIENTS = 40, 16
+AT_ONCE_S = 10.0
+"""A moment, on a machine that is busy; a heartbeat's timeout takes 50 s."""
 
 
 TALKS = """
@@ -107,6 +109,20 @@ class Session:
     def master(self) -> str:
         """HOST:PORT of its REST endpoint."""
         return str(self.records()[0]["where"]).rpartition("//")[2]
+
+    def until_workers(self, count: int) -> None:
+        """Wait a moment until there are so many, with two slots each; both who tell of them say the same."""
+        told: object = None
+        with httpx.Client(base_url=f"http://{self.master()}") as http:
+            until_s = time.monotonic() + AT_ONCE_S
+            while time.monotonic() < until_s:
+                overview = http.get("/overview").json()
+                workers = http.get("/taskmanagers").json()["taskmanagers"]
+                told = (overview["taskmanagers"], overview["slots-total"], [each["slotsNumber"] for each in workers])
+                if told == (count, 2 * count, [2] * count):
+                    return
+                time.sleep(0.01)
+        raise AssertionError(f"{told} after {AT_ONCE_S} s")
 
 
 @pytest.fixture
@@ -186,6 +202,21 @@ def check_clients_of_programs(session: Session) -> None:
         assert "REST endpoint at" in http.get("/jobmanager/log").text
 
 
+def check_a_late_worker(session: Session) -> None:
+    """It is there as soon as it says that it serves, and gone when it is told to stop."""
+    place = session.scratch / "state" / "firesteel" / "cluster"
+    rpc_port = str(session.records()[0]["where"]).partition(",")[0].rpartition(":")[2]
+    options = {"jobmanager.rpc.port": rpc_port, "cluster.work-dir": place / "work", "taskmanager.resource-id": "late"}
+    late = session.start("taskmanager", *(part for key, value in options.items() for part in ("-D", f"{key}={value}")))
+    assert late.stdout is not None
+    assert late.stdout.readline() == "started taskmanager late\n"
+    session.until_workers(2)
+    late.terminate()
+    session.until_workers(1)
+    late.communicate(timeout=LIMIT_S)
+    assert late.returncode == 0
+
+
 def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session, tmp_path: Path) -> None:
     asyncio.run(many_small_jobs(session))
     expected = write_tree(tmp_path / "texts")
@@ -206,6 +237,7 @@ def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session,
     (mine,) = [parent for parent in psutil.Process(int(attempt)).parents() if parent.pid in workers]
     below = mine.children(recursive=True)
     mine.send_signal(signal.SIGKILL)
+    session.until_workers(1)
     assert not psutil.wait_procs(below, timeout=60)[1], "its JVM and task processes go with it"
     (tmp_path / "hold").unlink()
     out, err = held.communicate(timeout=LIMIT_S)
@@ -213,6 +245,7 @@ def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session,
     assert len(rows_of(tmp_path / "out")) == 10
     assert len(wait_for(tmp_path / "attempts", 2)) == 2
 
+    check_a_late_worker(session)
     code, out, _ = session.command("cluster", "status")
     assert (code, out.count("is gone")) == (1, 1)
     left = [psutil.Process(pid) for pid in (*session.pids("jobmanager"), *workers) if psutil.pid_exists(pid)]

@@ -38,6 +38,12 @@ pytestmark = [
 SINKS = """
 import os, psutil, signal, time
 
+@F.udf("bigint")
+def deadly(id):
+    if id == 110:
+        psutil.Process().parent().parent().kill()  # the JVM of this Python worker's daemon
+    return id
+
 @pipeline.source
 def rows(spark: SparkSession) -> DataFrame:
     return spark.range(100, 120).selectExpr("id", "id % 3 as k").repartition(4)
@@ -45,6 +51,8 @@ def rows(spark: SparkSession) -> DataFrame:
 @pipeline.sink
 def result(rows: DataFrame, output: str, url: str, secret: str, context, dies: bool = False) -> None:
     fs.write_parquet(rows, output + "/added", "append")
+    if dies and context.attempt == 2:
+        rows = rows.withColumn("id", deadly("id"))
     fs.write_parquet(rows.where("k > 0"), output + "/parts", partition_by="k", overwrite_partitions="dynamic")
     fs.write_parquet(rows, output + "/whole")
     fs.write_jdbc(rows, url, "faults", properties={"user": "tester", "password": "file:" + secret})
@@ -127,14 +135,16 @@ async def until(holds: Callable[[], bool]) -> None:
 
 RESTARTS = {
     "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "2",
+    "restart-strategy.fixed-delay.attempts": "3",
     "restart-strategy.fixed-delay.delay": "1 ms",
 }
 
 
-def test_a_task_process_and_a_jvm_killed_when_all_is_staged(files: Files, targets: Targets) -> None:
+def test_a_task_process_and_a_jvm_killed_when_all_is_staged_and_a_jvm_while_it_writes(
+    files: Files, targets: Targets
+) -> None:
     result = files.do(files.run(files.write(SINKS), {**targets.parameters, "dies": "true"}, RESTARTS))
-    assert (result.status, result.restarts) == (JobStatus.FINISHED, 2), result.failure
+    assert (result.status, result.restarts) == (JobStatus.FINISHED, 3), result.failure
     assert targets.seen() == DONE
     files.do(until(lambda: not targets.staged()))
 

@@ -1,18 +1,27 @@
 """File sinks through a whole cluster, written and read back by a real Spark: formats, modes, partitions, refusals."""
 
 import asyncio
+import functools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+import firesteel as fs
+from firesteel.adapters.spark import sinkoutput
+from firesteel.adapters.spark.stagedreferences import StagedFiles, decode
+from firesteel.adapters.storage.sinks import commit_sink
+from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind
 from firesteel.model.states import JobStatus
+from firesteel.model.tasks import SinkCommit, StagedPart
 from tests.integration.cluster.files import Files
 
 pytestmark = pytest.mark.spark
+Commit = Callable[[SinkCommit], Awaitable[None]]
 
 SOURCE = """
 @pipeline.source
@@ -141,6 +150,10 @@ def days(output: Path) -> dict[int, int]:
         ('write_parquet(rows, output, overwrite_partitions="dynamic")', "goes with mode='overwrite' and partition_by"),
         ('write_json(rows, "s3a://bucket/x")', "s3a:// targets are not supported yet"),
         ("write_json(rows, output, compression=None)", "option compression=None must be a text"),
+        (
+            'write_csv(rows.select(F.struct("k").alias("r s")), output)',
+            'support the column `r s` of the type "STRUCT<k',
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_once(files: Files, tmp_path: Path, call: str, says: str) -> None:
@@ -154,7 +167,7 @@ def test_what_cannot_be_done_is_said_once(files: Files, tmp_path: Path, call: st
 
 
 TWO_PHASE = """
-import json, os, uuid
+import json, os, signal, uuid
 
 class Ledger:
     def __init__(self, root):
@@ -171,11 +184,12 @@ class Ledger:
 
     def commit(self, committables):
         self.note("commit", [each["name"] for each in committables], repr(committables[0]["raw"]))
-        if len([name for name in os.listdir(self.root) if name.startswith("commit-")]) == 1:
-            raise RuntimeError("the first time always fails")
         os.makedirs(f"{self.root}/visible", exist_ok=True)
         for each in committables:
-            os.rename(f"{self.root}/staged/{each['name']}", f"{self.root}/visible/{each['name']}")
+            if os.path.exists(f"{self.root}/staged/{each['name']}"):
+                os.rename(f"{self.root}/staged/{each['name']}", f"{self.root}/visible/{each['name']}")
+            if len([name for name in os.listdir(self.root) if name.startswith("commit-")]) == 1:
+                os.kill(os.getpid(), signal.SIGKILL)  # half of it is done
 
     def abort(self, committables):
         self.note("abort", [each["name"] for each in committables], "")
@@ -217,6 +231,81 @@ def test_a_users_own_sink_is_committed_by_a_process_with_what_it_wrote(files: Fi
     root, status = run("bad", succeeds="false")
     assert status is JobStatus.FAILED
     files.do(until(lambda: ["0-0"] in noted(root, "abort") and not noted(root, "commit")))
+
+
+TABLE = """
+import os, signal
+
+@pipeline.source
+def rows(spark: SparkSession, first: int) -> DataFrame:
+    return spark.range(first, first + 10).selectExpr("id", "id % 3 as p").repartition(4)
+
+@pipeline.sink(parallelism=2, inputs={"rows": fs.rebalance()})
+def result(rows: DataFrame, mode: str, context) -> None:
+    fs.write_table(rows, "whole", mode, partition_by="p")
+    if (context.attempt, context.subtask) == (0, 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+TABLE_READ = """
+@pipeline.source
+def whole(spark: SparkSession) -> DataFrame:
+    return spark.table("whole")
+
+@pipeline.result
+def found(whole: DataFrame) -> DataFrame:
+    return whole.orderBy("id")
+"""
+
+
+class AnswerLost(Exception):
+    """Of a commit, or of a part of it: the master does not hear what was done."""
+
+
+async def files_only(real: Commit, commit: SinkCommit) -> None:
+    """The files are where the table has its own, and the catalog was not told."""
+    first, *others = [decode(reference, StagedFiles).files for reference in commit.stagings]
+    parts = tuple(StagedPart(staging=each.staging, files=each.files) for each in others)
+    await asyncio.to_thread(commit_sink, msgspec.structs.replace(first, commit_id=commit.commit_id, parts=parts))
+    raise AnswerLost
+
+
+async def everything(real: Commit, commit: SinkCommit) -> None:
+    await real(commit)
+    raise AnswerLost
+
+
+def test_a_table_has_the_rows_of_one_run_whatever_dies(
+    files: Files, cluster: MiniCluster, monkeypatch: pytest.MonkeyPatch, work_dir: Path
+) -> None:
+    """An attempt is killed when it has staged its rows; the commit ends in each phase, and another goes on."""
+    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
+    phases: list[Callable[[Commit, SinkCommit], Awaitable[None]]] = []
+    commit_really = sinkoutput.SinkOutput.commit
+
+    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> None:
+        real = functools.partial(commit_really, self)
+        await (phases.pop(0)(real, commit) if phases else real(commit))
+
+    monkeypatch.setattr(sinkoutput.SinkOutput, "commit", so_far)
+
+    def write(mode: str, first: int, *stages: Callable[[Commit, SinkCommit], Awaitable[None]]) -> None:
+        phases[:] = stages
+        parameters = {"mode": mode, "first": str(first)}
+        result = files.do(files.run(files.write(TABLE), parameters, restarts))
+        assert (result.status, result.restarts, phases) == (JobStatus.FINISHED, 1, []), result.failure
+
+    def ids() -> list[int]:
+        result = files.do(files.run(files.write(TABLE_READ, "read.py")))
+        assert result.status is JobStatus.FINISHED, result.failure
+        rows = fs.ResultRows(files.do(cluster.client.fetch_result(result.job_id, "found")))
+        return [int(each) for each in rows.arrow()["id"].to_pylist()]
+
+    write("append", 0, everything)
+    write("append", 100, files_only, everything)
+    assert ids() == [*range(10), *range(100, 110)]
+    write("overwrite", 50, files_only)
+    assert ids() == [*range(50, 60)]
+    files.do(until(lambda: not list(work_dir.rglob(".firesteel-staging"))))
 
 
 async def until(holds: Callable[[], bool]) -> None:

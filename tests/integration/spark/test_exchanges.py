@@ -75,6 +75,31 @@ def test_equal_keys_of_any_width_meet(local: InProcess, tmp_path: Path, types: t
     assert all(len(places) == 1 for places in where.values()), where
 
 
+@pytest.mark.parametrize(
+    ("types", "values", "same"),
+    [
+        (["string collate UTF8_LCASE"], "'a', 'A', 'Ö', 'ö', '', 'b'", "lower(string(k))"),
+        (["string collate UNICODE_CI_RTRIM"], "'a', 'A ', 'Ö', 'ö', '', '  '", "rtrim(lower(string(k)))"),
+        (["interval day", "interval day to second"], "interval 1 day, interval 2 day", "cast(k as interval day)"),
+        (["interval year", "interval year to month"], "interval 1 year, interval 2 year", "cast(k as interval year)"),
+        (["void", "int"], "null, null", "k"),
+    ],
+)
+def test_keys_that_spark_finds_equal_meet(
+    local: InProcess, tmp_path: Path, types: list[str], values: str, same: str
+) -> None:
+    where: dict[str, set[int]] = {}
+    for number, each in enumerate(types):
+        frame = local.spark.sql(f"select cast(k as {each}) as k from (select explode(array({values})) as k)")
+        view = lambda f: f.selectExpr(f"string({same}) as k")  # noqa: E731
+        found = shares(local, tmp_path / str(number), [frame], Layout(7, ("k",)), view)
+        for index, rows in enumerate(found):
+            for row in rows:
+                where.setdefault(row.k, set()).add(index)
+    assert where
+    assert all(len(places) == 1 for places in where.values()), where
+
+
 def test_rows_are_spread_evenly_without_keys(local: InProcess, tmp_path: Path) -> None:
     found = shares(local, tmp_path, [local.spark.range(100).repartition(1), local.spark.range(100)], Layout(4))
     assert sorted(row.id for rows in found for row in rows) == sorted([*range(100), *range(100)])
@@ -105,10 +130,11 @@ def test_types_names_and_nothing_at_all(local: InProcess, tmp_path: Path, layout
         ("select array(null) as x", "", "'x' of type array<void>"),
         ("select make_interval(1, 2) as x", "", "'x' of type interval"),
         ("select named_struct('a', struct()) as x", "", "'x' of type"),
+        ("select map('a' collate UTF8_LCASE, 1) as x", "", "is a map whose keys have a collation"),
         ("select 1 as x", "y", "there is no such column: x"),
         ("select 1 as x, 2 as x", "x", "several columns have that name"),
         ("select array(1) as x", "x", "array<int> can't be a key"),
-        ("select 'a' collate UTF8_LCASE as x", "x", "collation UTF8_LCASE"),
+        ("select parse_json('1') as x", "x", "variant can't be a key"),
     ],
 )
 def test_what_cannot_be_stored_or_hashed_is_refused_by_name(
@@ -141,7 +167,11 @@ def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_
         assert layout.subpartitions == 1 or raises_when_read(frame)
     finally:
         local.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
-    (tmp_path / "x" / partitions.MANIFEST_FILE).unlink()
+    manifest = tmp_path / "x" / partitions.MANIFEST_FILE
+    manifest.write_bytes(manifest.read_bytes()[:-1])
+    with pytest.raises(partitions.PartitionLost):
+        partitions.read(local.spark, [stored], 0)
+    manifest.unlink()
     with pytest.raises(partitions.PartitionLost):
         partitions.read(local.spark, [stored], 0)
 

@@ -14,10 +14,10 @@ from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
-from tests.integration.spark.pipelines import CASES, RICH, counted, pipeline_of, plain
+from tests.integration.spark.pipelines import CASES, EMPTY, RICH, TYPED, counted, pipeline_of, plain
 
-pytestmark = pytest.mark.spark
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+pytestmark = [pytest.mark.spark, *([pytest.mark.timeout(0)] if THOROUGH else [])]
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +26,14 @@ def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) ->
         yield made
 
 
-@pytest.mark.parametrize(("parallelism", "examples"), [(1, 1), (4, 2), (16, 0)])
-def test_parallelism_changes_no_result(local: InProcess, parallelism: int, examples: int) -> None:
+@pytest.mark.parametrize(
+    ("parallelism", "cases", "examples"), [(1, [RICH, TYPED], 1), (4, [RICH, TYPED, EMPTY], 2), (16, [RICH], 0)]
+)
+def test_parallelism_changes_no_result(local: InProcess, parallelism: int, cases: list[Any], examples: int) -> None:
     count = 200 if THOROUGH else examples
     phases = tuple(Phase) if count else (Phase.explicit,)
 
     @settings(max_examples=max(1, count), phases=phases, suppress_health_check=list(HealthCheck))
-    @example(RICH)
     @given(CASES)
     def equal(case: Any) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -41,7 +42,9 @@ def test_parallelism_changes_no_result(local: InProcess, parallelism: int, examp
             expected = plain(pipeline, local.spark)
             for commit in local.run(pipeline):
                 commit_sink(commit)
-            found = local.spark.read.schema(expected.schema).parquet(str(target)).collect()
-            assert counted(found) == counted(expected.collect())
+            found = local.spark.read.schema(expected.schema).parquet(str(target))
+            assert counted(found) == counted(expected)
 
+    for case in cases:
+        equal = example(case)(equal)
     equal()

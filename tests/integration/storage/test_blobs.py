@@ -15,6 +15,8 @@ import pytest
 from firesteel.adapters.blob import archives, artifacts
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobStore
+from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.core.dispatcher.requests import StorageFull
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
@@ -49,7 +51,7 @@ def test_blobs_are_named_by_content(tmp_path: Path) -> None:
 def test_code_is_unpacked_once_and_kept_for_the_next_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "MAX_UNUSED", 1)
     blobs = LocalBlobStore(tmp_path / "blobs")
-    cache = ArtifactCache(tmp_path / "cache", blobs)
+    cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 30)
     first, second = (packed(blobs, tmp_path, text) for text in ("a = 1", "a = 2"))
 
     async def story() -> None:
@@ -70,6 +72,55 @@ def test_code_is_unpacked_once_and_kept_for_the_next_jobs(tmp_path: Path, monkey
     asyncio.run(story())
 
 
+def test_the_cache_is_limited_by_what_jobs_use(tmp_path: Path) -> None:
+    """Code that no job uses makes room, the least recently used first; what is in use stays."""
+    blobs = LocalBlobStore(tmp_path / "blobs")
+    first, second, third = (packed(blobs, tmp_path, f"a = '{letter * 200_000}'") for letter in "xyz")
+
+    async def story() -> None:
+        cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 20)
+        (old,) = (await cache.use(JobID("1"), [first])).directories
+        await cache.release(JobID("1"))
+        (kept,) = (await cache.use(JobID("2"), [second])).directories
+        assert Path(old).exists()
+        await cache.use(JobID("3"), [third])
+        assert not Path(old).exists()
+        with pytest.raises(TaskFailedError, match=r"artifact-cache.max-size allows 1 MiB: raise it"):
+            await cache.use(JobID("4"), [first])
+        assert not Path(old).exists()
+        assert Path(kept).exists()
+        await cache.release(JobID("3"))
+        await cache.use(JobID("4"), [first])
+        assert Path(old).exists()
+
+    asyncio.run(story())
+
+
+def test_a_full_blob_store_refuses_further_jobs(tmp_path: Path) -> None:
+    blobs = LocalBlobStore(tmp_path / "blobs")
+    uploads = BlobUploads(blobs, max_bytes=1 << 20)
+    files = {}
+    for letter in b"ab":
+        content = bytes([letter]) * 700_000
+        files[hashlib.sha256(content).hexdigest()] = path = tmp_path / chr(letter)
+        path.write_bytes(content)
+    first, second = files
+
+    async def put(sha256: str) -> None:
+        async with uploads.put({sha256: files[sha256]}):
+            pass
+
+    async def story() -> None:
+        await put(first)
+        await put(first)
+        with pytest.raises(StorageFull, match=r"blob.storage.max-size allows 1 MiB. Nothing was submitted: wait"):
+            await put(second)
+        await uploads.delete_unused([first], tuple)
+        await put(second)
+
+    asyncio.run(story())
+
+
 def archive(blobs: LocalBlobStore, root: Path, name: str, *members: tarfile.TarInfo) -> Artifact:
     """Of the given members, and a file bin/tool."""
     path = root / "packed"
@@ -84,7 +135,7 @@ def archive(blobs: LocalBlobStore, root: Path, name: str, *members: tarfile.TarI
 
 def test_files_and_archives_are_ready_for_working_directories(tmp_path: Path) -> None:
     blobs = LocalBlobStore(tmp_path / "blobs")
-    cache = ArtifactCache(tmp_path / "cache", blobs)
+    cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 30)
     env = archive(blobs, tmp_path, "env.tar.gz#env")
     again = msgspec.structs.replace(env, name="env.tar.gz", kind="file")  # equal content, for another purpose
 
@@ -102,7 +153,7 @@ def test_files_and_archives_are_ready_for_working_directories(tmp_path: Path) ->
 
 def test_an_archive_that_leads_out_fails_its_job_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blobs = LocalBlobStore(tmp_path / "blobs")
-    cache = ArtifactCache(tmp_path / "cache", blobs)
+    cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 30)
     link = tarfile.TarInfo("link")
     link.type, link.linkname = tarfile.SYMTYPE, "../../outside"
     device = tarfile.TarInfo("device")

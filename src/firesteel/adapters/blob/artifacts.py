@@ -11,6 +11,7 @@ import msgspec
 
 from firesteel.adapters.blob.archives import BadArchive, unpack
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobSource
+from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
@@ -41,16 +42,37 @@ class JobCode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactCache:
-    """Unpacks into `directory`, by SHA-256; counts which jobs use what."""
+    """Unpacks into `directory`, by SHA-256; counts which jobs use what, and what all of it takes: at most `max_bytes`."""
 
-    def __init__(self, directory: Path, blobs: BlobSource) -> None:
-        self._directory, self._blobs = directory, blobs
+    def __init__(self, directory: Path, blobs: BlobSource, max_bytes: int) -> None:
+        self._directory, self._blobs, self._max_bytes = directory, blobs, max_bytes
         self._users: dict[str, set[JobID]] = {}
         """By SHA-256, least recently used first."""
+        self._bytes: dict[str, int] = {}
+        """What each takes, packed and unpacked."""
         self._unpacking = asyncio.Lock()
 
     async def use(self, job_id: JobID, artifacts: Sequence[Artifact]) -> JobCode:
-        """The job's code, ready. Raises TaskFailedError when a blob is missing or broken."""
+        """The job's code, ready. Raises TaskFailedError when a blob is missing or broken, or there is no room for all."""
+        made = await self._made(job_id, artifacts)
+        await self._drop_unused()
+        total = sum(self._bytes.values())
+        if total > self._max_bytes:
+            await self.release(job_id)
+            message = (
+                f"artifacts that jobs use on this worker would take {total} bytes with those of this job, and "
+                f"{options.ARTIFACT_CACHE_MAX.key} allows {self._max_bytes >> 20} MiB: raise it, or run fewer jobs here"
+            )
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message))
+        return made
+
+    async def release(self, job_id: JobID) -> None:
+        """The job is over: drop what is unused longest, beyond MAX_UNUSED or for want of room."""
+        for users in self._users.values():
+            users.discard(job_id)
+        await self._drop_unused()
+
+    async def _made(self, job_id: JobID, artifacts: Sequence[Artifact]) -> JobCode:
         code = [artifact for artifact in artifacts if artifact.kind == "code"]
         pickles = [artifact for artifact in artifacts if artifact.kind == "pickle"]
         try:
@@ -72,15 +94,16 @@ class ArtifactCache:
             message = f"the job's code can't be fetched or unpacked: {error}"
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
 
-    async def release(self, job_id: JobID) -> None:
-        """The job is over: drop the longest unused code beyond MAX_UNUSED."""
-        for users in self._users.values():
-            users.discard(job_id)
-        unused = [sha256 for sha256, users in self._users.items() if not users]
-        for sha256 in unused[: max(0, len(unused) - MAX_UNUSED)]:
-            del self._users[sha256]
-            await asyncio.to_thread(self._remove, sha256)
-            await self._blobs.let_go(sha256)
+    async def _drop_unused(self) -> None:
+        async with self._unpacking:  # else one that a job begins to use might go
+            unused = [sha256 for sha256, users in self._users.items() if not users]
+            for place, sha256 in enumerate(unused):
+                if len(unused) - place <= MAX_UNUSED and sum(self._bytes.values()) <= self._max_bytes:
+                    return
+                del self._users[sha256]
+                self._bytes.pop(sha256, None)
+                await asyncio.to_thread(self._remove, sha256)
+                await self._blobs.let_go(sha256)
 
     async def _place(self, artifact: Artifact, job_id: JobID) -> Placed:
         if artifact.kind == "file":
@@ -94,15 +117,17 @@ class ArtifactCache:
     async def _ensure(self, artifact: Artifact, job_id: JobID) -> None:
         """It is unpacked, and its packed form lies beside it."""
         async with self._unpacking:
-            if not self._archive(artifact).is_file() or not self._unpacked(artifact.sha256).is_dir():
+            is_known = artifact.sha256 in self._bytes  # else a former process has left it
+            if not (is_known and self._archive(artifact).is_file() and self._unpacked(artifact.sha256).is_dir()):
                 blob = await self._blobs.fetch(artifact.sha256)
-                await asyncio.to_thread(self._unpack, blob, artifact)
+                self._bytes[artifact.sha256] = await asyncio.to_thread(self._unpack, blob, artifact)
             self._touch(artifact.sha256, job_id)
 
     async def _fetch(self, sha256: str, job_id: JobID) -> Path:
         """A blob that is used as it is."""
+        self._touch(sha256, job_id)  # first: what is in use is not dropped
         blob = await self._blobs.fetch(sha256)
-        self._touch(sha256, job_id)
+        self._bytes.setdefault(sha256, (await asyncio.to_thread(blob.stat)).st_size)
         return blob
 
     def _touch(self, sha256: str, job_id: JobID) -> None:
@@ -110,11 +135,16 @@ class ArtifactCache:
         users.add(job_id)
         self._users[sha256] = users
 
-    def _unpack(self, blob: Path, artifact: Artifact) -> None:
+    def _unpack(self, blob: Path, artifact: Artifact) -> int:
+        """Returns what it takes in bytes, packed and unpacked."""
         self._directory.mkdir(parents=True, exist_ok=True)
         _link(blob, self._archive(artifact))
-        if self._unpacked(artifact.sha256).is_dir():
-            return
+        unpacked = self._unpacked(artifact.sha256)
+        if not unpacked.is_dir():
+            self._unpack_whole(blob, artifact)
+        return blob.stat().st_size + sum(each.lstat().st_size for each in unpacked.rglob("*"))
+
+    def _unpack_whole(self, blob: Path, artifact: Artifact) -> None:
         temporary = Path(tempfile.mkdtemp(dir=self._directory, prefix=".unpack-"))
         try:
             unpack(blob, artifact, temporary)

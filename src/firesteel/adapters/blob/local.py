@@ -1,6 +1,7 @@
 """A content-addressed store in a directory: a blob's name is the SHA-256 of its bytes."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import re
@@ -9,10 +10,12 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
-from firesteel.adapters.blob.outputs import OutputStore
+from firesteel.adapters.blob.outputs import Outputs, OutputStore
 from firesteel.adapters.storage.durability import sync
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_UNFINISHED = ".put-"
+"""Begins the names of files that are being written."""
 
 
 class BlobMissing(Exception):
@@ -30,16 +33,22 @@ class BlobStore(Protocol):
         """Copy a file in and return its SHA-256. Raises BlobCorrupt when that is not `sha256`."""
 
     def path(self, sha256: str) -> Path:
-        """The blob's file, not to be changed. Raises BlobMissing."""
+        """The blob's file, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
 
     def delete(self, sha256: str) -> None:
         """Remove a blob; one that is not there is fine."""
 
+    def put_before(self, moment_ms: int) -> list[str]:
+        """Names of all blobs that were put before that; whatever a process that was killed wrote then is removed."""
+
     def free_bytes(self) -> int:
         """What may still be put."""
 
+    def used_bytes(self) -> int:
+        """What all blobs take."""
+
     @property
-    def outputs(self) -> OutputStore:
+    def outputs(self) -> Outputs:
         """What scripts print."""
 
 
@@ -67,11 +76,11 @@ class LocalBlobStore:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.outputs = OutputStore(directory / "outputs")
+        self.outputs: Outputs = OutputStore(directory / "outputs")
         directory.mkdir(parents=True, exist_ok=True)
 
     def put(self, source: Path, sha256: str | None = None) -> str:
-        descriptor, name = tempfile.mkstemp(dir=self._directory, prefix=".put-")
+        descriptor, name = tempfile.mkstemp(dir=self._directory, prefix=_UNFINISHED)
         try:
             digest = hashlib.sha256()
             with open(source, "rb") as reader, os.fdopen(descriptor, "wb") as writer:
@@ -90,8 +99,24 @@ class LocalBlobStore:
             Path(name).unlink(missing_ok=True)
             raise
 
+    def put_before(self, moment_ms: int) -> list[str]:
+        found = []
+        for entry in os.scandir(self._directory):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                if not entry.is_file() or entry.stat().st_mtime * 1000 >= moment_ms:
+                    continue
+                if entry.name.startswith(_UNFINISHED):
+                    os.unlink(entry.path)
+                elif _SHA256.fullmatch(entry.name):
+                    found.append(entry.name)
+        return sorted(found)
+
     def free_bytes(self) -> int:
         return shutil.disk_usage(self._directory).free
+
+    def used_bytes(self) -> int:
+        with os.scandir(self._directory) as entries:
+            return sum(entry.stat().st_size for entry in entries if _SHA256.fullmatch(entry.name))
 
     def adopt(self, path: Path, sha256: str) -> Path:
         """Take a file of this directory in by moving it. Raises BlobCorrupt when its SHA-256 is another."""
@@ -106,7 +131,7 @@ class LocalBlobStore:
 
     def new_file(self) -> Path:
         """A file to write what `adopt` then takes in."""
-        descriptor, name = tempfile.mkstemp(dir=self._directory, prefix=".put-")
+        descriptor, name = tempfile.mkstemp(dir=self._directory, prefix=_UNFINISHED)
         os.close(descriptor)
         return Path(name)
 
@@ -126,20 +151,20 @@ class LocalBlobStore:
         await self.outputs.append(job_id, name, offset, data)
 
     def path(self, sha256: str) -> Path:
-        path = self._directory / _checked(sha256)
+        path = self._directory / checked_blob(sha256)
         if not path.is_file():
             raise BlobMissing(sha256)
         return path
 
     def delete(self, sha256: str) -> None:
-        (self._directory / _checked(sha256)).unlink(missing_ok=True)
+        (self._directory / checked_blob(sha256)).unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Remove everything."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _checked(sha256: str) -> str:
+def checked_blob(sha256: str) -> str:
     """Names come from clients: one that is no hash must not become a path."""
     if _SHA256.fullmatch(sha256) is None:
         raise BlobMissing(sha256)

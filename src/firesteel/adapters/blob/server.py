@@ -53,7 +53,7 @@ class BlobServer:
 
     async def _send(self, stream: PeerStream, sha256: str) -> None:
         try:
-            path = self._store.path(sha256)
+            path = await asyncio.to_thread(self._store.path, sha256)
         except BlobMissing:
             await stream.send(BlobRefused(f"there is no blob {sha256[:64]}", is_missing=True))
             return

@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 import errno
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from firesteel.adapters.blob.local import BlobStore
+from firesteel.adapters.blob.local import BlobMissing, BlobStore
 from firesteel.core.dispatcher.requests import StorageFull
 from firesteel.model import options
+from firesteel.runtime.orphans import Named
+
+logger = logging.getLogger(__name__)
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -17,9 +21,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class BlobUploads:
     """Puts and deletes blobs of jobs. While a client submits a job, no stored job names its blobs yet."""
 
-    def __init__(self, blobs: BlobStore, free_min_bytes: int = 0) -> None:
-        """What would leave less free than `free_min_bytes` is not taken: known jobs need that to go on."""
-        self._blobs, self._free_min_bytes = blobs, free_min_bytes
+    def __init__(self, blobs: BlobStore, free_min_bytes: int = 0, max_bytes: int = 0) -> None:
+        """What would leave less free than `free_min_bytes` is not taken: known jobs need that to go on. Nor is what
+        would make all blobs together larger than `max_bytes`, if that is not 0."""
+        self._blobs, self._free_min_bytes, self._max_bytes = blobs, free_min_bytes, max_bytes
         self.outputs = blobs.outputs
         self._in_use: Counter[str] = Counter()
         self._changing = asyncio.Lock()
@@ -43,6 +48,7 @@ class BlobUploads:
         if free - size < self._free_min_bytes:
             text = f"{what}; {options.BLOB_FREE_MIN.key} keeps {self._free_min_bytes >> 20} MiB for jobs that are known"
             raise StorageFull(f"{text}. Nothing was submitted: free some space, then submit again")
+        self._check_total(sha256, size)
         try:
             self._blobs.put(path, sha256)
         except OSError as error:
@@ -50,9 +56,23 @@ class BlobUploads:
                 raise StorageFull(f"{what}. Nothing was submitted: free some space, then submit again") from None
             raise
 
-    def path(self, name: str) -> Path:
-        """A blob's file, not to be changed. Raises BlobMissing."""
-        return self._blobs.path(name)
+    def _check_total(self, sha256: str, size: int) -> None:
+        """What is there already takes no more room."""
+        if not self._max_bytes:
+            return
+        try:
+            self._blobs.path(sha256)
+        except BlobMissing:
+            used = self._blobs.used_bytes()
+            if used + size > self._max_bytes:
+                text = f"the artifacts of known jobs take {used} bytes at the master, and one of this job {size}"
+                limit = f"{options.BLOB_STORAGE_MAX.key} allows {self._max_bytes >> 20} MiB"
+                advice = "wait for jobs to end or be forgotten, or raise it"
+                raise StorageFull(f"{text}; {limit}. Nothing was submitted: {advice}, then submit again") from None
+
+    async def path(self, name: str) -> Path:
+        """A blob's file, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
+        return await asyncio.to_thread(self._blobs.path, name)
 
     async def read(self, name: str) -> bytes:
         """A blob's bytes. Raises BlobMissing."""
@@ -61,6 +81,27 @@ class BlobUploads:
             return self._blobs.path(name).read_bytes()
 
         return await asyncio.to_thread(read)
+
+    async def sweep(self, before_ms: int, named: Callable[[], Named | None]) -> bool:
+        """Delete what was put before that time, and is named by no job and no client that is submitting one.
+
+        False when what is named can't be told yet. Raises OSError.
+        """
+        blobs = await asyncio.to_thread(self._blobs.put_before, before_ms)
+        jobs = await self.outputs.jobs_before(before_ms)
+        async with self._changing:
+            kept = named()
+            if kept is None:
+                return False
+            orphans = [name for name in blobs if not self._in_use[name] and name not in kept.blobs]
+            for name in orphans:
+                await asyncio.to_thread(self._blobs.delete, name)
+        printed = [job_id for job_id in jobs if job_id not in kept.jobs]
+        for job_id in printed:
+            await self.outputs.delete(job_id)
+        if orphans or printed:
+            logger.info("deleted what no job names: %d blobs, and what %d jobs printed", len(orphans), len(printed))
+        return True
 
     async def delete_unused(self, names: Iterable[str], used: Callable[[], Collection[str]]) -> None:
         """Delete blobs, but for those that known jobs use and those that a client is submitting a job with."""

@@ -12,6 +12,30 @@ TEMPORARY = ".new-"
 """Begins the names of files that are being written; what a crash left of them means nothing."""
 
 
+class Directory(Protocol):
+    """Such files, wherever they are. Blocking, for one thread at a time. Errors are OSErrors that name the file."""
+
+    def names(self) -> list[str]:
+        """Of all files that are there, sorted."""
+
+    def read(self, name: str) -> bytes: ...
+
+    def prepare(self, data: bytes) -> str:
+        """Do all that may lack space for what `publish` then makes visible; returns its name until then."""
+
+    def publish(self, prepared: str, name: str) -> None:
+        """Give it its name, which nothing may have yet: of any number who try, one does not get FileExistsError."""
+
+    def create(self, name: str, data: bytes) -> None:
+        """Prepare and publish in one. Raises FileExistsError."""
+
+    def append(self, name: str, data: bytes) -> None:
+        """After an OSError any part of it may be in the file, or none."""
+
+    def remove(self, name: str) -> None:
+        """One that is not there is fine. It may come back when the power is cut."""
+
+
 class System(Protocol):
     """The calls to the operating system; `os` is one, tests have another that loses power."""
 
@@ -26,13 +50,12 @@ class System(Protocol):
 
 
 class Disk:
-    """`directory` as a register and a log. Blocking: call from a thread. Errors are OSErrors that name the file."""
+    """A `Directory` of the file system."""
 
     def __init__(self, directory: Path, system: System = os) -> None:
         self.directory, self._system = directory, system
 
     def names(self) -> list[str]:
-        """Of all files that are there, sorted."""
         with self._naming(""):
             return sorted(self._system.listdir(str(self.directory)))
 
@@ -44,7 +67,6 @@ class Disk:
         return b"".join(parts)
 
     def prepare(self, data: bytes) -> str:
-        """Write what `publish` then makes visible; returns its name until then."""
         name = f"{TEMPORARY}{uuid.uuid4().hex}"
         with self._naming(name):
             try:
@@ -57,14 +79,12 @@ class Disk:
         return name
 
     def publish(self, prepared: str, name: str) -> None:
-        """Give it its name, which nothing may have yet: of any number who try, one does not get FileExistsError."""
         with self._naming(name):
             self._system.link(str(self.directory / prepared), str(self.directory / name))
             self._system.unlink(str(self.directory / prepared))
             self._sync_directory()
 
     def create(self, name: str, data: bytes) -> None:
-        """Prepare and publish in one. Raises FileExistsError."""
         prepared = self.prepare(data)
         try:
             self.publish(prepared, name)
@@ -84,12 +104,10 @@ class Disk:
             self.remove(name)
 
     def append(self, name: str, data: bytes) -> None:
-        """After an OSError any part of it may be in the file, or none."""
         with self._naming(name), self._opened(name, os.O_WRONLY | os.O_APPEND) as descriptor:
             self._write(descriptor, data)
 
     def remove(self, name: str) -> None:
-        """One that is not there is fine. It may come back when the power is cut."""
         with self._naming(name), contextlib.suppress(FileNotFoundError):
             self._system.unlink(str(self.directory / name))
 

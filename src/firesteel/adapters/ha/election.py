@@ -61,6 +61,9 @@ class RegisterElection:
         """An epoch whose leader refuses connections."""
         self._trouble = ""
         self._leader: Registered | None = None
+        self._told = 0
+        """The epoch of the leader that listeners were told of last."""
+        self._listeners: list[Callable[[Registered], None]] = []
         self.certain = asyncio.Event()
         """Set unless this process leads and can't tell whether it still does."""
         self.certain.set()
@@ -75,6 +78,10 @@ class RegisterElection:
     def leader(self) -> Registered | None:
         """By the newest entry of the register that was seen; None when its leader has given up or is gone."""
         return self._leader
+
+    def watch_leader(self, listener: Callable[[Registered], None]) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     async def start(self, record: LeaderRecord) -> None:
         """Take part, under this record."""
@@ -135,7 +142,7 @@ class RegisterElection:
             self._leader = None
             await self._challenge(known.epoch if known is not None else 0)
         else:
-            self._leader = known
+            self._follow(known)
             self._vigil.watch(known)
 
     async def _lead_on(self) -> None:
@@ -161,9 +168,16 @@ class RegisterElection:
             return
         logger.info("%s leads, in epoch %d", self._name, epoch)
         self._epoch, self._confirmed_ms = epoch, began_ms
-        self._leader = Registered(epoch, self._record, Sign(epoch, began_ms))
         self._vigil.end()
         self._components.open(epoch << GRANT_BITS)
+        self._follow(Registered(epoch, self._record, Sign(epoch, began_ms)))
+
+    def _follow(self, leader: Registered) -> None:
+        """Each sign of life of a leader is news of it; whoever listens is told of another one."""
+        is_known, self._leader = leader.epoch == self._told, leader
+        self._told = leader.epoch
+        for listener in () if is_known else tuple(self._listeners):
+            listener(leader)
 
     def _stop_leading(self) -> None:
         """What waits to be certain is of no use any more, or refused by the storage."""

@@ -10,7 +10,7 @@ import time
 
 import msgspec
 
-from firesteel.adapters.ha.disk import Disk
+from firesteel.adapters.ha.disk import TEMPORARY, Disk
 from firesteel.core.leadership.lease import Sign
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
@@ -60,6 +60,9 @@ class FileRegister(LeaderRegister):
             self._disk.create(_name(epoch), msgspec.json.encode(record))
         except FileExistsError:
             return None
+        for unfinished in self._disk.names():
+            if unfinished.startswith(TEMPORARY):
+                self._disk.remove(unfinished)
         epochs = self._epochs()
         for old in epochs[: epochs.index(epoch)]:
             self._disk.remove(_name(old))

@@ -8,7 +8,7 @@ files counts. Whoever has written looks for a higher number before it says so.
 
 import logging
 
-from firesteel.adapters.ha.disk import TEMPORARY, Disk
+from firesteel.adapters.ha.disk import TEMPORARY, Directory
 from firesteel.adapters.ha.segments import (
     JournalCorrupt,
     JournalHeader,
@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 class JobLog:
     """Blocking, for one thread at a time. `snapshot_records` are written between two snapshots, at least."""
 
-    def __init__(self, disk: Disk, *, history_size: int, snapshot_records: int) -> None:
-        self._disk, self._history_size, self._snapshot_records = disk, history_size, snapshot_records
+    def __init__(self, directory: Directory, *, history_size: int, snapshot_records: int) -> None:
+        self._directory, self._history_size, self._snapshot_records = directory, history_size, snapshot_records
         self.jobs = StoredJobs(history_size)
         """What is durable, while this is the log's writer."""
         self._published: JournalHeader | None = None
@@ -57,7 +57,7 @@ class JobLog:
         if self._published is None or self._published != JournalHeader(number=newest, token=token):
             if newest:
                 name = _name(newest, JOURNAL)
-                holder = read_header(name, self._disk.read(name)).token
+                holder = read_header(name, self._directory.read(name)).token
                 if token < holder:
                     raise StaleLeader(f"the jobs are led under {holder}")
             self._publish(JournalHeader(number=newest + 1, token=token))
@@ -93,7 +93,7 @@ class JobLog:
         data = line(entries)
         self._sound = False
         try:
-            self._disk.append(_name(self._claim.number, JOURNAL), data)
+            self._directory.append(_name(self._claim.number, JOURNAL), data)
         finally:
             self._check()
         for entry in entries:
@@ -104,7 +104,7 @@ class JobLog:
 
     # ── claims ───────────────────────────────────────────────────────────────────────────────
     def _newest(self) -> int:
-        return max(_numbers(self._disk.names(), JOURNAL), default=0)
+        return max(_numbers(self._directory.names(), JOURNAL), default=0)
 
     def _check(self) -> None:
         assert self._claim is not None, "only a writer checks its claim"
@@ -116,9 +116,9 @@ class JobLog:
     def _publish(self, header: JournalHeader) -> None:
         name = _name(header.number, JOURNAL)
         try:
-            self._disk.create(name, line(header))
+            self._directory.create(name, line(header))
         except FileExistsError:
-            if read_header(name, self._disk.read(name)).token != header.token:
+            if read_header(name, self._directory.read(name)).token != header.token:
                 self._claim = None
                 raise StaleLeader(f"another leader has claimed the jobs (journal {header.number})") from None
             # It is this one's own, of a try that failed when the file had its name.
@@ -138,7 +138,7 @@ class JobLog:
         try:
             self._publish(header)
         except OSError:
-            self._disk.remove(prepared)
+            self._directory.remove(prepared)
             raise
         self._claim = header
         self._begin(prepared)
@@ -146,20 +146,20 @@ class JobLog:
     def _prepare(self, number: int, of: int, length: int) -> str:
         data = snapshot_file(number, of, length, self.jobs.snapshot())
         self._snapshot_length = len(data)
-        return self._disk.prepare(data)
+        return self._directory.prepare(data)
 
     def _begin(self, prepared: str) -> None:
         assert self._claim is not None, "only a writer begins a journal"
         number = self._claim.number
-        self._disk.publish(prepared, _name(number, SNAPSHOT))
+        self._directory.publish(prepared, _name(number, SNAPSHOT))
         self._check()
         self._sound = True
         self._length = len(line(self._claim))
         self._records = 0
         try:
-            for name in self._disk.names():
+            for name in self._directory.names():
                 if name.startswith(TEMPORARY) or _number(name) < number:
-                    self._disk.remove(name)
+                    self._directory.remove(name)
         except OSError as error:
             logger.warning(
                 "old journals could not be deleted, which is tried again after the next snapshot (%s)", error
@@ -170,22 +170,22 @@ class JobLog:
 
         A journal without a snapshot is a claim that came to nothing.
         """
-        names = self._disk.names()
+        names = self._directory.names()
         journals = [number for number in _numbers(names, JOURNAL) if number < before]
         complete = [number for number in journals if _name(number, SNAPSHOT) in names]
         newest = max(complete, default=0)
         for number in journals:
             name = _name(number, JOURNAL)
-            if number > newest and read_journal(name, self._disk.read(name))[0]:
+            if number > newest and read_journal(name, self._directory.read(name))[0]:
                 raise JournalCorrupt(f"{_name(number, SNAPSHOT)} is missing beside {name}: restore it from a copy")
         jobs = StoredJobs(self._history_size)
         if not newest:
             return jobs, 0, 0
         name = _name(newest, SNAPSHOT)
-        for entry in read_snapshot(name, self._disk.read(name)):
+        for entry in read_snapshot(name, self._directory.read(name)):
             jobs.apply(entry)
         name = _name(newest, JOURNAL)
-        entries, length = read_journal(name, self._disk.read(name))
+        entries, length = read_journal(name, self._directory.read(name))
         for entry in entries:
             jobs.apply(entry)
         return jobs, newest, length

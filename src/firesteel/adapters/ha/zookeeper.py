@@ -22,6 +22,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from firesteel.core.leadership.lease import Sign
+from firesteel.model.stored import StoredRecord
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 RECONNECT_DELAY_MAX_S = 1.0
@@ -32,10 +33,9 @@ of_kazoo = logging.getLogger("kazoo.firesteel")
 of_kazoo.setLevel(logging.ERROR)  # it tells of every try to connect; changes are told here
 
 
-class LeaderNode(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderNode(StoredRecord, frozen=True, kw_only=True):
     """What the node `leader` has. Stored as JSON."""
 
-    version: int = 1
     epoch: int
     record: LeaderRecord
 

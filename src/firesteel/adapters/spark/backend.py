@@ -23,7 +23,7 @@ from firesteel.adapters.spark.printed import with_output
 from firesteel.adapters.spark.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
 from firesteel.adapters.spark.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_command
-from firesteel.adapters.spark.sinknotes import SINKS
+from firesteel.adapters.spark.sinknotes import SINKS, STAGED
 from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.model import options
@@ -54,7 +54,8 @@ class SparkTaskBackend:
         self, config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
     ) -> None:
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
-        self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs), blobs
+        cache_bytes = config.get_option(options.ARTIFACT_CACHE_MAX) << 20
+        self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs, cache_bytes), blobs
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
         self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
         self._pool: BackendPool | None = None
@@ -184,7 +185,7 @@ class SparkTaskBackend:
             pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if _is_script(job) else "",
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
             settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
-            staged_note=str(self._work_dir / SINKS / "staged" / f"{attempt.job_id}-{name}"),
+            staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),

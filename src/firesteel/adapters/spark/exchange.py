@@ -1,8 +1,9 @@
 """How a stored result is laid out for its consumers: which row goes into which subpartition.
 
 Keys are hashed as one canonical type per family, so that equal keys of different producers meet: an int and a
-bigint of equal value have different hashes in Spark. The hash is not the one Spark's own shuffles use: a share whose
-keys have equal remainders would else fill only some of the consumer's shuffle partitions.
+bigint of equal value have different hashes in Spark. What is equal by a collation has one hash in Spark's partitioning, and
+only there: hash() and xxhash64() look at the bytes. The hash is not the one Spark's own shuffles use, but begins with a
+constant: a share whose keys have equal remainders would else fill only some of the consumer's shuffle partitions.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import Any
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import ExchangeMode, JobGraph, Partitioner
+
+_SALT = 0xF1E57EE1
+"""What the hash of every key begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,9 @@ def layout_of(graph: JobGraph, dataset: DataSetID) -> Layout | None:
 
 
 def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> tuple[Any, tuple[str, ...]]:
-    """`frame` of `schema`, whose columns are `c0`, `c1`, ..., with one Spark partition a subpartition; and the keys' types.
+    """`frame`, whose columns are `c0`, `c1`, ..., with one Spark partition a subpartition; and the keys' types.
 
-    `names` are the user's. Raises PipelineRefused for a key that can't be hashed.
+    `names` and `schema` are the user's. Raises PipelineRefused for a key that can't be hashed.
     """
     if layout.subpartitions == 1:
         return frame, ()
@@ -48,13 +52,12 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> t
         return frame.repartition(layout.subpartitions), ()
     from pyspark.sql import functions as F
 
-    fields = [schema.fields[_position(key, names)] for key in layout.keys]
-    families = tuple(_family(key, field.dataType) for key, field in zip(layout.keys, fields, strict=True))
+    positions = [_position(key, names) for key in layout.keys]
+    families = tuple(_family(names[position], schema.fields[position].dataType) for position in positions)
     hashed: list[Any] = []
-    for field, family in zip(fields, families, strict=True):
-        hashed += _canonical(F.col(field.name), family)
-    place = F.pmod(F.xxhash64(*hashed), F.lit(layout.subpartitions)).cast("int")
-    return frame.repartitionById(layout.subpartitions, place), families
+    for position, family in zip(positions, families, strict=True):
+        hashed += _canonical(F.col(f"c{position}"), family)
+    return frame.repartition(layout.subpartitions, F.lit(_SALT), *hashed), families
 
 
 def _position(key: str, names: tuple[str, ...]) -> int:
@@ -75,33 +78,28 @@ def _family(key: str, data_type: Any) -> str:
             return "bigint"
         case T.FloatType() | T.DoubleType():
             return "double"
-        case T.DecimalType():
-            return "decimal"
-        case T.StringType() if data_type.collation in (None, "UTF8_BINARY"):
-            return "string"
-        case T.StringType():
-            raise PipelineRefused(
-                f"hash_by({key!r}): the column has the collation {data_type.collation}; distribute by a column with"
-                " plain text instead, like F.lower(...) of it cast to string"
-            )
+        case T.DecimalType() | T.StringType():
+            return str(data_type.simpleString())
         case T.BooleanType() | T.DateType() | T.TimestampType() | T.TimestampNTZType() | T.BinaryType():
             return str(data_type.typeName())
+        case T.DayTimeIntervalType():
+            return "interval day to second"
+        case T.YearMonthIntervalType():
+            return "interval year to month"
         case T.NullType():
             return "void"
         case _:
             pass
     raise PipelineRefused(
         f"hash_by({key!r}): a column of type {data_type.simpleString()} can't be a key;"
-        " use numbers, text, booleans, dates, timestamps or binary"
+        " use numbers, text, booleans, dates, timestamps, intervals or binary"
     )
 
 
 def _canonical(column: Any, family: str) -> list[Any]:
     """What is hashed of a key: a function of its value alone, not of its width or scale."""
-    match family:
-        case "bigint" | "double":  # xxhash64 itself takes -0.0 for 0.0, and every NaN for one
-            return [column.cast(family)]
-        case "decimal":  # rounding to a fixed scale depends on the value only; what is too large for it is null
-            return [column.try_cast("decimal(38,6)"), column.try_cast("decimal(38,18)")]
-        case _:
-            return [column]
+    if family in ("bigint", "double"):  # the hash itself takes -0.0 for 0.0, and every NaN for one
+        return [column.cast(family)]
+    if family.startswith("decimal"):  # rounding to a fixed scale depends on the value only; what is too large is null
+        return [column.try_cast("decimal(38,6)"), column.try_cast("decimal(38,18)")]
+    return [column]

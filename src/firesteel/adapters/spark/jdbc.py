@@ -11,6 +11,7 @@ from firesteel.adapters.spark.database import DatabaseError, connected
 from firesteel.adapters.spark.jdbccommit import StagedTable, column_types, resolved, schema_prefix
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists, UserError
 from firesteel.adapters.spark.stagedreferences import JDBC_SCHEME, encode
+from firesteel.adapters.spark.storable import types_within
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
@@ -74,6 +75,7 @@ class _Staging:
             return
         if types and mode == "error":
             raise TargetExists(f"table {self._table} exists; use mode='overwrite' or 'append', or another table")
+        _check_types(self._df.schema)
         columns = _matched(self._df.columns, list(types) or self._df.columns, self._table)
         key = tuple(name for _, name in _matched(keys, [name for _, name in columns], "the rows, as key"))
         staging = f"{schema_prefix(self._table)}_firesteel_{self._id[:24]}"
@@ -124,6 +126,28 @@ def _matched(names: Sequence[str], columns: Sequence[str], where: str) -> tuple[
     if missing:
         raise SinkRefused(f"write_jdbc: {where} has no column {', '.join(missing)}; it has {', '.join(columns)}")
     return tuple((name, column) for name, column in found if column is not None)
+
+
+def _check_types(schema: Any) -> None:
+    """Raises SinkRefused for a type that PostgreSQL has nothing for in Spark."""
+    from pyspark.sql import types as T
+
+    without = (
+        T.StructType,
+        T.MapType,
+        T.VariantType,
+        T.CalendarIntervalType,
+        T.NullType,
+        T.GeometryType,
+        T.GeographyType,
+    )
+    for field in schema.fields:
+        kinds = [*types_within(field.dataType)]
+        if any(isinstance(kind, (*without, T.DayTimeIntervalType, T.YearMonthIntervalType)) for kind in kinds):
+            raise SinkRefused(
+                f"write_jdbc: a table can't hold column {field.name!r} of type {field.dataType.simpleString()}: cast it to"
+                " string, make text of it with F.to_json(...), or leave it out"
+            )
 
 
 def _checked_mode(mode: str) -> str:

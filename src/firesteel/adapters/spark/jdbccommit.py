@@ -16,6 +16,7 @@ from firesteel.adapters.spark.database import Database, DatabaseError, connected
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.stagedreferences import SinkWork, decode
 from firesteel.adapters.storage.local import CommitRefused
+from firesteel.model.stored import StoredRecord
 
 COMMITS_TABLE = "_firesteel_commits"
 CONNECT_ATTEMPTS, CONNECT_PAUSE_S = 30, 1.0
@@ -24,7 +25,7 @@ _DUPLICATE_STATES = ("23505", "42P07", "42710")
 _NAME = re.compile(r'(?:(?P<schema>\w+|"[^"]+")\.)?(?P<table>\w+|"[^"]+")')
 
 
-class StagedTable(msgspec.Struct, frozen=True, kw_only=True):
+class StagedTable(StoredRecord, frozen=True, kw_only=True):
     """What one subtask has staged, and where it is to go."""
 
     url: str

@@ -18,11 +18,11 @@ MAX_LOG_TAIL_BYTES = 4_096
 
 
 class JvmDied(Exception):
-    """The server's process has ended by itself. `status` as of a shell, `tail` its last log lines."""
+    """The server's process has ended, by itself unless `why` says more. `status` as of a shell, `tail` its last lines."""
 
-    def __init__(self, status: int, log: Path) -> None:
+    def __init__(self, status: int, log: Path, why: str = "") -> None:
         self.status, self.log, self.tail = status, log, _tail(log)
-        super().__init__(_death(status, self.tail))
+        super().__init__(why or _death(status, self.tail))
 
 
 class SparkJvm:

@@ -68,9 +68,9 @@ class _Keeper:
             self._execute(request.session, pb2.Relation(catalog=pb2.Catalog(clear_cache=pb2.ClearCache())))
             self._release(request.session)
             return wire.KeeperAnswer(number=request.number)
-        interrupted = self._end_operations(request.session, _SETTLE_SECONDS if request.was_cut else 0.0)
+        settle_seconds = _SETTLE_SECONDS if request.was_cut else 0.0
+        interrupted, server_session = self._end_operations(request.session, settle_seconds)
         released = [self._uncache(request.session, each) for each in request.cached]
-        server_session = self._status(request.session).server_side_session_id
         error = ""
         try:
             self._release(request.session)
@@ -120,23 +120,25 @@ class _Keeper:
         answer = self._stub.Interrupt(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
         return bool(answer.interrupted_ids)
 
-    def _end_operations(self, session: wire.SessionName, settle_seconds: float) -> bool:
-        """Interrupt until nothing has run for `settle_seconds`, or END_SECONDS are over. Whether anything did."""
-        interrupted = False
+    def _end_operations(self, session: wire.SessionName, settle_seconds: float) -> tuple[bool, str]:
+        """Interrupt until nothing has run for `settle_seconds`, or END_SECONDS are over.
+
+        Returns whether anything did, and the server's own id of the session; empty when it has never been opened.
+        """
+        interrupted, server_session = False, ""
         give_up = time.monotonic() + END_SECONDS
         quiet_since = time.monotonic()
         while time.monotonic() < give_up:
-            if self._operations_under_way(session):
+            status = self._status(session)
+            server_session = status.server_side_session_id
+            if any(operation.state in _UNDER_WAY for operation in status.operation_statuses):
                 interrupted = True
                 self._interrupt(session)
                 quiet_since = time.monotonic() + _POLL_SECONDS
             elif time.monotonic() - quiet_since >= settle_seconds:
                 break
             time.sleep(_POLL_SECONDS)
-        return interrupted
-
-    def _operations_under_way(self, session: wire.SessionName) -> int:
-        return sum(operation.state in _UNDER_WAY for operation in self._status(session).operation_statuses)
+        return interrupted, server_session
 
     def _status(self, session: wire.SessionName) -> Any:
         """Empty for a session that was never opened, or is closed."""

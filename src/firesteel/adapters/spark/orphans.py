@@ -14,7 +14,7 @@ import msgspec
 from firesteel.adapters.spark import jdbccommit
 from firesteel.adapters.spark.database import DatabaseError
 from firesteel.adapters.spark.refusals import UserError
-from firesteel.adapters.spark.sinknotes import SINKS
+from firesteel.adapters.spark.sinknotes import SINKS, STAGED
 from firesteel.adapters.spark.stagedreferences import (
     JDBC_SCHEME,
     TABLE_SCHEME,
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _staged(cluster: Path) -> Iterator[str]:
-    for note in sorted(cluster.glob(f"*/{SINKS}/staged/*")):
+    for note in sorted(cluster.glob(f"*/{SINKS}/{STAGED}/*")):
         yield from note.read_text(encoding="utf-8").splitlines()
 
 

@@ -18,15 +18,18 @@ from firesteel.adapters.spark.exchange import WHOLE, Layout, spread
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.storable import check_storable
 from firesteel.model.ids import DataSetID
+from firesteel.model.stored import StoredRecord
 from firesteel.model.tasks import ResultPartition
 
 MANIFEST_FILE = "_firesteel.json"
 """Spark ignores names that begin with an underscore."""
 _PART = re.compile(r"part-(\d+)-")
 _TIMESTAMP_UNIT = "spark.sql.parquet.outputTimestampType"
+_FORMAT = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
+"""What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it."""
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class Manifest(StoredRecord, frozen=True, kw_only=True):
     """What the files in a result's directory hold."""
 
     schema: str
@@ -54,11 +57,11 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
     own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
     voids = check_storable(columns, own_schema)
     schema = _stored_schema(own_schema, voids)
-    laid_out, key_types = spread(_by_position(frame, columns, voids), schema, columns, layout)
+    laid_out, key_types = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
     with _microseconds_kept(frame.sparkSession, schema):
-        laid_out.write.mode("overwrite").parquet(str(directory))
+        laid_out.write.mode("overwrite").options(**_FORMAT).parquet(str(directory))
     names = _parquet_files(directory)
-    manifest = Manifest(schema.json(), voids, _by_subpartition(names, layout.subpartitions))
+    manifest = Manifest(schema=schema.json(), voids=voids, files=_by_subpartition(names, layout.subpartitions))
     (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
     rows, size = footers.count(directory, names)
     return ResultPartition(
@@ -166,7 +169,7 @@ def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, .
 def _manifest(partition: ResultPartition) -> Manifest:
     try:
         return msgspec.json.decode(Path(partition.location, MANIFEST_FILE).read_bytes(), type=Manifest)
-    except FileNotFoundError:
+    except (FileNotFoundError, msgspec.MsgspecError):  # gone, torn by a power cut, or of another version of firesteel
         raise PartitionLost(partition.location) from None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.adapters.spark.context import AttemptContext
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.rowblobs import BLOB_LOCATION, staged_rows
+from firesteel.adapters.spark.storable import check_returnable
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit
 
@@ -21,7 +22,7 @@ _SCHEMA, _ORIGIN = b"spark.schema", b"firesteel.origin"
 def stage_rows(attempt: AttemptContext, frame: Any, directory: Path) -> None:
     """Run the query and write its rows into `directory`, for the worker to put them where the master finds them.
 
-    Raises PipelineRefused for more rows than a result may have.
+    Raises PipelineRefused for more rows than a result may have, and for columns that can't be returned.
     """
     import pyarrow as pa
 
@@ -63,6 +64,7 @@ def _fetched(frame: Any, name: str, max_bytes: int) -> tuple[Any, Any]:
     for part in client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations):
         if isinstance(part, StructType):
             schema = part
+            check_returnable(name, schema)
             continue
         size += part.nbytes
         if size > max_bytes:
@@ -126,4 +128,12 @@ class ResultRows:
 
     def values(self, limit: int | None = None) -> list[list[Any]]:
         """Plain Python values by column, of the first `limit` rows; needs no PySpark."""
-        return [column.to_pylist() for column in self._table.slice(0, limit).columns]
+        return [_plain(column) for column in self._table.slice(0, limit).columns]
+
+
+def _plain(column: Any) -> list[Any]:
+    """Its values; of dates and times that Python has not, like those of the year 10000, their texts."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except OverflowError:
+        return column.cast("string").to_pylist()  # type: ignore[no-any-return]

@@ -132,6 +132,9 @@ class SparkServer:
                 spec.archive.started()
         except TimeoutError:
             await jvm.kill()
+            limit = f"{spec.start_timeout_seconds:g} s (taskmanager.spark.start-timeout)"
+            why = f"the Spark backend did not answer within {limit}; the end of its log is in the trace"
+            return generation, JvmDied((await jvm.died()).status, log, why)
         except JvmDied as died:
             return generation, died
         return generation, await jvm.died()

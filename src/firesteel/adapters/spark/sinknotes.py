@@ -4,10 +4,13 @@ from pathlib import Path
 
 import msgspec
 
+from firesteel.model.ids import JobID
 from firesteel.model.tasks import SinkCommit
 
 SINKS = "sinks"
 """Directory of a worker's notes, below its own."""
+STAGED = "staged"
+"""Below it: a file an attempt."""
 
 
 def note_staged(file: Path, location: str) -> None:
@@ -15,6 +18,12 @@ def note_staged(file: Path, location: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "a", encoding="utf-8") as lines:
         lines.write(location + "\n")
+
+
+def forget_staged(directory: Path, job_id: JobID) -> None:
+    """Nothing of the job is staged any more. `directory` has the notes of one worker."""
+    for note in (directory / STAGED).glob(f"{job_id}-*"):
+        note.unlink(missing_ok=True)
 
 
 def note_intended(directory: Path, commit: SinkCommit) -> Path:

@@ -9,7 +9,7 @@ import msgspec
 
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.spark.forkclient import ForkServer
-from firesteel.adapters.spark.sinknotes import note_intended
+from firesteel.adapters.spark.sinknotes import forget_staged, note_intended
 from firesteel.adapters.spark.stagedreferences import (
     JDBC_SCHEME,
     TABLE_SCHEME,
@@ -97,6 +97,7 @@ class SinkOutput:
         # A user's sink is not asked to undo here what another worker may have committed: the master says what was not.
         mine = [each for each in self._staged.get(job_id, ()) if scheme_of(each) != TWO_PHASE_SCHEME]
         await self.discard(mine)
+        await asyncio.to_thread(forget_staged, self._intended.parent, job_id)
         self._staged.pop(job_id, None)
         self._secrets.pop(job_id, None)
 

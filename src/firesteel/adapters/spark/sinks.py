@@ -5,6 +5,7 @@ docs/sinks.md says what a reader sees meanwhile. Elsewhere (in a unit test of th
 """
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,12 @@ from firesteel.model.tasks import SinkCommit
 
 OVERWRITE_PARTITIONS = "overwrite-partitions"
 """The mode of a commit that replaces the partitions it has rows for."""
+_UNSUPPORTED_TYPES = (
+    "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE",
+    "EMPTY_SCHEMA_NOT_SUPPORTED_FOR_DATASOURCE",
+    "UNSUPPORTED_FEATURE.COLLATIONS_IN_MAP_KEYS",
+)
+"""What Spark says of columns that a format can't hold, before it runs anything."""
 _PARTITION_OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -211,10 +218,18 @@ def _check_lines(df: Any, keys: Sequence[str]) -> None:
 
 
 def _write(df: Any, file_format: str, target: FileTarget, path: str, mode: str) -> None:
+    from pyspark.errors import AnalysisException
+
     writer = df.write.mode(mode).format(file_format).options(**target.options)
     if target.keys:
         writer = writer.partitionBy(*target.keys)
-    writer.save(path)
+    try:
+        writer.save(path)
+    except AnalysisException as error:
+        if error.getCondition() not in _UNSUPPORTED_TYPES:
+            raise
+        (told,) = re.findall(r"(?s)^(?:\[[\w.]+\] )?(.*?)\.?\s*(?:SQLSTATE|$)", str(error))
+        raise SinkRefused(f"write_{file_format}: {told}; cast it, to string for one, or leave it out") from None
 
 
 def _data_files(staging: Path) -> list[str]:

@@ -14,6 +14,7 @@ import msgspec
 from firesteel.adapters.spark.wire import Endpoint
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
+from firesteel.model.stored import StoredRecord
 from firesteel.model.tasks import SinkCommit
 
 JDBC_SCHEME = "firesteel-jdbc"
@@ -46,7 +47,7 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     """The Spark backend whose catalog has the table."""
 
 
-class WrittenByUser(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenByUser(StoredRecord, frozen=True, kw_only=True):
     """What one subtask has written with a user's own sink."""
 
     job_id: JobID
@@ -57,7 +58,7 @@ class WrittenByUser(msgspec.Struct, frozen=True, kw_only=True):
     """What its `write` returned: MessagePack of JSON values and bytes."""
 
 
-class StagedFiles(msgspec.Struct, frozen=True, kw_only=True):
+class StagedFiles(StoredRecord, frozen=True, kw_only=True):
     """Files that one subtask has staged for a table of Spark's catalog."""
 
     table: str

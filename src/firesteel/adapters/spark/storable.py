@@ -1,4 +1,4 @@
-"""Which columns Parquet can hold, and what is stored in place of those it can't."""
+"""Which columns Parquet can hold, and what is stored in place of those it can't; which can be returned to a caller."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +22,42 @@ def check_storable(names: tuple[str, ...], schema: Any) -> tuple[int, ...]:
     return tuple(voids)
 
 
+def check_returnable(function: str, schema: Any) -> None:
+    """Raises PipelineRefused for a column whose values can't come to the caller: Python has none like them."""
+    from pyspark.sql import types as T
+
+    for field in schema.fields:
+        kinds = [type(part) for part in types_within(field.dataType)]
+        if T.YearMonthIntervalType in kinds or T.CalendarIntervalType in kinds:
+            shown = field.dataType.simpleString()
+            raise PipelineRefused(
+                f"{function} can't return column {field.name!r} of type {shown}, which Python has no values for: cast it"
+                " to string, or take its parts with F.extract(...)"
+            )
+
+
+def _is_collated(text_type: Any) -> bool:
+    return text_type.collation not in (None, "UTF8_BINARY")
+
+
+def types_within(data_type: Any) -> Iterator[Any]:
+    """The type, and all that it is made of."""
+    from pyspark.sql import types as T
+
+    yield data_type
+    match data_type:
+        case T.ArrayType():
+            yield from types_within(data_type.elementType)
+        case T.MapType():
+            yield from types_within(data_type.keyType)
+            yield from types_within(data_type.valueType)
+        case T.StructType():
+            for field in data_type.fields:
+                yield from types_within(field.dataType)
+        case _:
+            return
+
+
 def _problems(data_type: Any) -> Iterator[str]:
     from pyspark.sql import types as T
 
@@ -33,6 +69,8 @@ def _problems(data_type: Any) -> Iterator[str]:
         case T.ArrayType():
             yield from _problems(data_type.elementType)
         case T.MapType():
+            if any(isinstance(part, T.StringType) and _is_collated(part) for part in types_within(data_type.keyType)):
+                yield "is a map whose keys have a collation"
             yield from _problems(data_type.keyType)
             yield from _problems(data_type.valueType)
         case T.StructType():

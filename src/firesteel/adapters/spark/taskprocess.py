@@ -12,6 +12,7 @@ from typing import Any
 
 import pyspark
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 
 from firesteel.adapters.spark import child, errors, wire
 from firesteel.adapters.spark.caching import CacheWatch
@@ -78,6 +79,7 @@ class TaskProcess:
             self._plan.active = first
             failure = ScriptProgram(first, self._task, self.session, self.describe).run()
             return wire.Finished(TaskOutcome(), True) if failure is None else wire.Failed(failure, True)
+        _silence_error_records()
         outcome: TaskOutcome = self._plan.run(self._resolver(), Path(self._task.partitions))
         return wire.Finished(outcome, self.session.opened)
 
@@ -191,6 +193,13 @@ class TaskProcess:
             tasks_running=running,
             bytes_read=sum(stage.num_bytes_read for stage in stages),
         )
+
+
+def _silence_error_records() -> None:
+    """PySpark prints a line of JSON with the JVM's whole trace for each of its errors, also for those that a function
+    catches: of a thousand characters that were printed last nothing else would be left. The failure has the trace."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def environment_mismatch(built_with: RuntimeEnvironment) -> FailureInfo | None:

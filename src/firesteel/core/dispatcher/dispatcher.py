@@ -10,7 +10,9 @@ from enum import Enum
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
-from firesteel.core.effects import Event, PeerLost, Received, Started
+from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
+from firesteel.core.dispatcher.leftovers import Leftovers
+from firesteel.core.effects import Event, PeerLost, Received, Started, Timer, TimerFired
 from firesteel.core.machine import Core, TransitionTable
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
@@ -20,7 +22,7 @@ from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
 
 JOB_MASTER_RESTARTS_MAX = 1
-"""Times a JobMaster that broke is started again, to fail its job in order."""
+"""Times a JobMaster that broke is started again, to fail its job in order; then only workers are made to let go of it."""
 
 
 class JobStage(Enum):
@@ -34,6 +36,11 @@ class JobStage(Enum):
     DONE = "DONE"
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionOver(Timer):
+    """The job that has ended first has been kept for its time."""
+
+
 JOB_STAGE_TRANSITIONS = TransitionTable[JobStage](
     {
         (JobStage.STORING, JobStage.RUNNING): "the job graph is durable: the client is answered, the JobMaster starts",
@@ -43,6 +50,10 @@ JOB_STAGE_TRANSITIONS = TransitionTable[JobStage](
         (JobStage.CLEANING, JobStage.DONE): "nothing is left but the result",
     }
 )
+
+
+ENDED = (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)
+"""The job's result is stored: from here on it is shown as ended, and no successor goes back behind it."""
 
 
 @dataclass(slots=True)
@@ -61,7 +72,9 @@ class JobEntry:
     master: m.Leader | None = None
     """Its JobMaster, as far as that has spoken."""
     cancel: bool = False
-    """A client has asked for its end."""
+    """A client has asked for its end, or is gone."""
+    cancel_reason: str = ""
+    """Why, when nobody has asked for it."""
     cancelling: list[int] = field(default_factory=list)
     """Requests to cancel it that no JobMaster has safe yet."""
     closed: bool = False
@@ -73,20 +86,27 @@ class JobEntry:
     summary: JobSummary | None = None
     """Its line in an overview, once it has ended."""
 
+    @property
+    def has_ended(self) -> bool:
+        """For whoever asks or looks."""
+        return self.stage in ENDED
+
 
 class DispatcherCore(Core):
-    """Decides during one leadership. `results_max` ended jobs are kept, oldest go first."""
+    """Decides during one leadership. `results_max` ended jobs are kept, for `retention_ms` if that is not 0; oldest go first."""
 
-    def __init__(self, me: m.Leader, results_max: int, admission: Admission = NO_LIMITS) -> None:
+    def __init__(
+        self, me: m.Leader, results_max: int, admission: Admission = NO_LIMITS, *, retention_ms: int = 0
+    ) -> None:
         super().__init__(me.address, me.token)
-        self._admission = admission
+        self._admission, self._clients, self._leftovers = admission, AttachedClients(), Leftovers()
         self.jobs: dict[JobID, JobEntry] = {}
         self._unfinished: dict[JobID, None] = {}
         self._done: deque[JobID] = deque()
         """Jobs of which only the result is left, in the order they came to that: a long one is not forgotten as it ends."""
         self._loaded = False
         self._early: list[r.Asked] = []
-        self._results_max = results_max
+        self._results_max, self._retention_ms = results_max, retention_ms
 
     def _on(self, event: Event) -> None:
         match event:
@@ -103,15 +123,17 @@ class DispatcherCore(Core):
             case r.JobResultStored():
                 self._on_result_stored(self.jobs[event.job_id])
             case r.JobCleanedUp():
-                self._move(self.jobs[event.job_id], JobStage.DONE)
-                self._done.append(event.job_id)
+                self._on_cleaned(self.jobs[event.job_id])
+            case TimerFired(timer=ClientsDue()):
+                self._look_for_clients()
+            case TimerFired():
                 self._expire()
-            case r.JobMasterBroke() if event.job_id in self.jobs:
-                self._on_broken(self.jobs[event.job_id], event.failure)
+            case r.JobMasterBroke():
+                self._on_broken(event.job_id, event.failure)
             case Received():
                 self._on_message(event.envelope)
-            case PeerLost() | r.JobMasterBroke():
-                pass  # A Dispatcher's peers are in its own process; a forgotten job's JobMaster is nobody's.
+            case PeerLost():
+                pass  # A Dispatcher's peers are in its own process.
             case _:
                 raise AssertionError(f"not an event of a Dispatcher: {event}")
 
@@ -121,25 +143,30 @@ class DispatcherCore(Core):
         for job in self.jobs.values():
             ended = job.stage not in (JobStage.STORING, JobStage.RUNNING)
             assert ended == (job.result is not None), f"job {job.job_id} has a result before its end, or none after"
-            assert not (job.waiting and job.stage in (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)), (
-                "unanswered"
-            )
+            assert not (job.waiting and job.has_ended), "unanswered"
             assert not (job.submitting and job.stage is not JobStage.STORING), f"job {job.job_id}: stored, and not told"
             assert ended == (job.job_id not in self._unfinished), f"job {job.job_id} is miscounted"
-            assert not (job.cancelling and ended), f"job {job.job_id} has ended, and who cancelled it is not told"
+            assert not (job.cancelling and job.has_ended), f"job {job.job_id} has ended, and who cancelled it waits"
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────
     def _answer(self, asked: r.Asked) -> None:
         match asked.request:
             case r.SubmitJob(graph=graph):
                 self._submit(asked.request_id, graph)
-            case r.CancelJobRequest(job_id=job_id) | r.AwaitJobResult(job_id=job_id) if job_id not in self.jobs:
+            case (
+                r.CancelJobRequest(job_id=job_id)
+                | r.AwaitJobResult(job_id=job_id)
+                | r.ReportClientHeartbeat(job_id=job_id)
+            ) if job_id not in self.jobs:
                 self._reply(asked.request_id, r.UnknownJob(f"no job {job_id} is known here"))
             case r.CancelJobRequest(job_id=job_id):
                 self._cancel(self.jobs[job_id], asked.request_id)
+            case r.ReportClientHeartbeat(job_id=job_id):
+                self._clients.heard(job_id, self.now_ms)
+                self._reply(asked.request_id, None)
             case r.AwaitJobResult(job_id=job_id):
                 job = self.jobs[job_id]
-                if job.result is not None and job.stage is not JobStage.STORING_RESULT:
+                if job.has_ended:
                     self._reply(asked.request_id, job.result)
                 else:
                     job.waiting.append(asked.request_id)
@@ -151,13 +178,33 @@ class DispatcherCore(Core):
         job.cancel = True
         job.cancelling.append(request_id)
         self._tell_cancel(job)
-        if job.status is JobStatus.CANCELLING or job.result is not None:
+        if job.status is JobStatus.CANCELLING or job.view is not None or job.has_ended:
             self._answer_cancels(job)
 
     def _answer_cancels(self, job: JobEntry) -> None:
         for request_id in job.cancelling:
             self._reply(request_id, None)
         job.cancelling.clear()
+
+    def _watch_client(self, graph: JobGraph) -> None:
+        """Of a job that ends with its client."""
+        if graph.client_heartbeat_timeout_ms:
+            self._clients.watch(graph.job_id, graph.client_heartbeat_timeout_ms, self.now_ms)
+            self._look_later()
+
+    def _look_for_clients(self) -> None:
+        for job_id, timeout_ms in self._clients.gone(self.now_ms):
+            job = self.jobs[job_id]
+            job.cancel = True
+            job.cancel_reason = (
+                f"its client is gone: nothing was heard of it for {timeout_ms / 1_000:g} s, and the job ends with it"
+            )
+            self._tell_cancel(job)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        if self._clients.due_ms is not None:
+            self._set_timer(ClientsDue(), max(0, self._clients.due_ms - self.now_ms))
 
     def _submit(self, request_id: int, graph: JobGraph) -> None:
         if graph.job_id in self.jobs:
@@ -174,7 +221,7 @@ class DispatcherCore(Core):
 
     def _submit_again(self, job: JobEntry, request_id: int, graph: JobGraph) -> None:
         """A client that had no answer asks again with the same words; whoever says something else is refused."""
-        if job.result is not None:
+        if job.has_ended:
             text = f"a job {job.job_id} has ended already ({job.status.value}): an id is used once"
             self._reply(request_id, r.DuplicateJob(text))
         elif job.graph != graph:
@@ -183,6 +230,7 @@ class DispatcherCore(Core):
         elif job.stage is JobStage.STORING:
             job.submitting.append(request_id)
         else:
+            self._clients.heard(job.job_id, self.now_ms)
             self._reply(request_id, job.job_id)
 
     def _on_stored(self, event: r.JobGraphStored) -> None:
@@ -194,7 +242,8 @@ class DispatcherCore(Core):
             return
         self._move(job, JobStage.RUNNING)
         assert job.graph is not None, "a job that runs has a graph"
-        self._effects.append(r.StartJobMaster(job.graph))
+        self._effects += [*self._leftovers.end(job.job_id), r.StartJobMaster(job.graph)]
+        self._watch_client(job.graph)
         for request_id in job.submitting:
             self._reply(request_id, job.job_id)
         job.submitting.clear()
@@ -214,10 +263,12 @@ class DispatcherCore(Core):
             job.graph = graph
             if job.result is None:
                 self._unfinished[graph.job_id] = None
+                self._watch_client(graph)
             self._effects.append(r.StartJobMaster(graph))
         for job in self.jobs.values():
             if job.stage is JobStage.RELEASING and job.graph is None:
                 self._close(job)
+        self._expire()
         self._loaded = True
         for asked in self._early:
             self._answer(asked)
@@ -230,8 +281,13 @@ class DispatcherCore(Core):
                 self._on_status(self.jobs[body.job_id], envelope, body.status)
             case m.JobTerminated() as body if body.result.job_id in self.jobs:
                 self._on_terminated(self.jobs[body.result.job_id], body.result, body.view)
-            case m.JobClosed() as body if body.job_id in self.jobs:
-                self._close(self.jobs[body.job_id])
+            case m.JobClosed(job_id=job_id):
+                self._effects += self._leftovers.end(job_id)
+                if job_id in self.jobs:
+                    self._close(self.jobs[job_id])
+            case m.JobsUnheard(job_ids=job_ids) if self._loaded:
+                over = [each for each in job_ids if each not in self.jobs or self.jobs[each].stage is JobStage.DONE]
+                self._effects += self._leftovers.found(over)
             case _:
                 self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
 
@@ -249,26 +305,35 @@ class DispatcherCore(Core):
     def _tell_cancel(self, job: JobEntry) -> None:
         """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""
         if job.cancel and job.master is not None and job.stage is JobStage.RUNNING:
-            self._send_leader(job.master, m.CancelJob(job_id=job.job_id))
+            self._send_leader(job.master, m.CancelJob(job_id=job.job_id, reason=job.cancel_reason))
 
     def _on_terminated(self, job: JobEntry, result: JobResult, view: JobView | None) -> None:
-        """A repeat, and the word of a JobMaster that only cleans up, change nothing."""
+        """A repeat, and the word of a JobMaster that only cleans up, change nothing.
+
+        Without a view its JobMaster has broken for good: that it has ended is in no journal, and only its result says so.
+        """
         if view is not None:
             job.view, job.summary = view, summary_of(view)
-        if job.stage is JobStage.RUNNING:
-            job.result, job.status = result, result.status
-            del self._unfinished[job.job_id]
-            self._move(job, JobStage.STORING_RESULT)
             self._answer_cancels(job)
+        if job.stage is JobStage.RUNNING:
+            job.result = result
+            del self._unfinished[job.job_id]
+            self._clients.forget(job.job_id)
+            self._move(job, JobStage.STORING_RESULT)
             self._effects.append(r.StoreJobResult(result))
 
     def _on_result_stored(self, job: JobEntry) -> None:
+        assert job.result is not None, "it has just been stored"
         self._move(job, JobStage.RELEASING)
+        job.status = job.result.status
+        self._answer_cancels(job)
         for request_id in job.waiting:
             self._reply(request_id, job.result)
         job.waiting.clear()
         if job.closed:
             self._close(job)
+        elif job.breaks > JOB_MASTER_RESTARTS_MAX:
+            self._let_go(job)
 
     def _close(self, job: JobEntry) -> None:
         """Nothing needs the JobMaster any more."""
@@ -277,13 +342,14 @@ class DispatcherCore(Core):
             self._move(job, JobStage.CLEANING)
             self._effects += [r.StopJobMaster(job.job_id), r.CleanUpJob(job.job_id)]
 
-    def _on_broken(self, job: JobEntry, failure: FailureInfo) -> None:
-        """Start it again to fail the job in order; when that breaks too, let go of it."""
-        if job.stage in (JobStage.CLEANING, JobStage.DONE):
+    def _on_broken(self, job_id: JobID, failure: FailureInfo) -> None:
+        """Start it again to fail the job in order; when that breaks too, the job has failed, and its workers let go."""
+        self._effects += self._leftovers.end(job_id)
+        job = self.jobs.get(job_id)
+        if job is None or job.stage in (JobStage.CLEANING, JobStage.DONE):
             return  # It was being stopped: nothing needs it any more, and its journal may be gone.
         self._effects.append(r.StopJobMaster(job.job_id))
-        job.master = None
-        job.breaks += 1
+        job.master, job.breaks = None, job.breaks + 1
         if job.breaks <= JOB_MASTER_RESTARTS_MAX and job.graph is not None:
             self._effects.append(r.StartJobMaster(job.graph, failure))
             return
@@ -294,16 +360,40 @@ class DispatcherCore(Core):
             start_time_ms=job.since_ms,
             end_time_ms=self.now_ms,
             failure=failure,
+            owner=job.graph.owner if job.graph is not None else "",
         )
         self._on_terminated(job, result, None)
-        self._close(job)
+        if job.stage is JobStage.RELEASING:
+            self._let_go(job)
+
+    def _let_go(self, job: JobEntry) -> None:
+        """Nobody leads a job that is over: have its workers let go of it, unless that breaks too."""
+        if job.breaks <= JOB_MASTER_RESTARTS_MAX + 1:
+            self._effects.append(r.ReleaseJob(job.job_id))
+        else:
+            self._close(job)
+
+    def _on_cleaned(self, job: JobEntry) -> None:
+        """What is shown of it is archived."""
+        self._move(job, JobStage.DONE)
+        job.graph = job.view = None
+        self._done.append(job.job_id)
+        self._expire()
 
     def _expire(self) -> None:
-        while len(self._done) > self._results_max:
+        oldest_ms = self.now_ms - self._retention_ms if self._retention_ms else -1
+        while self._done and (len(self._done) > self._results_max or self._ended_ms(self._done[0]) <= oldest_ms):
             job_id = self._done.popleft()
             result = self.jobs.pop(job_id).result
             assert result is not None, "a job that is done has a result"
             self._effects.append(r.ForgetResult(job_id, tuple(rows.sha256 for rows in result.returned)))
+        if self._done and self._retention_ms:
+            self._set_timer(RetentionOver(), self._ended_ms(self._done[0]) - oldest_ms)
+
+    def _ended_ms(self, job_id: JobID) -> int:
+        result = self.jobs[job_id].result
+        assert result is not None, "a job that is done has a result"
+        return result.end_time_ms
 
     def _move(self, job: JobEntry, stage: JobStage) -> None:
         JOB_STAGE_TRANSITIONS.check(job.stage, stage, f"job {job.job_id}", tuple(self.story))

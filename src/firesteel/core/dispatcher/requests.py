@@ -49,6 +49,13 @@ class CancelJobRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportClientHeartbeat(Request):
+    """The client of a job is there. Answered with None."""
+
+    job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitJobResult(Request):
     """Answered with the JobResult, when the job has ended."""
 
@@ -125,10 +132,20 @@ class ForgetResult(Effect):
 # ── JobMasters ───────────────────────────────────────────────────────────────────────────────
 @dataclass(frozen=True, slots=True)
 class StartJobMaster(Effect):
-    """Start a JobMaster from the job's journal; with `failure` it is to fail the job."""
+    """Start a JobMaster from the job's journal; with `failure` it is to fail the job.
+
+    When the job has a result of which its journal knows nothing, what ReleaseJob starts takes its place.
+    """
 
     graph: JobGraph
     failure: FailureInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseJob(Effect):
+    """Start what has workers let go of a job that is over, in place of its JobMaster."""
+
+    job_id: JobID
 
 
 @dataclass(frozen=True, slots=True)

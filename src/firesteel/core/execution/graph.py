@@ -82,7 +82,9 @@ class ExecutionGraph:
 
     def in_state(self, *states: ExecutionState) -> Regions:
         """Rows in any of the states, ascending."""
-        return np.flatnonzero(np.isin(self.state, states))
+        wanted = np.zeros(STATE_COUNT, dtype=bool)
+        wanted[list(states)] = True
+        return np.flatnonzero(wanted[self.state])
 
     def state_of(self, region: int) -> ExecutionState:
         return ExecutionState(int(self.state[region]))

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model.jobgraph import (
     ARCHIVE_ENDINGS,
@@ -14,23 +16,45 @@ from firesteel.model.jobgraph import (
 )
 from firesteel.model.options import Configuration, ConfigurationError
 
+VERTICES_MAX = 2_000
+"""More are not a pipeline that somebody has written."""
+NAME_CHARACTERS_MAX = 1_000
+"""Of a job's name: every overview has it."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def check_job_graph(graph: JobGraph) -> None:
     """Raises InvalidJobGraph naming what is wrong. Whether its regions wait in a circle, Topology says."""
+    _check_names(graph)
     _check_vertices(graph)
     _check_datasets(graph)
     _check_edges(graph)
     _check_artifacts(graph)
+    _require(graph.client_heartbeat_timeout_ms >= 0, "its client is to be heard of within a negative time")
+    try:
+        msgspec.msgpack.encode(graph)
+    except OverflowError:
+        raise InvalidJobGraph("the job graph can't be run: a number in it needs more than 64 bits") from None
     try:
         restart_strategy(Configuration(), Configuration(graph.configuration))
     except ConfigurationError as error:
         raise InvalidJobGraph(f"the job's configuration: {error}") from None
 
 
+def _check_names(graph: JobGraph) -> None:
+    """They are shown on terminals."""
+    size = len(graph.name)
+    _require(size <= NAME_CHARACTERS_MAX, f"its name has {size} characters, and {NAME_CHARACTERS_MAX} are possible")
+    functions = (function.name for vertex in graph.vertices for function in vertex.functions)
+    for name in (graph.name, *(vertex.name for vertex in graph.vertices), *functions):
+        _require(name.isprintable(), f"the name {name!r} has characters that can't be printed")
+
+
 def _check_vertices(graph: JobGraph) -> None:
+    count = len(graph.vertices)
     _require(graph.vertices, "it has no vertices")
+    _require(count <= VERTICES_MAX, f"it has {count} vertices, and {VERTICES_MAX} are possible")
     _check_unique("vertex", (vertex.id for vertex in graph.vertices))
     functions = [function for vertex in graph.vertices for function in vertex.functions]
     _check_unique("function", (function.name for function in functions))
@@ -42,8 +66,10 @@ def _check_vertices(graph: JobGraph) -> None:
         _require(is_alone or not is_script, f"vertex {vertex.name} has a script, which must be alone in its job")
         has_code = any(artifact.kind == "code" for artifact in graph.artifacts)
         _require(has_code or not is_script, f"no artifact has the code of script {vertex.name}")
-        attempts = vertex.max_attempts
+        attempts, timeout_ms, size = vertex.max_attempts, vertex.timeout_ms, vertex.resources
         _require(attempts is None or attempts >= 1, f"vertex {vertex.name} may be tried {attempts} times")
+        _require(timeout_ms is None or timeout_ms >= 1, f"vertex {vertex.name} may run for {timeout_ms} ms")
+        _require(min(size.cpu_cores, size.memory_mib) >= 0, f"vertex {vertex.name} needs a slot of {size}")
 
 
 def _check_datasets(graph: JobGraph) -> None:

@@ -1,4 +1,6 @@
-"""Whether the hash keys of inputs that meet in one consumer can be equal at all."""
+"""Whether the hash keys of inputs that meet in one consumer are compared as they were hashed."""
+
+import re
 
 from firesteel.core.execution.topology import LogicalRegion, Topology
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -7,6 +9,8 @@ from firesteel.model.tasks import ResultPartition, TaskOutcome
 
 VOID = "void"
 """Type of keys that are always null: it goes with every other."""
+DECIMAL_DIGITS_MAX = 38
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 class KeyTypes:
@@ -41,10 +45,27 @@ class KeyTypes:
         shown = f"{edge.keys[position]!r} of {self._names[edge.source]!r} is {key_type}"
         place = (consumer.index, len(edge.keys), position)
         known_type, known = self._first.setdefault(place, (key_type, shown))
-        if known_type != key_type and self.conflict is None:
+        common = common_type(known_type, key_type)
+        if common is not None:
+            self._first[place] = common, known if common == known_type else f"{known}, {shown}"
+        elif self.conflict is None:
             name = next(vertex.name for vertex in consumer.vertices if vertex.id == edge.target)
             self.conflict = FailureInfo(
                 kind=FailureKind.NON_RECOVERABLE,
                 message=f"the hash keys of its inputs can't be equal: {known}, {shown}; cast one to the other's type",
                 vertex=name,
             )
+
+
+def common_type(one: str, other: str) -> str | None:
+    """The type as which values of both are compared as they are; None when there is none.
+
+    Decimals of which no type has all digits are rounded by Spark before it compares them: 1.4 as decimal(3,1) is equal to
+    1 as decimal(38,0). Rows that are equal only then were not hashed to one place.
+    """
+    first, second = _DECIMAL.fullmatch(one), _DECIMAL.fullmatch(other)
+    if one == other or first is None or second is None:
+        return one if one == other else None
+    digits = [(int(found[1]), int(found[2])) for found in (first, second)]
+    whole, scale = max(precision - scale for precision, scale in digits), max(scale for _, scale in digits)
+    return f"decimal({whole + scale},{scale})" if whole + scale <= DECIMAL_DIGITS_MAX else None

@@ -76,10 +76,6 @@ class PartitionTracker:
             made[dataset] = group_results(dataset, parts) if parts else None
         return made[dataset]
 
-    def all_locations(self) -> tuple[str, ...]:
-        """Every directory that is registered here, stored results and staged outputs."""
-        return tuple(name for region in sorted(self.outcomes) for name in locations_of(self.outcomes[region]))
-
 
 def locations_of(outcome: TaskOutcome) -> tuple[str, ...]:
     """The directories an outcome speaks of."""

@@ -92,6 +92,10 @@ class TaskTable:
         """Whether any attempt is in that slot."""
         return any(task.allocation_id == allocation_id for task in self.running.values())
 
+    def seats(self) -> dict[AllocationID, None]:
+        """The slots that have an attempt in them."""
+        return dict.fromkeys(task.allocation_id for task in self.running.values())
+
     def executions(self) -> tuple[ExecutionReport, ...]:
         return tuple(ExecutionReport(attempt, task.state, task.allocation_id) for attempt, task in self.running.items())
 

@@ -25,8 +25,8 @@ from firesteel.model.jobgraph import (
 Regions = npt.NDArray[np.int64]
 """Indices of pipelined regions."""
 
-MAX_REGIONS = 10_000_000
-"""Regions of one job."""
+MAX_REGIONS = 1_000_000
+"""Regions of one job: ten times as many hold the event loop for seconds when it starts, and take a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,6 @@ def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:
     producer = {dataset.id: dataset.producer for dataset in graph.datasets}
     vertices = {vertex.id: vertex for vertex in graph.vertices}
     head = {vertex.id: vertex.id for vertex in graph.vertices}
-    members: dict[JobVertexID, list[JobVertex]] = {vertex.id: [vertex] for vertex in graph.vertices}
     for edge in graph.edges:
         source, target = vertices[producer[edge.source]], vertices[edge.target]
         if edge.pattern is DistributionPattern.POINTWISE and source.parallelism != target.parallelism:
@@ -129,41 +128,53 @@ def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:
             raise InvalidJobGraph(
                 f"edge {source.name} -> {target.name} goes from all subtasks to all: it must be blocking"
             )
-        keep, drop = head[source.id], head[target.id]
-        if keep != drop:
-            for vertex in members[drop]:
-                head[vertex.id] = keep
-            members[keep] += members.pop(drop)
-    position = {vertex.id: index for index, vertex in enumerate(graph.vertices)}
-    return {key: sorted(group, key=lambda vertex: position[vertex.id]) for key, group in members.items()}
+        head[_head_of(target.id, head)] = _head_of(source.id, head)
+    groups: dict[JobVertexID, list[JobVertex]] = {key: [] for key, parent in head.items() if key == parent}
+    for vertex in graph.vertices:
+        groups[_head_of(vertex.id, head)].append(vertex)
+    return groups
+
+
+def _head_of(vertex: JobVertexID, head: dict[JobVertexID, JobVertexID]) -> JobVertexID:
+    """Follow the heads of heads to the last, and shorten the way for the next time."""
+    while head[vertex] != vertex:
+        head[vertex] = vertex = head[head[vertex]]
+    return vertex
 
 
 def _topological(groups: dict[JobVertexID, list[JobVertex]], graph: JobGraph) -> list[JobVertexID]:
     """Group keys so that producers of blocking edges come first; stable by the graph's own order."""
     head = {vertex.id: key for key, group in groups.items() for vertex in group}
     producer = {dataset.id: dataset.producer for dataset in graph.datasets}
-    waits: dict[JobVertexID, dict[JobVertexID, None]] = {key: {} for key in groups}
+    waits, readers = dict.fromkeys(groups, 0), {key: list[JobVertexID]() for key in groups}
     for edge in graph.edges:
         if edge.exchange is ExchangeMode.BLOCKING:
-            waits[head[edge.target]][head[producer[edge.source]]] = None
+            readers[head[producer[edge.source]]].append(head[edge.target])
+            waits[head[edge.target]] += 1
+    position = {key: index for index, key in enumerate(groups)}
     order: list[JobVertexID] = []
-    done: dict[JobVertexID, None] = {}
-    while len(order) < len(groups):
-        ready = [key for key in groups if key not in done and all(other in done for other in waits[key])]
-        if not ready:
-            stuck = ", ".join(groups[key][0].name for key in groups if key not in done)
-            raise InvalidJobGraph(
-                f"regions wait for one another in a circle: {stuck}; make one of their pipelined edges blocking"
-            )
+    ready = [key for key, count in waits.items() if not count]
+    while ready:
         order += ready
-        done.update(dict.fromkeys(ready))
+        following: list[JobVertexID] = []
+        for key in ready:
+            for reader in readers[key]:
+                waits[reader] -= 1
+                if not waits[reader]:
+                    following.append(reader)
+        ready = sorted(following, key=lambda key: position[key])
+    if len(order) < len(groups):
+        stuck = ", ".join(groups[key][0].name for key, count in waits.items() if count)
+        raise InvalidJobGraph(
+            f"regions wait for one another in a circle: {stuck}; make one of their pipelined edges blocking"
+        )
     return order
 
 
 def _number(
     graph: JobGraph, parts: list[list[JobVertex]], order: list[JobVertexID], groups: dict[JobVertexID, list[JobVertex]]
 ) -> tuple[LogicalRegion, ...]:
-    index_of = {vertex.id: order.index(key) for key, group in groups.items() for vertex in group}
+    index_of = {vertex.id: index for index, key in enumerate(order) for vertex in groups[key]}
     producer = {dataset.id: index_of[dataset.producer] for dataset in graph.datasets}
     inputs: list[list[RegionInput]] = [[] for _ in parts]
     consumers: list[list[tuple[int, bool]]] = [[] for _ in parts]
@@ -203,5 +214,8 @@ def _co_located(parts: list[list[JobVertex]]) -> list[list[int]]:
         counts = sorted({parts[index][0].parallelism for index in members})
         if len(counts) > 1:
             raise InvalidJobGraph(f"co-location group {name}: parallelism must be equal, and is {counts}")
-    mine = [[members for members in groups.values() if index in members] for index in range(len(parts))]
-    return [[other for members in found for other in members if other != index] for index, found in enumerate(mine)]
+    located: list[list[int]] = [[] for _ in parts]
+    for members in groups.values():
+        for index in members:
+            located[index] += [other for other in members if other != index]
+    return located

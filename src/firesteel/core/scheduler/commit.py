@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from firesteel.core.execution.partitions import locations_of
+from firesteel.core.journal import JobState
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import ResourceID
 from firesteel.model.tasks import SinkCommit, StagedPart, TaskOutcome
@@ -31,6 +33,13 @@ def gather_commits(outcomes: Iterable[TaskOutcome]) -> tuple[SinkCommit, ...]:
             gathered.setdefault((*sink, seen[sink]), []).append(commit)
             seen[sink] += 1
     return tuple(_as_one(commits) for commits in gathered.values())
+
+
+def leftovers(state: JobState) -> tuple[str, ...]:
+    """What is of no use once the job has ended: stored results, and staged outputs that are not committed."""
+    visible = {name for each in state.intended if each.commit_id in state.committed for name in each.stagings}
+    left = (name for region in sorted(state.finished) for name in locations_of(state.finished[region]))
+    return tuple(name for name in left if name not in visible)
 
 
 def _as_one(commits: list[SinkCommit]) -> SinkCommit:

@@ -15,7 +15,9 @@ class DueRestarts:
     """`waiting`, where it is asked for, is `JobState.restarting`."""
 
     _ended: dict[int, dict[RegionIndex, None]] = field(default_factory=dict)
-    """Regions whose attempts have ended, by the time at which they were to run again when that was noted."""
+    """Regions whose attempts have ended, by the time at which they are to run again."""
+    _due_ms: dict[RegionIndex, int] = field(default_factory=dict)
+    """The same, by region: each waits once, for the time that was planned last, earlier or later than the one before."""
     _times_ms: list[int] = field(default_factory=list)
     """When something becomes due, ascending, each time once."""
 
@@ -25,25 +27,30 @@ class DueRestarts:
             self._times_ms = sorted((*self._times_ms, due_ms))
 
     def ended(self, regions: Iterable[int], waiting: Mapping[RegionIndex, int]) -> None:
-        """These attempts are gone; some of them may be waited for."""
+        """These attempts are gone, or are so and are planned anew; some of them may be waited for."""
         for region in map(RegionIndex, regions):
             if region in waiting:
-                self._ended.setdefault(waiting[region], {})[region] = None
+                if region in self._due_ms:
+                    del self._ended[self._due_ms[region]][region]
+                due_ms = self._due_ms[region] = waiting[region]
+                self._ended.setdefault(due_ms, {})[region] = None
 
-    def take(self, waiting: Mapping[RegionIndex, int], now_ms: int) -> list[RegionIndex]:
-        """The regions to reset now, ascending. One whose restart was put off since it was noted is noted anew."""
-        noted: dict[RegionIndex, None] = {}
-        for due_ms in [due_ms for due_ms in self._ended if due_ms <= now_ms]:
-            noted |= self._ended.pop(due_ms)
-        self.ended((region for region in noted if waiting[region] > now_ms), waiting)
-        return sorted(region for region in noted if waiting[region] <= now_ms)
+    def take(self, now_ms: int) -> list[RegionIndex]:
+        """The regions to reset now, ascending."""
+        times_ms = [due_ms for due_ms in self._ended if due_ms <= now_ms]
+        due = sorted(region for due_ms in times_ms for region in self._ended.pop(due_ms))
+        for region in due:
+            del self._due_ms[region]
+        return due
 
     def next_ms(self, now_ms: int) -> int | None:
         """When to look again, at the latest."""
         self._times_ms = [time_ms for time_ms in self._times_ms if time_ms > now_ms]
         return min(self._times_ms, default=None)
 
-    def validate(self, ended: Iterable[RegionIndex]) -> None:
-        """It knows all regions that wait and whose attempt has ended, and no others."""
-        noted = dict.fromkeys(region for regions in self._ended.values() for region in regions)
-        assert sorted(noted) == sorted(ended), "an attempt that has ended is not followed by the next"
+    def validate(self, ended: Iterable[RegionIndex], waiting: Mapping[RegionIndex, int]) -> None:
+        """It knows all regions that wait and whose attempt has ended, and no others, and when they are due."""
+        expected = {region: waiting[region] for region in ended}
+        assert self._due_ms == expected, "an attempt that has ended is not followed by the next"
+        indexed = {region: due_ms for due_ms, regions in self._ended.items() for region in regions}
+        assert self._due_ms == indexed, "a region waits for two times"

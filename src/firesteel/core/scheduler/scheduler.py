@@ -127,11 +127,14 @@ class DefaultScheduler:
         else:
             self._plan_restart(np.array(plan.restart), entry, now_ms + plan.delay_ms, now_ms)
 
-    def cancel(self, now_ms: int) -> None:
-        """A client wants the job to end. Once its sinks are being committed it is too late, and it finishes."""
+    def cancel(self, now_ms: int, cause: FailureInfo | None = None) -> None:
+        """A client wants the job to end, or there is a cause for it. Once its sinks are being committed it is too late, and it finishes."""
         match self.phase:
             case Created() | Reconciling() | Running() | Restarting() | Failing() if not self.state.intended:
-                self.enter(self.phase.cancel(), now_ms)
+                if cause is not None:
+                    entry = ExceptionEntry(timestamp_ms=now_ms, failure=cause)
+                    self.record(FailureRecorded(at_ms=now_ms, entry=entry))
+                self.enter(self.phase.cancel(), now_ms, cause)
                 self.cancel_regions(self._all(), now_ms)
             case _:
                 pass
@@ -213,12 +216,6 @@ class DefaultScheduler:
         """What is intended and not yet visible."""
         return [commit for commit in self.state.intended if commit.commit_id not in self.state.committed]
 
-    def leftovers(self) -> tuple[str, ...]:
-        """Directories that are of no use once the job has ended: stored results, and staged outputs not committed."""
-        waiting = {name for commit in self.uncommitted() for name in commit.stagings}
-        committed = {name for commit in self.state.intended for name in commit.stagings} - waiting
-        return tuple(name for name in self.partitions.all_locations() if name not in committed)
-
     def record(self, record: JournalRecord) -> None:
         """Journal a fact and apply it."""
         fold(self.state, record, self.settings.exception_history_size)
@@ -260,7 +257,7 @@ class DefaultScheduler:
             self.enter(self.phase.restart(), now_ms)
 
     def _restart_due(self, now_ms: int) -> None:
-        due = self.restarts.take(self.state.restarting, now_ms)
+        due = self.restarts.take(now_ms)
         if due:
             regions = np.array(due)
             self.graph.reset(regions)
@@ -333,7 +330,8 @@ class DefaultScheduler:
         ending = (*graph.in_state(ExecutionState.CANCELING).tolist(), *np.flatnonzero(TERMINAL[graph.state]).tolist())
         assert set(state.restarting) <= set(ending), "an attempt that is to be followed by another goes on"
         if isinstance(self.phase, Running | Restarting):
-            self.restarts.validate([region for region in state.restarting if graph.state_of(region).is_terminal])
+            ended = [region for region in state.restarting if graph.state_of(region).is_terminal]
+            self.restarts.validate(ended, state.restarting)
         assert self.phase.status in (state.status, JobStatus.RECONCILING), "the job's status differs"
         seats = [region for region in deployed if graph.state_of(region) in SEATED]
         assert all(self.pool.is_seated(RegionIndex(region)) for region in seats), "an attempt runs without a slot"

@@ -43,19 +43,30 @@ _STATUS_ORDER = (
 """A vertex's status is the first of these that any of its subtasks is in."""
 
 
-def job_view(scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskProgress], version: int) -> JobView:
-    """The job as it is now. Costs a pass over the vertices and the columns' timestamps."""
+BEFORE_END = {
+    JobStatus.FINISHED: JobStatus.RUNNING,
+    JobStatus.CANCELED: JobStatus.CANCELLING,
+    JobStatus.FAILED: JobStatus.FAILING,
+}
+"""What a job is shown as that has ended, as long as its result is not stored."""
+
+
+def job_view(
+    scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskProgress], version: int, status: JobStatus
+) -> JobView:
+    """The job as it is now, shown in `status`. Costs a pass over the vertices and the columns' timestamps."""
     state, graph = scheduler.state, scheduler.topology.graph
-    ended = state.timestamps_ms.get(state.status.value, -1) if state.status.is_globally_terminal else -1
+    times_ms = _times_ms(scheduler, status)
+    ended = times_ms.get(status.value, -1) if status.is_globally_terminal else -1
     producer = {dataset.id: dataset.producer for dataset in graph.datasets}
     running = progress_of_running(scheduler.graph, progress)
     return JobView(
         job_id=graph.job_id,
         name=graph.name,
-        status=scheduler.phase.status,
+        status=status,
         version=version,
-        timestamps_ms=dict(state.timestamps_ms),
-        start_time_ms=min(state.timestamps_ms.values(), default=-1),
+        timestamps_ms=times_ms,
+        start_time_ms=min(times_ms.values(), default=-1),
         end_time_ms=ended,
         reason=_reason(scheduler),
         regions=scheduler.topology.region_count,
@@ -77,24 +88,25 @@ def job_view(scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskPro
         parameters=graph.parameters,
         configuration=graph.configuration,
         archived_subtasks=_archived(scheduler) if ended >= 0 else (),
+        client_heartbeat_timeout_ms=graph.client_heartbeat_timeout_ms,
     )
 
 
-def job_summary(scheduler: DefaultScheduler, version: int) -> JobSummary:
-    """The job's line in an overview. Costs a pass over the logical regions' counts."""
-    state, graph = scheduler.state, scheduler.topology.graph
+def job_summary(scheduler: DefaultScheduler, version: int, status: JobStatus) -> JobSummary:
+    """The job's line in an overview, in `status`. Costs a pass over the logical regions' counts."""
+    graph, times_ms = scheduler.topology.graph, _times_ms(scheduler, status)
     weights = np.array([len(logical.vertices) for logical in scheduler.topology.logical])
     counts = weights @ scheduler.graph.counts
     return JobSummary(
         job_id=graph.job_id,
         name=graph.name,
-        status=scheduler.phase.status,
+        status=status,
         version=version,
         job_type=graph.job_type,
         owner=graph.owner,
-        start_time_ms=min(state.timestamps_ms.values(), default=-1),
-        end_time_ms=state.timestamps_ms[state.status.value] if state.status.is_globally_terminal else -1,
-        modified_ms=max(state.timestamps_ms.values(), default=-1),
+        start_time_ms=min(times_ms.values(), default=-1),
+        end_time_ms=times_ms[status.value] if status.is_globally_terminal else -1,
+        modified_ms=max(times_ms.values(), default=-1),
         reason=_reason(scheduler),
         tasks={each.name: int(counts[each]) for each in ExecutionState if counts[each]},
     )
@@ -105,10 +117,20 @@ def subtask_views(graph: ExecutionGraph, regions: range) -> tuple[SubtaskView, .
     return tuple(_subtask_view(graph, region, region - regions.start) for region in regions)
 
 
+def _times_ms(scheduler: DefaultScheduler, status: JobStatus) -> dict[str, int]:
+    """When the job came to its states; not to an end that is not shown yet."""
+    hidden = {end.value for end in BEFORE_END} - {status.value}
+    return {name: at_ms for name, at_ms in scheduler.state.timestamps_ms.items() if name not in hidden}
+
+
 def _reason(scheduler: DefaultScheduler) -> str:
-    """Why it waits, when it does."""
+    """Why it waits, or was cancelled."""
+    if scheduler.state.failure is not None and scheduler.phase.status in (JobStatus.CANCELLING, JobStatus.CANCELED):
+        return scheduler.state.failure.headline()
     waits = len(scheduler.pool.waiting)
-    return f"{waits} regions wait for a slot" if waits else ""
+    if not waits:
+        return ""
+    return "1 region waits for a slot" if waits == 1 else f"{waits} regions wait for a slot"
 
 
 def _archived(scheduler: DefaultScheduler) -> tuple[SubtaskView, ...]:
@@ -148,7 +170,7 @@ def job_result(scheduler: DefaultScheduler) -> JobResult:
         status=state.status,
         start_time_ms=min(state.timestamps_ms.values()),
         end_time_ms=state.timestamps_ms[state.status.value],
-        failure=state.failure if state.status is JobStatus.FAILED else None,
+        failure=state.failure,
         sinks=tuple(
             CommittedSink(
                 function=commit.function,
@@ -167,6 +189,7 @@ def job_result(scheduler: DefaultScheduler) -> JobResult:
             for commit in done
             if commit.format == RESULT_FORMAT
         ),
+        owner=graph.owner,
     )
 
 

@@ -58,16 +58,17 @@ class SlotPool:
             self._count(profile, -1)
 
     def offer(self, worker: ResourceID, offers: Iterable[SlotOffer], now_ms: int) -> None:
-        """Take the offered slots that are needed; leave those that are known, and the others."""
-        missing = len(self.waiting) - self._free_count
+        """Take the offered slots that fit what the job needs, also when it has enough; leave the others.
+
+        One too many that was given back at once would come again, as fast as messages travel, while the ResourceManager
+        has not heard of what the job holds at some other worker. See `surplus`.
+        """
         for offer in offers:
-            wanted = missing > 0 and any(offer.profile.fits(profile) for profile in self._need)
-            if wanted and offer.allocation_id not in self.slots:
-                missing -= 1
+            if any(offer.profile.fits(profile) for profile in self._need):
                 self.adopt(worker, offer, now_ms)
 
     def adopt(self, worker: ResourceID, offer: SlotOffer, now_ms: int) -> None:
-        """Take an offered slot without asking whether it is needed."""
+        """Take an offered slot, unless it is known."""
         if offer.allocation_id not in self.slots:
             slot = PooledSlot(offer.allocation_id, worker, offer.index, offer.profile, None, now_ms)
             self.slots[offer.allocation_id] = slot

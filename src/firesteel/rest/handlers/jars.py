@@ -95,6 +95,7 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
         job_id=_job_id(body),
         arguments=tuple(body.program_args_list if body.program_args_list is not None else _queried(call)),
         configuration=body.flink_configuration or {},
+        overrides=body.overrides or {},
         parallelism=_parallelism(body.parallelism if body.parallelism is not None else call.query["parallelism"]),
         output_dir=output_dir,
         require_parameters=bool(output_dir),

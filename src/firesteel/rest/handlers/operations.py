@@ -14,6 +14,7 @@ from firesteel.rest.schema import operations as o
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.schema.jobs import QueueStatus
 
+DISPOSAL = "savepoint-disposal"
 IN_PROGRESS, COMPLETED = QueueStatus("IN_PROGRESS"), QueueStatus("COMPLETED")
 
 
@@ -49,11 +50,11 @@ async def trigger_checkpoint(call: Call) -> o.TriggerResponse:
 
 
 async def savepoint_operation(call: Call) -> o.SavepointOperation:
-    return _savepoint_answer(_found(call, "savepoint", call.job_id, f" for job {call.job_id}"))
+    return _savepoint_answer(await _found_of_job(call, "savepoint"))
 
 
 async def checkpoint_operation(call: Call) -> o.CheckpointOperation:
-    found = _found(call, "checkpoint", call.job_id, f" for job {call.job_id}")
+    found = await _found_of_job(call, "checkpoint")
     if not found.done:
         return o.CheckpointOperation(IN_PROGRESS, None)
     if found.failure is not None:
@@ -65,12 +66,12 @@ async def dispose_savepoint(call: Call) -> o.TriggerResponse:
     body: o.SavepointDisposalRequest = call.body
     message = f"There is no savepoint of firesteel at {body.savepoint_path}: only streaming jobs take some."
     trigger_id = uuid.uuid4().hex
-    call.services.operations.start(("savepoint-disposal", None, trigger_id), _failing(message))
+    call.services.operations.start(None, (DISPOSAL, trigger_id), _failing(message))
     return o.TriggerResponse(trigger_id)
 
 
 async def disposal_operation(call: Call) -> o.SavepointOperation:
-    return _savepoint_answer(_found(call, "savepoint-disposal", None, ""))
+    return _savepoint_answer(_found(call, DISPOSAL, None, ""))
 
 
 async def no_checkpoints(call: Call) -> Empty:
@@ -88,7 +89,10 @@ async def _trigger(call: Call, kind: str, trigger_id: str | None, why_not: str) 
     await call.require_control()
     job = await call.gateway.request_job_summary(call.job_id)
     chosen = checked_id(trigger_id, "triggerId") if trigger_id is not None else uuid.uuid4().hex
-    call.services.operations.start((kind, call.job_id, chosen), _failing(_refusal(job, why_not)))
+    operations = call.services.operations
+    operations.start(call.job_id, (kind, chosen), _failing(_refusal(job, why_not)))
+    if operations.needs_sweep():
+        operations.keep(each.job_id for each in await call.gateway.list_job_summaries())
     return o.TriggerResponse(chosen)
 
 
@@ -105,9 +109,15 @@ def _failing(message: str) -> Callable[[], Awaitable[str]]:
     return work
 
 
+async def _found_of_job(call: Call, kind: str) -> Operation:
+    """It is known as long as its job. Raises UnknownJob, or RestError 404."""
+    await call.gateway.request_job_summary(call.job_id)
+    return _found(call, kind, call.job_id, f" for job {call.job_id}")
+
+
 def _found(call: Call, kind: str, job_id: JobID | None, of: str) -> Operation:
     trigger_id = call.id("triggerid")
-    operation = call.services.operations.find((kind, job_id, trigger_id))
+    operation = call.services.operations.find(job_id, (kind, trigger_id))
     if operation is None:
         raise not_found(f"There is no {kind} operation with triggerId={trigger_id}{of}.")
     return operation

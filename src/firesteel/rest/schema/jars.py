@@ -37,6 +37,8 @@ class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     parallelism: int | None = None
     job_id: str | None = None
     flink_configuration: dict[str, str] | None = None
+    overrides: dict[str, str] | None = None
+    """Options of functions, by `FUNCTION.OPTION`."""
     savepoint_path: str | None = None
 
 

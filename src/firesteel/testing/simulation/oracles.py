@@ -7,13 +7,13 @@ from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChange
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.execution.topology import Topology
 from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState, RestartPlanned
+from firesteel.core.journal import JobState
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
 from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import StartTasks
+from firesteel.core.workeffects import JobReleaseDone, StartTasks
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import FunctionKind, JobGraph
 from firesteel.model.messages import (
@@ -26,8 +26,12 @@ from firesteel.model.messages import (
     TaskExecutorRegistered,
 )
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult
+from firesteel.testing.simulation.attachments import Attachments
+from firesteel.testing.simulation.causes import Causes
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.spark import Lineage, target_of
+from firesteel.testing.simulation.store import HISTORY_SIZE
 from firesteel.testing.simulation.world import Endpoint
 
 RECOVERY_CHECK_EVERY = 100
@@ -38,29 +42,35 @@ class Oracles:
     """Checks one cluster. Raises AssertionError that says what does not hold."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+        self.cluster, self.causes, self.attachments = cluster, Causes(cluster), Attachments(cluster)
         self._heard_of: dict[tuple[Address, str], FencingToken] = {}
-        self._terminal: dict[JobID, JobStatus] = {}
+        self._results: dict[JobID, JobResult] = {}
+        self._topologies: dict[JobID, Topology] = {}
         self._sources: dict[JobID, dict[str, frozenset[int]]] = {}
 
     def after_event(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
         """The core that has just moved, and what it may have changed outside."""
         core = endpoint.core
         core.validate()
+        self.causes.after_event(endpoint, event, effects)
         self._stale_words_do_nothing(endpoint, event, effects)
         if isinstance(core, TaskExecutorCore):
             self._slots_hold_one(core)
             self._suspects_run_alone(effects)
         if isinstance(core, DispatcherCore):
             self._results_are_final()
+            self.attachments.after_event(endpoint, core, event)
         if self.cluster.world.events % RECOVERY_CHECK_EVERY == 0:
             self._journals_recover()
+            self.outputs_are_whole()
 
     def _stale_words_do_nothing(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
         """Masters answer nothing that was meant for another session, workers no master older than one they know."""
         core = endpoint.core
         if isinstance(core, TaskExecutorCore):
             match event:
+                case JobReleaseDone(job_id=job_id):
+                    self._heard_of.pop((core.address, job_id), None)
                 case LeaderChanged(component=component, leader=Leader(token=token)):
                     self._note_master(core, component, token)
                 case Received(envelope=Envelope(sender_token=FencingToken() as token, body=body)):
@@ -89,17 +99,24 @@ class Oracles:
         """Who was in two backends that died, as its journal knows, starts in no backend with others."""
         for started in (deployment for e in effects if isinstance(e, StartTasks) for deployment in e.deployments):
             attempt = started.attempt
-            store = self.cluster.jobs.get(attempt.job_id)
-            entries = [r.entry for r in store.records if isinstance(r, RestartPlanned)] if store is not None else []
-            before = [e for e in entries if e.region == attempt.region and e.attempt < attempt.attempt]
+            state = self.cluster.masters.stored().state(attempt.job_id)
+            if state is None or len(state.exceptions) == HISTORY_SIZE:
+                continue  # The job is over, which this worker has not heard of; or some may have been forgotten.
+            before = [e for e in state.exceptions if e.region == attempt.region and e.attempt < attempt.attempt]
             deaths = sum(bool(entry.failure.backend) for entry in before)
             assert deaths <= 2, f"{attempt} goes on after {deaths} backends have died under it"
             assert started.alone == (deaths == 2), f"{attempt} may kill its neighbours a third time"
 
     def _results_are_final(self) -> None:
-        for job_id, (result, _) in self.cluster.results.items():
-            first = self._terminal.setdefault(job_id, result.status)
-            assert first is result.status, f"job {job_id} was {first.value} and is now {result.status.value}"
+        for result, _ in self.cluster.masters.stored().results():
+            first = self._results.setdefault(result.job_id, result)
+            assert first is result or first == result, f"the result of {result.job_id} was {first} and is {result}"
+            asked = result.job_id in self.cluster.cancelled or result.job_id in self.attachments.given_up
+            assert asked or result.status is not JobStatus.CANCELED, f"{result.job_id} was cancelled, and nobody asked"
+
+    def outputs_are_whole(self) -> None:
+        """What readers see is what the jobs that have ended say that they have made."""
+        for job_id, result in self._results.items():
             self._output_is_whole(job_id, result.status)
             made = sum(len(c) for key, c in self.cluster.storage.visible.items() if key.startswith(job_id))
             assert made >= len(result.sinks), f"job {job_id} says that more is visible than is"
@@ -128,7 +145,7 @@ class Oracles:
         """Each input split of a source is in exactly one of the attempts that what readers see was made from."""
         lineages = (lineage for commits in visible for lineage in commits.values())
         made_from = {region: attempt for lineage in lineages for region, attempt in lineage.items()}
-        storage, topology = self.cluster.storage, Topology(self.cluster.graphs[job_id])
+        storage, topology = self.cluster.storage, self._topology(job_id)
         for logical in topology.logical:
             if logical.splits_from is not None:
                 attempts = [RegionAttemptID(job_id, RegionIndex(r), made_from[r]) for r in logical.regions().tolist()]
@@ -139,14 +156,14 @@ class Oracles:
 
     def _journals_recover(self) -> None:
         """A JobMaster started now from the journal alone would stand on its feet."""
-        for endpoint in self.cluster.job_masters():
+        for endpoint in self.cluster.masters.job_masters():
             assert isinstance(endpoint.core, JobMasterCore), "a JobMaster"
-            store = self.cluster.jobs.get(endpoint.core.job.graph.job_id)
-            if store is None or not store.records:
+            state = self.cluster.masters.stored().state(endpoint.core.job.graph.job_id)
+            if state is None or not state.timestamps_ms:
                 continue
-            self._results_are_of_one_run(store.state())
+            self._results_are_of_one_run(state)
             settings = endpoint.core.settings.scheduler
-            trial = DefaultScheduler(store.graph, store.state(), settings, lambda record: None)
+            trial = DefaultScheduler(endpoint.core.job.graph, state, settings, lambda record: None)
             recovery.recover(trial, self.cluster.world.now_ms)
             trial.validate()
 
@@ -159,17 +176,25 @@ class Oracles:
                     current = state.attempts.get(RegionIndex(source), 0)
                     assert again or attempt == current, f"region {region} of {state.job_id} holds a former result"
 
+    def _topology(self, job_id: JobID) -> Topology:
+        if job_id not in self._topologies:
+            self._topologies[job_id] = Topology(self.cluster.graphs[job_id])
+        return self._topologies[job_id]
+
     # ── the end ──────────────────────────────────────────────────────────────────────────────
-    def at_the_end(self, accepted: dict[JobID, None]) -> None:
-        """Every acknowledged job has ended and its result can be read; nothing is left of any."""
-        for job_id in accepted:
-            assert job_id in self.cluster.results, f"job {job_id} was acknowledged and has no result"
+    def at_the_end(self) -> None:
+        """Nothing is left of any job but its result."""
+        self._results_are_final()
+        stored = self.cluster.masters.stored().graphs()
+        assert not stored, f"jobs are still stored: {[graph.job_id for graph in stored]}"
         for endpoint in self.cluster.world.endpoints.values():
             self._nothing_left(endpoint)
-        assert not self.cluster.jobs, f"jobs are still stored: {list(self.cluster.jobs)}"
         workers = {endpoint.node for endpoint in self.cluster.workers()}
         left = [name for name in self.cluster.storage.stored if self.cluster.storage.owner[name] in workers]
         assert not left, f"stored results or staged outputs are left: {left}"
+        for address, spark in self.cluster.sparks.items():
+            assert not spark.running, f"attempts still run at {address}"
+            assert not spark.drawing, f"attempts still draw input splits at {address}"
 
     def _nothing_left(self, endpoint: Endpoint) -> None:
         core = endpoint.core

@@ -1,140 +1,300 @@
-"""One seed, one run: faults first, then healing; safety all the time, liveness at the end."""
+"""One seed, one run: faults first, then healing; safety all the time, liveness within a bound of time after it."""
 
 import gc
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
-from firesteel.core.dispatcher.requests import AwaitJobResult, CancelJobRequest, SubmitJob
-from firesteel.model.ids import JobID
+import msgspec
+
 from firesteel.model.jobgraph import JobGraph
+from firesteel.testing.simulation.clients import MISSED_MS, Client, another_of
 from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.faults import Faults, draw
+from firesteel.testing.simulation.faults import MASTERS_ONLY, Faults, draw
+from firesteel.testing.simulation.mishaps import Mishaps
 from firesteel.testing.simulation.oracles import Oracles
+from firesteel.testing.simulation.settings import ClusterSettings, draw_settings
+from firesteel.testing.simulation.spark import HANG_MS_MAX
 from firesteel.testing.simulation.workload import random_job
-from firesteel.testing.simulation.world import World
+from firesteel.testing.simulation.world import World, line_of
 
 FAULTY_MS = 120_000
 """Simulated time with faults."""
 
-HEALED_MS = 1_500_000
-"""Simulated time after it, in which all must end: longer than the grace workers give absent masters."""
+LOOK_EVERY_MS = 5_000
+"""Time between two looks whether all is done, once the faults have stopped."""
+
+SLACK_MS = 300_000
+"""Of the bound on the time until all is done: registrations, reports, restarts, and what was late on its way."""
 
 JOBS_MAX = 5
+
+STORY_SHOWN = 60
+"""Lines of the story that a failure prints."""
+
+MISHAPS_SHOWN = 40
+"""Of the last things that went wrong."""
+
+BIG_SEED_EVERY = 25
+"""Of so many seeds one has a job with up to 200 subtasks a vertex."""
 
 
 class SimulationFailure(AssertionError):
     """A run broke an invariant. The text has seed, faults, cause and the last events."""
 
-    def __init__(self, seed: int, faults: str, cause: BaseException, story: list[str]) -> None:
-        lines = "\n".join(story[-60:])
-        super().__init__(f"seed {seed} failed: {type(cause).__name__}: {cause}\nfaults: {faults}\n{lines}")
-        self.seed, self.cause = seed, cause
+    def __init__(self, seed: int, what: str, mix: str, mishaps: list[str], story: list[str]) -> None:
+        lines, last = "\n".join(story[-STORY_SHOWN:]), ", ".join(mishaps[-MISHAPS_SHOWN:])
+        super().__init__(
+            f"seed {seed} failed: {what}\nfaults: {mix}\n"
+            f"the last of {len(mishaps)} things that went wrong: {last}\n{lines}"
+        )
+        self.seed, self.what, self.mix, self.mishaps, self.story = seed, what, mix, mishaps, story
+
+    def __reduce__(self) -> tuple[type["SimulationFailure"], tuple[int, str, str, list[str], list[str]]]:
+        return SimulationFailure, (self.seed, self.what, self.mix, self.mishaps, self.story)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run came to."""
+
+    seed: int
+    events: int
+    mishaps: tuple[str, ...]
+    """All that went wrong, by name."""
+    leader_changes: int
+    """How often a new leadership of the masters began, but for the first."""
+    digest: str
+    """Of the whole story, when all of it was told."""
+    story: tuple[str, ...] = ()
+    """The same."""
 
 
 class Run:
-    """A cluster, its workload and its faults, all drawn from one seed."""
+    """A cluster, its clients and its faults, all drawn from one seed. Of the mishaps, `only` these happen."""
 
-    def __init__(self, seed: int, faults: Faults | None = None) -> None:
+    def __init__(
+        self, seed: int, faults: Faults | None = None, only: Iterable[str] | None = None, *, tell_all: bool = False
+    ) -> None:
+        drawing = Mishaps(seed)
         self.seed = seed
-        drawing = World(seed, Faults()).stream("faults")
-        self.world = World(seed, faults or draw(drawing))
-        self.drawn = str(self.world.faults)
-        self.cluster = Cluster(self.world, self.world.stream("workload").randint(1, 3))
+        self.world = World(seed, faults or _drawn(drawing), only, tell_all=tell_all)
+        self.mix = str(self.world.faults)
+        self.is_big = faults is None and seed % BIG_SEED_EVERY == BIG_SEED_EVERY - 1
+        settings = draw_settings(drawing.stream("settings"), slots_max=64 if self.is_big else 6)
+        self.clients: list[Client] = []
+        self.cluster = Cluster(self.world, settings)
         self.oracles = Oracles(self.cluster)
         self.world.check = self.oracles.after_event
-        self.accepted: dict[JobID, None] = {}
-        self.pending: dict[int, JobID] = {}
-        self.awaited: dict[int, JobID] = {}
 
-    def execute(self) -> str:
-        """Run to the end; returns a digest of all that happened. Raises SimulationFailure."""
+    def execute(self) -> Summary:
+        """Run to the end. Raises SimulationFailure."""
         end_ms = self.world.now_ms + FAULTY_MS
         try:
             self._plan_jobs()
-            self._plan_faults(end_ms)
+            self._plan_mishaps(end_ms)
             self.world.run(end_ms)
-            self.world.faults.heal()
-            self.world.run(end_ms + HEALED_MS)
-            self._collect()
-            self.oracles.at_the_end(self.accepted)
+            self._heal()
+            bound = bound_ms(self.cluster.settings, self._graphs(), self.world.faults)
+            self._until("a job has not ended", self._jobs_run, bound)
+            self._until("something is left", self.oracles.at_the_end, SLACK_MS)
+            self.oracles.outputs_are_whole()
         except Exception as error:
-            raise SimulationFailure(self.seed, self.drawn, error, self.world.story) from error
-        text = f"{self.world.events} {sorted((k, v[0].status.value) for k, v in self.cluster.results.items())}"
-        return hashlib.blake2b((text + "\n".join(self.world.story)).encode(), digest_size=8).hexdigest()
+            story = [line_of(told) for told in self.world.story]
+            what = f"{type(error).__name__}: {error}"
+            raise SimulationFailure(self.seed, what, self.mix, self.world.mishaps.struck, story) from error
+        names = tuple(self.world.mishaps.struck)
+        changes = self.cluster.masters.epochs - 1
+        if self.world.digest is None:
+            return Summary(self.seed, self.world.events, names, changes, "")
+        lines = tuple(line_of(told) for told in self.world.story)
+        return Summary(self.seed, self.world.events, names, changes, self.world.digest.hexdigest(), lines)
 
+    # ── the workload ─────────────────────────────────────────────────────────────────────────
     def _plan_jobs(self) -> None:
-        chance = self.world.stream("workload")
+        chance, mishaps, faults = self.world.stream("workload"), self.world.mishaps, self.world.faults
         for number in range(chance.randint(1, JOBS_MAX)):
-            graph = random_job(chance, number)
-            at_ms = chance.randint(1, FAULTY_MS // 2)
-            self.world.after(at_ms, partial(self._submit, graph))
-            if chance.random() < self.world.faults.cancel_job:
-                cancel_ms = at_ms + chance.randint(0, 60_000)
-                self.world.after(cancel_ms, partial(self._cancel, graph.job_id))
+            wide = self.is_big and not number
+            graph = random_job(chance, number, parallelism_max=200 if wide else 6)
+            at_ms, cancel_ms, again_ms = (
+                chance.randint(1, FAULTY_MS // 2),
+                chance.randint(0, 60_000),
+                chance.randint(0, 60_000),
+            )
+            if not mishaps.strikes("job"):
+                continue
+            if mishaps.strikes("attached", faults.attached):
+                timeout_ms = self.world.stream("attached:by").choice((4_000, 20_000))
+                graph = msgspec.structs.replace(graph, client_heartbeat_timeout_ms=timeout_ms)
+            client = Client(self.world, self.cluster, graph)
+            self.clients.append(client)
+            gone_ms = self.world.stream("client gone:by").randint(0, 60_000)
+            if graph.client_heartbeat_timeout_ms and mishaps.strikes("client gone", faults.client_gone):
+                self.world.after(at_ms + gone_ms, client.vanish)
+            self.world.after(at_ms, client.submit)
+            if mishaps.strikes("cancel job", faults.cancel_job):
+                self.world.after(at_ms + cancel_ms, client.cancel)
+            if mishaps.strikes("resubmit", faults.resubmit):
+                other = another_of(graph) if again_ms % 2 else graph
+                self.world.after(at_ms + again_ms, partial(self._again, client, other))
 
-    def _submit(self, graph: JobGraph) -> None:
-        request = self.cluster.ask(SubmitJob(graph))
-        if request is not None:
-            self.pending[request] = graph.job_id
-            self.cluster.ask(AwaitJobResult(graph.job_id))
+    def _again(self, client: Client, graph: JobGraph) -> None:
+        """Another client cannot be the first to take an id."""
+        if client.is_safe:
+            client.submit_again(graph)
 
-    def _cancel(self, job_id: JobID) -> None:
-        self.cluster.ask(CancelJobRequest(job_id))
+    def _graphs(self) -> list[JobGraph]:
+        return [client.graph for client in self.clients]
 
-    def _collect(self) -> None:
-        """What clients were told: an answered submission must not be lost."""
-        for request, job_id in self.pending.items():
-            if self.world.replies.get(request) == job_id:
-                self.accepted[job_id] = None
+    # ── healing ──────────────────────────────────────────────────────────────────────────────
+    def _heal(self) -> None:
+        """No fault from here on, and whoever is cut off or stands still is back."""
+        self.world.faults.heal()
+        self.world.mishaps.is_over = True
+        self.world.cuts.clear()
+        self.world.stalls.clear()
+        for client in self.clients:
+            missed_ms = MISSED_MS + 2 * client.graph.client_heartbeat_timeout_ms
+            self.world.after(missed_ms, client.should_be_missed)
 
-    def _plan_faults(self, end_ms: int) -> None:
+    def _until(self, what: str, check: Callable[[], None], within_ms: int) -> None:
+        """Let time pass until `check` has nothing to complain of."""
+        until_ms = self.world.now_ms + within_ms
+        while True:
+            try:
+                check()
+            except AssertionError as error:
+                if self.world.now_ms >= until_ms:
+                    raise AssertionError(f"{what} {within_ms / 1000:g} s after the faults: {error}") from error
+            else:
+                return
+            self.world.run(min(until_ms, self.world.now_ms + LOOK_EVERY_MS))
+
+    def _jobs_run(self) -> None:
+        for client in self.clients:
+            assert client.is_content, (
+                f"the client of {client.job_id} waits ({client.seen}, {client.reads} results read)"
+            )
+        assert self.cluster.is_complete, "a worker is away"
+
+    # ── mishaps by the clock ─────────────────────────────────────────────────────────────────
+    def _plan_mishaps(self, end_ms: int) -> None:
         faults = self.world.faults
-        self._repeat("crash", faults.worker_crash_every_ms, end_ms, self._crash_worker)
-        self._repeat("depose", faults.master_change_every_ms, end_ms, self.cluster.change_master)
-        self._repeat("break", faults.job_master_break_every_ms, end_ms, self._break_job_master)
-        self._repeat("cut", faults.cut_every_ms, end_ms, self._cut)
-        self._repeat("stall", faults.stall_every_ms, end_ms, self._stall)
+        for name, every_ms, action in (
+            ("crash", faults.worker_crash_every_ms, self._crash_worker),
+            ("stop", faults.worker_stop_every_ms, self._stop_worker),
+            ("depose", faults.master_change_every_ms, self._depose),
+            ("session", faults.session_loss_every_ms, self._lose_session),
+            ("bug", faults.job_master_break_every_ms, self._break_job_master),
+            ("break", faults.break_every_ms, self._break_connection),
+            ("cut", faults.cut_every_ms, self._cut),
+            ("stall", faults.stall_every_ms, self._stall),
+            ("pause", faults.pause_every_ms, self._pause),
+        ):
+            self._repeat(name, every_ms, end_ms, action)
 
-    def _repeat(self, name: str, every_ms: int, end_ms: int, action: Callable[[], None]) -> None:
+    def _repeat(self, name: str, every_ms: int, end_ms: int, action: Callable[[float, float], None]) -> None:
+        """Now and then do something, with two numbers from 0 to 1 that say how: drawn also when it is not done."""
         if every_ms <= 0:
             return
-        chance = self.world.stream(f"fault:{name}")
+        chance = self.world.stream(f"when:{name}")
 
         def once() -> None:
             if self.world.now_ms < end_ms:
-                action()
+                how = chance.random(), chance.random()
+                if self.world.mishaps.strikes(name):
+                    action(*how)
                 self.world.after(chance.randint(1, 2 * every_ms), once)
 
         self.world.after(chance.randint(1, 2 * every_ms), once)
 
-    def _crash_worker(self) -> None:
+    def _crash_worker(self, who: float, how: float) -> None:
         workers = self.cluster.workers()
-        self.cluster.kill_worker(self.world.stream("victims").choice(workers).core.address)
+        if workers:
+            self.cluster.kill_worker(workers[int(who * len(workers))])
 
-    def _break_job_master(self) -> None:
-        masters = self.cluster.job_masters()
+    def _stop_worker(self, who: float, how: float) -> None:
+        workers = self.cluster.workers()
+        if workers:
+            self.cluster.stop_worker(workers[int(who * len(workers))])
+
+    def _depose(self, who: float, how: float) -> None:
+        self.cluster.masters.change(int(how * self.world.faults.leaderless_ms_max))
+
+    def _lose_session(self, who: float, how: float) -> None:
+        self.cluster.masters.lose_session(int(how * self.world.faults.leaderless_ms_max))
+
+    def _break_job_master(self, who: float, how: float) -> None:
+        masters = self.cluster.masters.job_masters()
         if masters:
-            self.cluster.break_job_master(self.world.stream("victims").choice(masters).core.address)
+            self.cluster.masters.break_job_master(masters[int(who * len(masters))])
 
-    def _cut(self) -> None:
-        node, chance = self._victim(), self.world.stream("victims")
-        self.world.faults.cuts[node] = self.world.now_ms + chance.randint(1, self.world.faults.cut_ms_max)
+    def _break_connection(self, who: float, how: float) -> None:
+        workers = self.cluster.workers()
+        if workers:
+            self.world.break_connection(self.cluster.masters.node, workers[int(who * len(workers))].node)
 
-    def _stall(self) -> None:
-        node, chance = self._victim(), self.world.stream("victims")
-        self.world.faults.stalls[node] = self.world.now_ms + chance.randint(1, self.world.faults.stall_ms_max)
+    def _cut(self, who: float, how: float) -> None:
+        """One node, one direction between two, or halves of the cluster."""
+        nodes = self._nodes()
+        until_ms = self.world.now_ms + 1 + int(how * self.world.faults.cut_ms_max)
+        here = {nodes[int(who * len(nodes))]}
+        kind = int(who * 1_000) % 3
+        if kind == 2:
+            here = {node for index, node in enumerate(nodes) if (int(how * 1_000_000) >> index) % 2}
+        there = [node for node in nodes if node not in here]
+        for one in sorted(here):
+            for other in there:
+                self.world.cut(one, other, until_ms)
+                if kind != 1:
+                    self.world.cut(other, one, until_ms)
 
-    def _victim(self) -> str:
-        """The leading master's host, or a worker's."""
-        nodes = [self.cluster.master, *(worker.node for worker in self.cluster.workers())]
-        return self.world.stream("victims").choice(nodes)
+    def _stall(self, who: float, how: float) -> None:
+        nodes = self._nodes()
+        node = nodes[int(who * len(nodes))]
+        self.world.stall(node, self.world.now_ms + 1 + int(how * self.world.faults.stall_ms_max))
+
+    def _pause(self, who: float, how: float) -> None:
+        """The leader stands still; another one takes over, and lives beside it when it wakes up."""
+        pause_ms = 2_000 + int(how * 30_000)
+        self.world.stall(self.cluster.masters.node, self.world.now_ms + pause_ms)
+
+        def depose() -> None:
+            if not self.world.mishaps.is_over:
+                self.cluster.masters.change(lives_ms=pause_ms)
+
+        self.world.after(int(who * pause_ms), depose)
+
+    def _nodes(self) -> list[str]:
+        """Those that may stand still, or be cut off from the others."""
+        workers = () if self.world.faults.masters_only else self.cluster.workers()
+        return [self.cluster.masters.node, *(worker.node for worker in workers)]
 
 
-def run_seed(seed: int, faults: Faults | None = None) -> str:
-    """Execute one seed; returns the run's digest. Raises SimulationFailure."""
+def _drawn(drawing: Mishaps) -> Faults:
+    faults = draw(drawing.stream("faults"))
+    chance = drawing.stream("masters only")
+    if chance.random() < MASTERS_ONLY:
+        faults.keep_masters(chance)
+    return faults
+
+
+def bound_ms(settings: ClusterSettings, graphs: list[JobGraph], faults: Faults) -> int:
+    """Time in which all jobs must have ended in a calm cluster, wherever they stood before."""
+    attempts = sum(vertex.parallelism for graph in graphs for vertex in graph.vertices)
+    rows = sum(len(graph.vertices) for graph in graphs)
+    slots = settings.workers * settings.task_executor.slots
+    turn_ms = 2 * faults.task_ms_max + faults.cancel_ms_max + 4_000
+    beats_ms = 4 * settings.job_master.heartbeat_timeout_ms
+    return (attempts // slots + rows) * turn_ms + HANG_MS_MAX + beats_ms + SLACK_MS
+
+
+def run_seed(
+    seed: int, faults: Faults | None = None, only: Iterable[str] | None = None, *, tell_all: bool = False
+) -> Summary:
+    """Execute one seed. Raises SimulationFailure."""
     gc.disable()
     try:
-        return Run(seed, faults).execute()
+        return Run(seed, faults, only, tell_all=tell_all).execute()
     finally:
         gc.enable()

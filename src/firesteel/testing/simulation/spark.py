@@ -20,6 +20,7 @@ from firesteel.core.workeffects import (
     SinkCommitDone,
     SplitsWanted,
     StartTasks,
+    TaskProgressed,
     TasksChanged,
 )
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -28,12 +29,15 @@ from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobVe
 from firesteel.model.messages import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.testing.enumeration import range_enumeration
 from firesteel.testing.simulation.world import Endpoint, World
 
 SPLITS_MAX = 60
 """Input splits of a source."""
+
+HANG_MS_MAX = 180_000
+"""Time an attempt may hang: a limit on its run time ends it then."""
 
 Lineage = dict[int, int]
 """Region -> attempt, of everything a piece of data was made from."""
@@ -53,6 +57,10 @@ class Storage:
     """Input splits that a finished attempt has read."""
     found: dict[RegionAttemptID, int] = field(default_factory=dict)
     """How many input splits an attempt has found."""
+    begun: dict[RegionAttemptID, None] = field(default_factory=dict)
+    """Attempts that have ever run."""
+    failed: dict[RegionAttemptID, None] = field(default_factory=dict)
+    """Those of them that have failed by themselves."""
 
 
 @dataclass(slots=True)
@@ -75,6 +83,7 @@ class FakeSpark:
         """Attempts that run, and whether they are being cancelled."""
         self.drawing: dict[RegionAttemptID, Drawing] = {}
         """Attempts that draw input splits."""
+        self.is_dead = False
         self._alone: dict[RegionAttemptID, None] = {}
         """Those of them that have a backend of their own; all others share one."""
 
@@ -93,6 +102,8 @@ class FakeSpark:
                     self.storage.stored.pop(location, None)
             case CommitSink():
                 delay_ms = self.world.stream("commit").randint(0, 50)
+                if self.world.mishaps.sometimes("commit-slow"):
+                    delay_ms += 30_000
                 self.world.after(delay_ms, lambda: self._commit(endpoint, effect.job_id, effect.commit))
             case ReleaseJob():
                 self._release(endpoint, effect)
@@ -101,10 +112,11 @@ class FakeSpark:
 
     def die(self) -> None:
         """The worker's process is gone, with its stored results when it is unlucky."""
+        self.is_dead = True
         self.running.clear()
         self.drawing.clear()
         self._alone.clear()
-        if self.world.stream("partitions").random() < self.world.faults.partition_loss:
+        if self.world.mishaps.strikes("partitions lost", self.world.faults.partition_loss):
             for location in [name for name, worker in self.storage.owner.items() if worker == self.worker]:
                 if "/sink/" not in location:
                     self.storage.stored.pop(location, None)
@@ -112,13 +124,24 @@ class FakeSpark:
     def _start(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
         assert deployment.attempt not in self.running, f"{deployment.attempt} was started twice"
         self.running[deployment.attempt] = False
+        self.storage.begun[deployment.attempt] = None
         if deployment.alone:
             self._alone[deployment.attempt] = None
         chance = self.world.stream("spark")
+        mishaps, faults = self.world.mishaps, self.world.faults
         running_ms = chance.randint(0, 20)
-        end_ms = running_ms + chance.randint(0, self.world.faults.task_ms_max)
+        end_ms = running_ms + chance.randint(0, faults.task_ms_max)
+        if mishaps.sometimes("runs-late"):
+            running_ms += 3_000
+        if mishaps.sometimes("ends-at-once"):
+            running_ms, end_ms = 1, 0
+        if mishaps.strikes("hang", faults.hang):
+            end_ms += self.world.stream("hang:by").randint(1, HANG_MS_MAX)
         running = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.RUNNING)
         self.world.after(running_ms, lambda: self._change(endpoint, running))
+        if mishaps.sometimes("progress-told"):
+            progress = TaskProgressed(TaskProgress(attempt=deployment.attempt, tasks_total=1))
+            self.world.after(chance.randint(0, end_ms + 20), lambda: self.world.give(endpoint, progress))
         if any(vertex.draws_splits for vertex in job.graph.vertices if vertex.id in deployment.vertices):
             self.drawing[deployment.attempt] = Drawing(lambda: self._end(endpoint, job, deployment))
             self.world.after(end_ms, lambda: self._want_splits(endpoint, deployment.attempt, 0))
@@ -141,7 +164,7 @@ class FakeSpark:
         drawing.read += [split.lower for split in drawn.splits if isinstance(split, RangeInputSplit)]
         chance = self.world.stream("spark-draw")
         delay_ms = chance.randint(0, self.world.faults.task_ms_max // 4)
-        if chance.random() < self.world.faults.task_failure / 4:
+        if self.world.mishaps.strikes("draw fails", self.world.faults.task_failure / 4):
             self.world.after(delay_ms, lambda: self._fail(endpoint, attempt))
         else:
             self.world.after(delay_ms, lambda: self._want_splits(endpoint, attempt, drawn.number + 1))
@@ -157,20 +180,21 @@ class FakeSpark:
 
     def _end(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
         attempt = deployment.attempt
-        chance = self.world.stream("spark-end")
-        late = chance.random() < self.world.faults.finish_after_cancel
-        if attempt not in self.running or (self.running[attempt] and not late):
+        mishaps, faults = self.world.mishaps, self.world.faults
+        if attempt not in self.running:
             return
-        if deployment.inputs and chance.random() < self.world.faults.unreadable:
-            self.storage.stored.pop(chance.choice(deployment.inputs).location, None)
+        if self.running[attempt] and not mishaps.strikes("finish after cancel", faults.finish_after_cancel):
+            return
+        if deployment.inputs and mishaps.strikes("unreadable", faults.unreadable):
+            self.storage.stored.pop(self.world.stream("unreadable:by").choice(deployment.inputs).location, None)
         missing = tuple(part.location for part in deployment.inputs if part.location not in self.storage.stored)
-        if self._is_poison(attempt):
+        if self._is_poison(attempt) or mishaps.strikes("backend death", faults.backend_death):
             self._kill_backend(endpoint, attempt)
         elif missing:
             kind, text = FailureKind.PARTITION, "a stored result is gone"
             failure = FailureInfo(kind=kind, message=text, partitions=missing)
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
-        elif chance.random() < self.world.faults.task_failure:
+        elif mishaps.strikes("task failure", faults.task_failure):
             failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
         else:
@@ -193,6 +217,8 @@ class FakeSpark:
         del self.running[update.attempt]
         self.drawing.pop(update.attempt, None)
         self._alone.pop(update.attempt, None)
+        if update.state is ExecutionState.FAILED:
+            self.storage.failed[update.attempt] = None
         self.world.give(endpoint, TasksChanged((update,)))
 
     def _write(self, job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
@@ -246,14 +272,18 @@ class FakeSpark:
 
     def _commit(self, endpoint: Endpoint, job_id: JobID, commit: SinkCommit) -> None:
         failure: FailureInfo | None = None
+        if self.is_dead and self.world.stream("commit of the dead").random() < 0.5:
+            return
         done = self.storage.visible.setdefault(commit.target, {})
         if commit.commit_id not in done:
-            if self.world.stream("commit").random() < self.world.faults.commit_failure:
+            if self.world.mishaps.strikes("commit failure", self.world.faults.commit_failure):
                 failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
             elif commit.staging not in self.storage.stored:
                 failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the staged output is gone")
             else:
                 done[commit.commit_id] = self.storage.stored.pop(commit.staging)
+        if self.world.mishaps.sometimes("commit-repeated"):
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="nobody knows whether it was done")
         self.world.give(endpoint, SinkCommitDone(job_id, commit.commit_id, failure))
 
     def _release(self, endpoint: Endpoint, effect: ReleaseJob) -> None:
@@ -264,7 +294,8 @@ class FakeSpark:
             mine = self.storage.owner[location] == self.worker
             if job_id == effect.job_id and (mine or "/result/" in location):
                 self.storage.stored.pop(location, None)
-        self.world.after(1, lambda: self.world.give(endpoint, JobReleaseDone(effect.job_id)))
+        delay_ms = 30_000 if self.world.mishaps.sometimes("release-slow") else 1
+        self.world.after(delay_ms, lambda: self.world.give(endpoint, JobReleaseDone(effect.job_id)))
 
 
 def finder_of(graph: JobGraph, region: RegionIndex) -> RegionIndex:

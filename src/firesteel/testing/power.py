@@ -39,6 +39,8 @@ class FakeSystem:
 
     chance: random.Random
     plan: Plan | None = None
+    meddle: Callable[[], object] | None = None
+    """Done before every call."""
     names: dict[str, Inode] = field(default_factory=dict)
     synced_names: dict[str, Inode] = field(default_factory=dict)
     is_dark: bool = False
@@ -59,7 +61,7 @@ class FakeSystem:
         self.is_dark = False
         self.plan = None
         self._open.clear()
-        for name in sorted({*self.names, *self.synced_names}):
+        for name in dict.fromkeys((*self.synced_names, *self.names)):
             now, then = self.names.get(name), self.synced_names.get(name)
             kept = self.chance.choice((now, then))
             if kept is None:
@@ -84,6 +86,8 @@ class FakeSystem:
         if self.is_dark:
             raise PowerCut
         self.calls += 1
+        if self.meddle is not None:
+            self.meddle()
         if self.plan is not None:
             self.plan.at -= 1
             if self.plan.at < 0:

@@ -1,0 +1,133 @@
+"""The core that has workers let go of a job whose JobMaster broke for good, or is long gone.
+
+It knows little of the job, so what broke the JobMaster can't break it: it leads the job, and answers whatever a worker
+reports of it with a request to release it. Once all have, one of them deletes what the job has left anywhere.
+"""
+
+from collections.abc import Iterable
+
+from firesteel.core.effects import (
+    RESOURCE_MANAGER,
+    Event,
+    LeaderChanged,
+    PeerLost,
+    Received,
+    Started,
+    TimerFired,
+)
+from firesteel.core.execution.partitions import locations_of
+from firesteel.core.machine import Core
+from firesteel.core.slots.connection import JobRequirements
+from firesteel.core.timers import RELEASE_RETRY_MS, ReconciliationOver, ReleaseDue
+from firesteel.model import messages as m
+from firesteel.model.ids import Address, JobID, ResourceID
+
+
+class JobReleaseCore(Core):
+    """Decides during one leadership. Workers have `reconciliation_timeout_ms` to report; for one that is cut off for
+    longer, and comes back, the job is led once more.
+
+    `leftovers` are stored results and staged outputs that the journal knows of; None when there is no journal any more.
+    Then nobody knows what of that was made visible, and workers are asked to delete nothing by name.
+    """
+
+    def __init__(
+        self,
+        job_id: JobID,
+        reconciliation_timeout_ms: int,
+        me: m.Leader,
+        dispatcher: m.Leader,
+        *,
+        leftovers: Iterable[str] | None,
+    ) -> None:
+        super().__init__(me.address, me.token)
+        self.job_id, self.dispatcher = job_id, dispatcher
+        self._reconciliation_timeout_ms = reconciliation_timeout_ms
+        self._resources = JobRequirements(job_id)
+        self._has_journal, self._leftovers = leftovers is not None, dict.fromkeys(leftovers or ())
+        self._workers: dict[ResourceID, Address] = {}
+        """Those that have reported something of the job."""
+        self._unreleased: dict[ResourceID, None] = {}
+        self._deleting: ResourceID | None = None
+        """Who was asked to delete the leftovers."""
+        self._awaits_workers = True
+        self._closed = False
+
+    def _on(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._set_timer(ReconciliationOver(), self._reconciliation_timeout_ms)
+            case Received():
+                self._on_message(event.envelope)
+            case TimerFired(timer=ReconciliationOver()):
+                self._awaits_workers = False
+            case TimerFired():
+                self._release()
+            case PeerLost():
+                for worker in [each for each, address in self._workers.items() if address == event.address]:
+                    self._lose(worker)
+            case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
+                self._resources.follow(event.leader)
+                self._need_nothing()
+            case _:
+                raise AssertionError(f"not an event of a job's release: {event}")
+        self._go_on_when_released()
+
+    def validate(self) -> None:
+        assert not (self._closed and self._awaits_workers), "closed before workers had their time"
+        assert self._unreleased.keys() <= self._workers.keys(), "a worker that is lost is waited for"
+
+    def _on_message(self, envelope: m.Envelope) -> None:
+        match envelope.body:
+            case m.TaskManagerReport() as body:
+                self._workers[body.resource_id], self._unreleased[body.resource_id] = envelope.sender, None
+                self._note(body.updates)
+                self._release()
+            case m.UpdateTaskExecutionStates() as body:
+                self._note(body.updates)
+            case m.JobReleased() as body:
+                self._unreleased.pop(body.resource_id, None)
+                if body.resource_id == self._deleting:
+                    self._deleting = None
+                    self._leftovers.clear()
+            case m.DisconnectTaskExecutor() as body:
+                self._lose(body.resource_id)
+            case _:
+                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+
+    def _note(self, updates: Iterable[m.TaskStateUpdate]) -> None:
+        """Attempts that the JobMaster did not hear the end of may have left something, too."""
+        known = updates if self._has_journal else ()
+        for outcome in (update.outcome for update in known if update.outcome is not None):
+            self._leftovers.update(dict.fromkeys(locations_of(outcome)))
+
+    def _lose(self, worker: ResourceID) -> None:
+        self._workers.pop(worker, None)
+        self._unreleased.pop(worker, None)
+        self._deleting = None if self._deleting == worker else self._deleting
+
+    def _release(self) -> None:
+        for worker in self._unreleased:
+            locations = tuple(self._leftovers) if worker == self._deleting else ()
+            self._send(self._workers[worker], m.ReleaseJobResources(job_id=self.job_id, locations=locations))
+        if self._unreleased:
+            self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)
+
+    def _need_nothing(self) -> None:
+        """Else the ResourceManager would go on giving slots to the JobMaster that is gone."""
+        body = self._resources.message((), force=True)
+        if body is not None and self._resources.leader is not None:
+            self._send_leader(self._resources.leader, body)
+            self._send_leader(self._resources.leader, m.DisconnectJobMaster(job_id=self.job_id))
+
+    def _go_on_when_released(self) -> None:
+        """Delete what is left when no attempt and no commit goes on anywhere; then the job is over."""
+        if self._closed or self._awaits_workers or self._unreleased:
+            return
+        if self._leftovers and self._workers:
+            self._deleting = next(iter(self._workers))
+            self._unreleased[self._deleting] = None
+            self._release()
+        else:
+            self._closed = True
+            self._send_leader(self.dispatcher, m.JobClosed(job_id=self.job_id))

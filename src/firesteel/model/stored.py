@@ -1,0 +1,20 @@
+"""What every record has that outlives the process which wrote it: the version of its form, checked as it is read.
+
+Journals and job graphs have versions of their own: `JOURNAL_VERSION`, `SCHEMA_VERSION`.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields are only added, with defaults; a changed meaning is a new `FORMAT`. Another one does not decode: msgspec
+    raises a ValidationError that names both. A golden file has the form of each kind."""
+
+    FORMAT: ClassVar[int] = 1
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        if self.version != self.FORMAT:
+            raise ValueError(f"it has format version {self.version}, and this firesteel reads {self.FORMAT}")

@@ -1,0 +1,66 @@
+"""Why attempts end: what is cancelled or run again before its time has a cause in the world, and a new leader is none."""
+
+from firesteel.core.effects import Effect, Event, Persisted
+from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.journal import JobState
+from firesteel.core.taskexecutor import TaskExecutorCore
+from firesteel.core.workeffects import CancelTask
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.states import JobStatus
+from firesteel.model.views import ExceptionEntry
+from firesteel.testing.simulation.cluster import Cluster
+from firesteel.testing.simulation.world import Endpoint
+
+ENDING = (JobStatus.CANCELLING, JobStatus.FAILING)
+"""What runs of such a job is to end."""
+
+
+class Causes:
+    """Causes are: the attempt itself has failed, its worker is one that something has happened to, or its job ends.
+
+    What happens to masters is none: they die, stand still, are deposed, lose their disk's power or their session, and
+    whatever Spark has begun goes on.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._seen: dict[JobID, ExceptionEntry] = {}
+        """The newest failure of each job that was looked at."""
+
+    def after_event(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
+        """What a worker ends, and what a JobMaster has just made durable."""
+        core = endpoint.core
+        if isinstance(core, TaskExecutorCore):
+            for effect in effects:
+                if isinstance(effect, CancelTask):
+                    self._is_to_end(endpoint.node, core, effect.attempt)
+        elif isinstance(core, JobMasterCore) and isinstance(event, Persisted):
+            state = self.cluster.masters.stored().state(core.job.graph.job_id)
+            if state is not None and state.exceptions:
+                self._failures_have_causes(state)
+
+    def _is_to_end(self, node: str, core: TaskExecutorCore, attempt: RegionAttemptID) -> None:
+        """Spark is told to abandon an attempt."""
+        world, stored = self.cluster.world, self.cluster.masters.stored()
+        state = stored.state(attempt.job_id)
+        if core.now_ms - core.jobs[attempt.job_id].heard_ms >= core.settings.master_grace_ms:
+            world.disturbed[node] = None  # Nobody has asked for its results for very long.
+        if state is None or state.status in ENDING or state.status.is_globally_terminal or node in world.disturbed:
+            return
+        current = state.attempts.get(RegionIndex(attempt.region), 0) == attempt.attempt
+        has_result = any(result.job_id == attempt.job_id for result, _ in stored.results())
+        assert has_result or (current and attempt.region in state.restarting), (
+            f"{attempt} was cancelled for nothing: it had not failed, its worker was there, and its job goes on"
+        )
+
+    def _failures_have_causes(self, state: JobState) -> None:
+        """Every failure that is new in the job's history is one of Spark's, or of a worker that something happened to."""
+        for entry in state.exceptions:
+            if entry == self._seen.get(state.job_id):
+                break
+            attempt = RegionAttemptID(state.job_id, RegionIndex(entry.region), entry.attempt)
+            has_run, has_failed = attempt in self.cluster.storage.begun, attempt in self.cluster.storage.failed
+            assert not has_run or has_failed or entry.task_manager in self.cluster.world.disturbed, (
+                f"{attempt} was given up for nothing: {entry.failure.message}"
+            )
+        self._seen[state.job_id] = state.exceptions[0]

@@ -1,0 +1,55 @@
+"""The settings of a simulated cluster: as drawn by a seed, since what is rare with long times is not with short ones."""
+
+import random
+from dataclasses import dataclass
+
+from firesteel.core.jobmaster import JobMasterSettings
+from firesteel.core.resourcemanager import ResourceManagerSettings
+from firesteel.core.scheduler.backoff import FixedDelay, NoRestart, RestartStrategy
+from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.taskexecutor import TaskExecutorSettings
+from firesteel.model.resources import ResourceProfile
+from firesteel.testing.simulation.store import HISTORY_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """Of every component."""
+
+    workers: int
+    job_master: JobMasterSettings
+    resource_manager: ResourceManagerSettings
+    task_executor: TaskExecutorSettings
+
+
+CALM_HEARTBEATS, QUICK_HEARTBEATS = (10_000, 50_000), (2_000, 7_000)
+
+
+def draw_settings(chance: random.Random, *, slots_max: int = 6) -> ClusterSettings:
+    """Settings that users may choose."""
+    interval_ms, timeout_ms = chance.choice((CALM_HEARTBEATS, QUICK_HEARTBEATS))
+    strategies: tuple[RestartStrategy, ...] = (NoRestart(), FixedDelay(100, 500), FixedDelay(100, 0))
+    job_timeout_ms = chance.choice((0, 0, 0, 0, 60_000))
+    idle_ms, reconciliation_ms = chance.choice((1_000, 50_000)), chance.choice((2_000, 10_000))
+    slots, slot_timeout_ms = chance.randint(1, slots_max), chance.choice((3_000, 10_000))
+    return ClusterSettings(
+        workers=chance.randint(1, 3),
+        job_master=JobMasterSettings(
+            SchedulerSettings(chance.choice(strategies), HISTORY_SIZE, job_timeout_ms),
+            interval_ms,
+            timeout_ms,
+            idle_ms,
+            reconciliation_ms,
+        ),
+        resource_manager=ResourceManagerSettings(
+            interval_ms, timeout_ms, spread_slots=chance.random() < 0.5, start_up_ms=chance.choice((0, 5_000))
+        ),
+        task_executor=TaskExecutorSettings(
+            slots,
+            ResourceProfile(1.0, 1024),
+            interval_ms,
+            timeout_ms,
+            slot_timeout_ms,
+            chance.choice((60_000, 600_000)),
+        ),
+    )
