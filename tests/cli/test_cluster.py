@@ -1,8 +1,6 @@
 """`firesteel cluster`: processes of this host, started once, found again, ended without a trace."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -67,8 +65,7 @@ def test_start_status_and_stop(on_cluster: Command, directory: Path) -> None:
 def test_processes_that_are_gone_and_others_that_have_their_ids(on_cluster: Command, directory: Path) -> None:
     on_cluster("start", "--taskmanagers", "0")
     (master,) = records(directory)
-    os.kill(int(str(master["pid"])), signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(int(str(master["pid"])))])
+    kill(master)
     code, out, _ = on_cluster("status")
     assert code == 1
     assert "is gone" in out

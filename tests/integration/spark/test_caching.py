@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet
 import pytest
 
@@ -23,6 +22,7 @@ from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, Runner, function, run
+from tests.processes import jvms, listening_ports
 
 pytestmark = pytest.mark.spark
 
@@ -86,8 +86,8 @@ def backend(runner: asyncio.Runner, scratch: Path, blobs: LocalBlobStore) -> Ite
 
 def cached_rdds() -> list[Any]:
     """What the JVM of this process keeps in its memory, as Spark's own web interface says."""
-    for jvm in [p for p in psutil.Process().children(recursive=True) if p.name() == "java"]:
-        for port in [c.laddr.port for c in jvm.net_connections("inet") if c.status == psutil.CONN_LISTEN]:
+    for jvm in jvms():
+        for port in listening_ports(jvm):
             base = f"http://127.0.0.1:{port}/api/v1/applications"
             try:
                 (application,) = json.load(urllib.request.urlopen(base, timeout=20))

@@ -22,6 +22,7 @@ from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, deployment, function, run
+from tests.processes import descendants, jvms, listening_ports
 
 pytestmark = pytest.mark.spark
 
@@ -92,8 +93,8 @@ def work(tmp_path: Path) -> Iterator[Path]:
 def running_jobs() -> list[int]:
     """Ids of the jobs that run in any JVM of this process, as Spark's own web interface says."""
     found: list[int] = []
-    for jvm in [p for p in psutil.Process().children(recursive=True) if p.name() == "java"]:
-        for port in [c.laddr.port for c in jvm.net_connections("inet") if c.status == psutil.CONN_LISTEN]:
+    for jvm in jvms():
+        for port in listening_ports(jvm):
             base = f"http://127.0.0.1:{port}/api/v1/applications"
             with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # a port of another kind
                 (application,) = json.load(urllib.request.urlopen(base, timeout=20))
@@ -178,7 +179,7 @@ def test_attempts_fail_at_once_when_the_jvm_dies_and_the_next_one_runs(
         parameters = {"mark": str(tmp_path / "mark"), "output": str(tmp_path / "out")}
         running = asyncio.get_running_loop().create_task(run(backend, jobs.job(SLOW, SLOW_SINK, parameters=parameters)))
         pid = int(await appears(tmp_path / "mark"))
-        (jvm,) = [p for p in psutil.Process().children(recursive=True) if p.name() == "java"]
+        (jvm,) = jvms()
         jvm.kill()
         with pytest.raises(TaskFailedError) as caught:
             async with asyncio.timeout(5):
@@ -193,6 +194,11 @@ def test_attempts_fail_at_once_when_the_jvm_dies_and_the_next_one_runs(
     asyncio.run(story())
 
 
+def is_fork_server(process: psutil.Process) -> bool:
+    """Whether it is one, not a task process that one has made."""
+    return process.ppid() == os.getpid() and any("forkserver" in part for part in process.cmdline())
+
+
 def test_a_dead_fork_server_is_replaced(work: Path, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker) -> None:
     async def story() -> None:
         backend = new_backend(work, blobs)
@@ -200,7 +206,7 @@ def test_a_dead_fork_server_is_replaced(work: Path, tmp_path: Path, blobs: Local
         parameters = {"mark": str(tmp_path / "mark"), "output": str(tmp_path / "out")}
         running = asyncio.get_running_loop().create_task(run(backend, jobs.job(SLOW, SLOW_SINK, parameters=parameters)))
         pid = int(await appears(tmp_path / "mark"))
-        (forks,) = [p for p in psutil.Process().children() if any("forkserver" in part for part in p.cmdline())]
+        (forks,) = descendants(is_fork_server)
         forks.kill()
         with pytest.raises(TaskFailedError) as caught:
             await running

@@ -15,6 +15,7 @@ from firesteel.runtime.ports import TaskFailedError
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, deployment, function, run
 from tests.integration.spark.test_endings import appears
+from tests.processes import jvms
 
 pytestmark = pytest.mark.spark
 
@@ -37,13 +38,9 @@ HUNGRY = (function("hungry", "sink", wants_session=True, parameters=("output",))
 PATIENT = (function("patient", "sink", wants_session=True, parameters=("mark", "gate", "output")),)
 
 
-def jvms() -> set[psutil.Process]:
-    return {process for process in psutil.Process().children(recursive=True) if process.name() == "java"}
-
-
 async def until_jvms(count: int, others: set[psutil.Process]) -> None:
     async with asyncio.timeout(120):
-        while len(jvms() - others) != count:
+        while len(set(jvms()) - others) != count:
             await asyncio.sleep(0.1)
 
 
@@ -52,7 +49,7 @@ def test_a_job_that_exhausts_its_heap_does_not_touch_another(
     isolation: str, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker
 ) -> None:
     async def story() -> None:
-        others = jvms()  # servers of other tests' fixtures
+        others = set(jvms())  # servers of other tests' fixtures
         config = Configuration({**CONFIGURATION, "taskmanager.spark.isolation": isolation})
         backend = SparkTaskBackend(config, tmp_path / "work", blobs)
         await backend.start()
@@ -75,7 +72,7 @@ def test_a_job_that_exhausts_its_heap_does_not_touch_another(
             while len(list((tmp_path / "work" / "backends").iterdir())) != (isolation == "job"):
                 await asyncio.sleep(0.1)
         await backend.close()
-        assert jvms() <= others
+        assert set(jvms()) <= others
 
     asyncio.run(story())
 

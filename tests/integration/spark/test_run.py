@@ -10,6 +10,7 @@ import pytest
 
 from firesteel.adapters.spark.backend import SparkTaskBackend
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run
+from tests.processes import descendants
 
 pytestmark = pytest.mark.spark
 
@@ -158,16 +159,8 @@ def result(words, output):
         await asyncio.gather(*backend._cleanups._tasks)
 
     do(settled())
-    daemons = [child for child in psutil.Process().children(recursive=True) if is_python_daemon(child)]
+    daemons = descendants(lambda process: "pyspark.daemon" in process.cmdline())
     assert not psutil.wait_procs(daemons, timeout=10)[1], "what was killed takes a moment to end; nothing else ends"
-
-
-def is_python_daemon(process: psutil.Process) -> bool:
-    """Whether it is one of Spark's; what ends meanwhile, or has ended and waits to be asked, is none."""
-    try:
-        return "pyspark.daemon" in process.cmdline()
-    except psutil.Error:
-        return False
 
 
 def test_settings_views_and_modules_are_the_jobs_own(
