@@ -1,7 +1,9 @@
 """Attempts that succeed: what reaches the user's code, and what comes out."""
 
 import asyncio
+import contextlib
 import os
+import threading
 from pathlib import Path
 
 import psutil
@@ -9,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.storage.local import STAGING_NAME
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run
 from tests.processes import descendants
 
@@ -121,6 +124,29 @@ def note(context, day, at, times, path):
     outcome = do(run(backend, job, deployment(job, attempt=2)))
     assert not outcome.sinks
     assert (tmp_path / "noted").read_text() == "42 []"
+
+
+def test_a_sink_writes_while_others_remove_the_directory_that_they_leave_empty(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    over = threading.Event()
+
+    def remove() -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                (tmp_path / STAGING_NAME).rmdir()
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        (tmp_path / "in.txt").write_text("a b c\n")
+        parameters = {"input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out")}
+        outcome = do(run(backend, jobs.job(WORD_COUNT, WORD_COUNT_FUNCTIONS, parameters=parameters)))
+        do(backend.commit(outcome.sinks[0]))
+    finally:
+        over.set()
+        remover.join()
+    assert len(rows(tmp_path / "out")) == 3
 
 
 def test_python_functions_reach_spark_with_the_modules_they_import(

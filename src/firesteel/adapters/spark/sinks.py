@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from firesteel.adapters.spark import writeroptions
 from firesteel.adapters.spark.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
-from firesteel.adapters.storage.local import STAGING_NAME, holds_data
+from firesteel.adapters.storage.local import STAGING_NAME, holds_data, make_directory
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
@@ -169,6 +169,9 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> Si
     attempt.report_staging(str(staging))
     attempt.allow_write(str(staging))
     _remove_former(attempt, staging.parent.parent)
+    make_directory(
+        staging.parent
+    )  # not Spark: other jobs that end remove a directory that they share with this one and is empty
     files = _write_staged(df, file_format, target, staging)
     rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
     return SinkCommit(

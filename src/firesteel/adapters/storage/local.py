@@ -56,6 +56,16 @@ def remove(path: Path) -> None:
                 return
 
 
+def make_directory(path: Path) -> None:
+    """Make it and those above it, while others may remove the ones that they leave empty."""
+    while not path.is_dir():
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError):
+            if path.is_file():
+                raise
+
+
 def holds_data(target: Path) -> bool:
     """Whether there is something that the modes `error` and `ignore` leave alone."""
     return os.path.lexists(target) and (not target.is_dir() or any(target.iterdir()))
@@ -91,11 +101,9 @@ def _locked(lock: Path) -> int:
     """Wait for the lock; a file that its last holder has removed meanwhile is none."""
     while True:
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(lock.parent)
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-        except (FileNotFoundError, FileExistsError):
-            if lock.parent.is_file():
-                raise
+        except FileNotFoundError:
             continue  # the last holder was about to remove the directory
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
