@@ -11,7 +11,7 @@ import hypothesis
 import psutil
 import pytest
 
-CHILD_GRACE_S = 5.0
+CHILD_GRACE_S = 30.0
 """A child process that was told to end may take this long to be gone."""
 
 RUN_MARK = "FIRESTEEL_TEST_RUN"

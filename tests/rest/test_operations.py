@@ -156,8 +156,9 @@ def test_completion_is_told(do: Do, script: TaskScript, tmp_path: Path) -> None:
             assert await rest.get(f"{path}?wait=50") == {"status": {"id": "IN_PROGRESS"}}
             async with asyncio.TaskGroup() as group:
                 waiting = group.create_task(rest.get(f"{path}?wait=30 s"))
-                stream = group.create_task(events_of(rest.http, HELD.job_id))
-                await asyncio.sleep(0.1)
+                told = asyncio.Event()
+                stream = group.create_task(events_of(rest.http, HELD.job_id, told))
+                await told.wait()
                 script.release("lines")
             assert waiting.result()["result"]["status"] == "FINISHED"
             names, views = [name for name, _ in stream.result()], [data for _, data in stream.result()]
@@ -195,9 +196,14 @@ def test_stopping_answers_those_who_wait(
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-async def events_of(http, job_id: str) -> list[tuple[str, dict]]:
-    """All events of a stream, to its end."""
-    answer = await http.get(f"/v1/jobs/{job_id}/events")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    blocks = [block.split("\n") for block in answer.text.strip().split("\n\n") if not block.startswith(":")]
+async def events_of(http, job_id: str, told: asyncio.Event) -> list[tuple[str, dict]]:
+    """All events of a stream, to its end; `told` is set with the first."""
+    text = ""
+    async with http.stream("GET", f"/v1/jobs/{job_id}/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        async for part in answer.aiter_text():
+            text += part
+            if "event: " in text:
+                told.set()
+    blocks = [block.split("\n") for block in text.strip().split("\n\n") if not block.startswith(":")]
     return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
