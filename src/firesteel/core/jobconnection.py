@@ -144,8 +144,14 @@ def answers_without_job(
         case m.AllocatedSlots() if not (body.held or body.wants_report):
             return ()
         case m.SubmitTasks() | m.CancelTasks() | m.AllocatedSlots():
+            attempts = body.attempts if isinstance(body, m.CancelTasks) else ()
             nothing = m.TaskManagerReport(
-                resource_id=resource_id, job_id=job_id, sequence=sequence, slots=(), executions=()
+                resource_id=resource_id,
+                job_id=job_id,
+                sequence=sequence,
+                slots=(),
+                executions=(),
+                updates=tuple(TaskStateUpdate(attempt=each, state=ExecutionState.CANCELED) for each in attempts),
             )
             return (nothing,)
         case _:

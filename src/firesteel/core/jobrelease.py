@@ -16,16 +16,18 @@ from firesteel.core.effects import (
     TimerFired,
 )
 from firesteel.core.execution.partitions import locations_of
+from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
 from firesteel.core.slots.connection import JobRequirements
-from firesteel.core.timers import RELEASE_RETRY_MS, ReconciliationOver, ReleaseDue
+from firesteel.core.timers import RELEASE_RETRY_MS, HeartbeatDue, ReconciliationOver, ReleaseDue
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, JobID, ResourceID
 
 
 class JobReleaseCore(Core):
     """Decides during one leadership. Workers have `reconciliation_timeout_ms` to report; for one that is cut off for
-    longer, and comes back, the job is led once more.
+    longer, and comes back, the job is led once more. So it is for one that has reported and falls silent: `heartbeats`
+    watches those that are waited for.
 
     `leftovers` are stored results and staged outputs that the journal knows of; None when there is no journal any more.
     Then nobody knows what of that was made visible, and workers are asked to delete nothing by name.
@@ -38,6 +40,7 @@ class JobReleaseCore(Core):
         me: m.Leader,
         dispatcher: m.Leader,
         *,
+        heartbeats: HeartbeatMonitor[ResourceID],
         leftovers: Iterable[str] | None,
     ) -> None:
         super().__init__(me.address, me.token)
@@ -48,6 +51,7 @@ class JobReleaseCore(Core):
         self._workers: dict[ResourceID, Address] = {}
         """Those that have reported something of the job."""
         self._unreleased: dict[ResourceID, None] = {}
+        self._heartbeats, self._asked = heartbeats, 0
         self._deleting: ResourceID | None = None
         """Who was asked to delete the leftovers."""
         self._awaits_workers = True
@@ -57,10 +61,13 @@ class JobReleaseCore(Core):
         match event:
             case Started():
                 self._set_timer(ReconciliationOver(), self._reconciliation_timeout_ms)
+                self._set_timer(HeartbeatDue(), self._heartbeats.interval_ms)
             case Received():
                 self._on_message(event.envelope)
             case TimerFired(timer=ReconciliationOver()):
                 self._awaits_workers = False
+            case TimerFired(timer=HeartbeatDue()):
+                self._beat()
             case TimerFired():
                 self._release()
             case PeerLost():
@@ -80,13 +87,14 @@ class JobReleaseCore(Core):
     def _on_message(self, envelope: m.Envelope) -> None:
         match envelope.body:
             case m.TaskManagerReport() as body:
-                self._workers[body.resource_id], self._unreleased[body.resource_id] = envelope.sender, None
+                self._workers[body.resource_id] = envelope.sender
+                self._wait_for(body.resource_id)
                 self._note(body.updates)
                 self._release()
             case m.UpdateTaskExecutionStates() as body:
                 self._note(body.updates)
             case m.JobReleased() as body:
-                self._unreleased.pop(body.resource_id, None)
+                self._wait_no_more(body.resource_id)
                 if body.resource_id == self._deleting:
                     self._deleting = None
                     self._leftovers.clear()
@@ -103,8 +111,29 @@ class JobReleaseCore(Core):
 
     def _lose(self, worker: ResourceID) -> None:
         self._workers.pop(worker, None)
-        self._unreleased.pop(worker, None)
+        self._wait_no_more(worker)
         self._deleting = None if self._deleting == worker else self._deleting
+
+    def _wait_for(self, worker: ResourceID) -> None:
+        """Until it has let go of the job, or has gone."""
+        self._unreleased[worker] = None
+        self._heartbeats.watch(worker, self.now_ms)
+
+    def _wait_no_more(self, worker: ResourceID) -> None:
+        self._unreleased.pop(worker, None)
+        self._heartbeats.unwatch(worker)
+
+    def _beat(self) -> None:
+        """Ask whom it waits for to report: an attempt may take its time to end."""
+        tick = self._heartbeats.tick(self.now_ms)
+        for worker in tick.lost:
+            self._tell(f"worker {worker} has not let go of job {self.job_id} and is silent")
+            self._lose(worker)
+        self._asked += 1
+        ask = m.AllocatedSlots(job_id=self.job_id, sequence=self._asked, offer_sequence=-1, held=(), wants_report=True)
+        for worker in tick.due:
+            self._send(self._workers[worker], ask)
+        self._set_timer(HeartbeatDue(), self._heartbeats.interval_ms)
 
     def _release(self) -> None:
         for worker in self._unreleased:
@@ -126,7 +155,7 @@ class JobReleaseCore(Core):
             return
         if self._leftovers and self._workers:
             self._deleting = next(iter(self._workers))
-            self._unreleased[self._deleting] = None
+            self._wait_for(self._deleting)
             self._release()
         else:
             self._closed = True

@@ -13,13 +13,14 @@ from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
+from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.jobrelease import JobReleaseCore
 from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.scheduler.view import subtask_views
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import FencingToken, JobID
+from firesteel.model.ids import FencingToken, JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
@@ -328,7 +329,10 @@ class DispatcherEndpoint(LeadingEndpoint):
         left: tuple[str, ...] | None = None
         with contextlib.suppress(StaleLeader):  # without its journal, workers still let go of what they know themselves
             left = leftovers(await self._store.claim_journal(job_id, token))
-        core = JobReleaseCore(job_id, timeout_ms, me, self.leader, leftovers=left)
+        heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
+            self._config.get_option(options.HEARTBEAT_INTERVAL), self._config.get_option(options.HEARTBEAT_TIMEOUT)
+        )
+        core = JobReleaseCore(job_id, timeout_ms, me, self.leader, heartbeats=heartbeats, leftovers=left)
         endpoint = LeadingEndpoint(core, self._rpc, self._clock, on_broken)
         endpoint.start()
         endpoint.follow(self._election, RESOURCE_MANAGER)

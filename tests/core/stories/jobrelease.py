@@ -1,5 +1,6 @@
 """Verbs of stories about what has workers let go of a job."""
 
+from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobrelease import JobReleaseCore
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken, ResourceID
@@ -18,12 +19,12 @@ class JobReleasePlayer(Player):
     def make_core(self) -> JobReleaseCore:
         me = Leader(Address("jm"), FencingToken(4, "jm"))
         dispatcher = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
-        return JobReleaseCore(JOB, 10_000, me, dispatcher, leftovers=("stored/a",))
+        return JobReleaseCore(JOB, 10_000, me, dispatcher, heartbeats=_heartbeats(), leftovers=("stored/a",))
 
     def do_no_journal(self) -> None:
         """The job is long over, and its journal gone."""
         me, dispatcher = Leader(Address("jm"), FencingToken(4, "jm")), self.core.dispatcher
-        self.core = JobReleaseCore(JOB, 10_000, me, dispatcher, leftovers=None)
+        self.core = JobReleaseCore(JOB, 10_000, me, dispatcher, heartbeats=_heartbeats(), leftovers=None)
 
     def do_report(self, worker: str, ended: str = "") -> None:
         """`report w1 ended=0#0`: it also tells that this attempt has ended, and left a sink's output."""
@@ -44,6 +45,11 @@ class JobReleasePlayer(Player):
 
     def do_wrong(self) -> None:
         self.deliver("rm", m.JobMasterRegistered(job_id=JOB), 1)
+
+
+def _heartbeats() -> HeartbeatMonitor[ResourceID]:
+    """Every 10 s; after 50 s of silence a worker is lost."""
+    return HeartbeatMonitor(10_000, 50_000)
 
 
 def _ended(name: str) -> tuple[TaskStateUpdate, ...]:

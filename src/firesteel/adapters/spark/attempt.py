@@ -44,6 +44,8 @@ class AttemptRun:
         self.cached: list[wire.Cached] = []
         """What it has had Spark cache, which is to be released with its session."""
         self._verdict: FailureInfo | None = None
+        self._death: asyncio.Future[FailureInfo] | None = None
+        """Of the JVM that its session is on, or may be."""
 
     async def converse(
         self,
@@ -52,8 +54,20 @@ class AttemptRun:
         draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> wire.Finished:
         """Send the assignment and follow it. Raises TaskFailedError."""
-        if self.task.endpoint is not None:
-            self._bind(self.task.endpoint)
+        try:
+            if self.task.endpoint is not None:
+                self._bind(self.task.endpoint)
+            return await self._follow(on_running, on_progress, draw_splits)
+        finally:
+            if self._death is not None:  # it outlives the attempt, and would keep it
+                self._death.remove_done_callback(self._on_backend_death)
+
+    async def _follow(
+        self,
+        on_running: Callable[[], None],
+        on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
+    ) -> wire.Finished:
         self.child.send(self.task)
         self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
         while True:
@@ -110,7 +124,8 @@ class AttemptRun:
     def _bind(self, endpoint: wire.Endpoint) -> None:
         """From here on the death of the JVM is the death of the attempt: Connect clients retry for minutes."""
         self.endpoint = endpoint
-        self.seat.take().server.death().add_done_callback(self._on_backend_death)
+        self._death = self.seat.take().server.death()
+        self._death.add_done_callback(self._on_backend_death)
 
     def _on_backend_death(self, death: asyncio.Future[FailureInfo]) -> None:
         if not death.cancelled():

@@ -26,11 +26,14 @@ class Causes:
         self.cluster = cluster
         self._seen: dict[JobID, ExceptionEntry] = {}
         """The newest failure of each job that was looked at."""
+        self._heard: dict[str, dict[JobID, int]] = {}
+        """By worker, when it has heard last of the masters of its jobs."""
 
     def after_event(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
         """What a worker ends, and what a JobMaster has just made durable."""
         core = endpoint.core
         if isinstance(core, TaskExecutorCore):
+            self._note_silence(endpoint.node, core)
             for effect in effects:
                 if isinstance(effect, CancelTask):
                     self._is_to_end(endpoint.node, core, effect.attempt)
@@ -39,12 +42,18 @@ class Causes:
             if state is not None and state.exceptions:
                 self._failures_have_causes(state)
 
+    def _note_silence(self, node: str, core: TaskExecutorCore) -> None:
+        """A worker lets go of a job whose master it has not heard of for its grace."""
+        heard_ms = {job_id: job.heard_ms for job_id, job in core.jobs.items()}
+        for last_ms in {**self._heard.get(node, {}), **heard_ms}.values():
+            if core.now_ms - last_ms >= core.settings.master_grace_ms:
+                self.cluster.world.disturbed[node] = None
+        self._heard[node] = heard_ms
+
     def _is_to_end(self, node: str, core: TaskExecutorCore, attempt: RegionAttemptID) -> None:
         """Spark is told to abandon an attempt."""
         world, stored = self.cluster.world, self.cluster.masters.stored()
         state = stored.state(attempt.job_id)
-        if core.now_ms - core.jobs[attempt.job_id].heard_ms >= core.settings.master_grace_ms:
-            world.disturbed[node] = None  # Nobody has asked for its results for very long.
         if state is None or state.status in ENDING or state.status.is_globally_terminal or node in world.disturbed:
             return
         current = state.attempts.get(RegionIndex(attempt.region), 0) == attempt.attempt

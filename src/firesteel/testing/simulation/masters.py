@@ -6,6 +6,7 @@ from functools import partial
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist, Persisted
+from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.jobrelease import JobReleaseCore
 from firesteel.core.journal import JobState, JournalRecord
@@ -13,7 +14,7 @@ from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.storedjobs import AnyEntry, GraphStored, JobRemoved, ResultForgotten, ResultStored, StoredJobs
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import Address, FencingToken, JobID
+from firesteel.model.ids import Address, FencingToken, JobID, ResourceID
 from firesteel.model.messages import Leader
 from firesteel.model.states import JobStatus
 from firesteel.runtime.services import StaleLeader
@@ -317,9 +318,17 @@ class Masters:
         """In the place of a JobMaster that broke for good. Without its journal, workers still let go of what they know."""
         if not self._is_wanted(session):
             return
-        timeout_ms = self.settings.job_master.reconciliation_timeout_ms
-        left = leftovers(state) if state is not None else None
-        core = JobReleaseCore(session.job_id, timeout_ms, *leaders(process, session, token), leftovers=left)
+        settings = self.settings.job_master
+        heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
+            settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
+        )
+        core = JobReleaseCore(
+            session.job_id,
+            settings.reconciliation_timeout_ms,
+            *leaders(process, session, token),
+            heartbeats=heartbeats,
+            leftovers=leftovers(state) if state is not None else None,
+        )
         self._lead(session, self.world.add(core, process.node, _no_effects))
 
     def _lead(self, session: Session, endpoint: Endpoint) -> None:

@@ -152,7 +152,7 @@ class Run:
         self.world.faults.heal()
         self.world.mishaps.is_over = True
         self.world.cuts.clear()
-        self.world.stalls.clear()
+        self.world.end_stalls()
         for client in self.clients:
             missed_ms = MISSED_MS + 2 * client.graph.client_heartbeat_timeout_ms
             self.world.after(missed_ms, client.should_be_missed)

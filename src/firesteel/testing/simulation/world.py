@@ -90,6 +90,8 @@ class World:
         """From where nothing gets to where, until when."""
         self.stalls: dict[str, int] = {}
         """Nodes whose processes stand still, until when."""
+        self._unread: dict[str, list[tuple[Endpoint, Event]]] = {}
+        """What has come to them meanwhile."""
         self.disturbed: dict[str, None] = {}
         """Nodes that something has happened to: they, or what they say to another one, may be taken for lost."""
         self._clocks: dict[str, Clock] = {}
@@ -172,6 +174,19 @@ class World:
         """The processes of a node stand still."""
         self.disturbed[node] = None
         self.stalls[node] = max(until_ms, self.stalls.get(node, 0))
+        self.after(self.stalls[node] - self.now_ms, partial(self._go_on, node))
+
+    def end_stalls(self) -> None:
+        """Who stands still goes on."""
+        for node, until_ms in self.stalls.items():
+            self.stalls[node] = min(until_ms, self.now_ms)
+            self._go_on(node)
+
+    def _go_on(self, node: str) -> None:
+        """Its processes read what lies unread, in the order it came."""
+        if not self.is_stalled(node):
+            for endpoint, event in self._unread.pop(node, ()):
+                self.give(endpoint, event)
 
     def is_stalled(self, node: str) -> int:
         """Until when a node stands still; 0 when it does not."""
@@ -182,8 +197,8 @@ class World:
         """Let a core answer an event, then do what it wants."""
         if not endpoint.alive:
             return
-        if until_ms := self.is_stalled(endpoint.node):
-            self.after(until_ms - self.now_ms, partial(self.give, endpoint, event))
+        if self.is_stalled(endpoint.node):
+            self._unread.setdefault(endpoint.node, []).append((endpoint, event))
             return
         self.events += 1
         assert self.events < EVENTS_MAX, "the run does not come to an end"
