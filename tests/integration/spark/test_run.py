@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ import psutil
 import pyarrow.parquet
 import pytest
 
+from firesteel.adapters.spark.attempt import AttemptRun
 from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.storage.local import STAGING_NAME
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run
@@ -40,6 +42,11 @@ WORD_COUNT_FUNCTIONS = (
 def rows(path: Path) -> list[dict[str, object]]:
     table = pyarrow.parquet.ParquetDataset(path).read()
     return sorted(table.to_pylist(), key=repr)
+
+
+async def settled(backend: SparkTaskBackend) -> None:
+    """Until what follows an attempt is over."""
+    await asyncio.gather(*backend._cleanups._tasks)
 
 
 def test_a_word_count_is_visible_only_when_committed(
@@ -126,6 +133,19 @@ def note(context, day, at, times, path):
     assert (tmp_path / "noted").read_text() == "42 []"
 
 
+def test_a_worker_forgets_attempts_that_have_ended(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("a b c\n")
+    for number in range(3):
+        parameters = {"input": str(tmp_path / "in.txt"), "output": str(tmp_path / f"out{number}")}
+        do(run(backend, jobs.job(WORD_COUNT, WORD_COUNT_FUNCTIONS, parameters=parameters)))
+    do(settled(backend))
+    gc.collect()
+    held = [each for each in gc.get_objects() if isinstance(each, AttemptRun)]
+    assert len(held) <= 1, "but the last one, for a second"
+
+
 def test_a_sink_writes_while_others_remove_the_directory_that_they_leave_empty(
     backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
 ) -> None:
@@ -180,11 +200,7 @@ def result(words, output):
     outcome = do(run(backend, job))
     do(backend.commit(outcome.sinks[0]))
     assert rows(tmp_path / "out") == [{"word": "HI!"}]
-
-    async def settled() -> None:
-        await asyncio.gather(*backend._cleanups._tasks)
-
-    do(settled())
+    do(settled(backend))
     daemons = descendants(lambda process: "pyspark.daemon" in process.cmdline())
     assert not psutil.wait_procs(daemons, timeout=10)[1], "what was killed takes a moment to end; nothing else ends"
 
