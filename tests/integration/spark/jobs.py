@@ -1,5 +1,6 @@
 """Job graphs made by hand, for tests of the Spark backend alone."""
 
+import asyncio
 import zipfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -137,3 +138,8 @@ def run(
 
 
 Runner = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+async def settled(backend: SparkTaskBackend) -> None:
+    """Until what follows an attempt is over."""
+    await asyncio.gather(*backend._cleanups._tasks)

@@ -13,7 +13,7 @@ from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import Function, RuntimeEnvironment
 from firesteel.model.tasks import JobInformation, ResultPartition
 from firesteel.runtime.ports import TaskFailedError
-from tests.integration.spark.jobs import JobMaker, Runner, deployment, function, run
+from tests.integration.spark.jobs import JobMaker, Runner, deployment, function, run, settled
 
 pytestmark = pytest.mark.spark
 
@@ -47,6 +47,7 @@ def test_missing_input_path(backend: SparkTaskBackend, do: Runner, jobs: JobMake
     assert "/nowhere/at/all" in failure.message
     assert "SQLSTATE" not in failure.message
     assert "at org.apache" not in failure.message
+    do(settled(backend))
     assert not (tmp_path / ".firesteel-staging").exists()
 
 

@@ -14,7 +14,7 @@ import pytest
 from firesteel.adapters.spark.attempt import AttemptRun
 from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.storage.local import STAGING_NAME
-from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run
+from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run, settled
 from tests.processes import descendants
 
 pytestmark = pytest.mark.spark
@@ -42,11 +42,6 @@ WORD_COUNT_FUNCTIONS = (
 def rows(path: Path) -> list[dict[str, object]]:
     table = pyarrow.parquet.ParquetDataset(path).read()
     return sorted(table.to_pylist(), key=repr)
-
-
-async def settled(backend: SparkTaskBackend) -> None:
-    """Until what follows an attempt is over."""
-    await asyncio.gather(*backend._cleanups._tasks)
 
 
 def test_a_word_count_is_visible_only_when_committed(
