@@ -54,20 +54,8 @@ class AttemptRun:
         draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> wire.Finished:
         """Send the assignment and follow it. Raises TaskFailedError."""
-        try:
-            if self.task.endpoint is not None:
-                self._bind(self.task.endpoint)
-            return await self._follow(on_running, on_progress, draw_splits)
-        finally:
-            if self._death is not None:  # it outlives the attempt, and would keep it
-                self._death.remove_done_callback(self._on_backend_death)
-
-    async def _follow(
-        self,
-        on_running: Callable[[], None],
-        on_progress: Callable[[TaskProgress], None],
-        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
-    ) -> wire.Finished:
+        if self.task.endpoint is not None:
+            self._bind(self.task.endpoint)
         self.child.send(self.task)
         self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
         while True:
@@ -126,6 +114,11 @@ class AttemptRun:
         self.endpoint = endpoint
         self._death = self.seat.take().server.death()
         self._death.add_done_callback(self._on_backend_death)
+
+    def unbind(self) -> None:
+        """The attempt is over. Its backend outlives it, and would keep it."""
+        if self._death is not None:
+            self._death.remove_done_callback(self._on_backend_death)
 
     def _on_backend_death(self, death: asyncio.Future[FailureInfo]) -> None:
         if not death.cancelled():

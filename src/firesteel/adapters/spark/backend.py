@@ -146,6 +146,7 @@ class SparkTaskBackend:
             await _all_printed(run)
             raise TaskFailedError(with_output(error.failure, Path(run.task.log))) from error
         finally:
+            run.unbind()
             self._memory.remove(run)
             self._output.note(run.task.job.graph.job_id, run.staging)
             self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
