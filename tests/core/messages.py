@@ -13,7 +13,7 @@ from firesteel.model.ids import (
     ResourceID,
 )
 from firesteel.model.inquiries import AskWorker, DumpThreads, InquiryRefused, WorkerAnswered
-from firesteel.model.messages import ExecutionReport, Leader, SlotOffer, SlotReport, SlotStatus, TaskStateUpdate
+from firesteel.model.messages import ExecutionReport, Leader, SlotAllocation, SlotOffer, SlotReport, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
@@ -24,7 +24,7 @@ from tests.core.graphs import JOB, commit_of, job
 W1, INSTANCE, A = ResourceID("w1"), InstanceID("i1"), AllocationID("a")
 SLOT = ResourceProfile(1.0, 1_024)
 ATTEMPT = RegionAttemptID(JOB, RegionIndex(0), 0)
-REPORT = SlotReport(1_000, (SlotStatus(0, SLOT),))
+REPORT = SlotReport(1_000, ((SLOT, 2),), (SlotAllocation(1, A, JOB),))
 DEPLOYMENT = TaskDeployment(attempt=ATTEMPT, allocation_id=A, vertices=(), subtask=0)
 FINISHED = TaskStateUpdate(attempt=ATTEMPT, state=ExecutionState.FINISHED, outcome=TaskOutcome())
 RESULT = JobResult(job_id=JOB, name="it", status=JobStatus.CANCELED, start_time_ms=0, end_time_ms=1)

@@ -8,11 +8,12 @@ from firesteel.core.slots.manager import SLOT_REQUEST_TIMEOUT_MS, SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import SlotState, SlotTracker, TrackedWorker
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
-from firesteel.model.messages import Leader, SlotReport, SlotStatus
+from firesteel.model.messages import Leader, SlotAllocation, SlotReport
 from firesteel.model.resources import ResourceProfile
 
 SMALL, MIDDLE, LARGE = ResourceProfile(1.0, 1_024), ResourceProfile(2.0, 2_048), ResourceProfile(4.0, 4_096)
 TOKEN = FencingToken(7, "master")
+SIZES = ((SMALL, 1), (SMALL, 1))
 Needs = dict[str, list[tuple[ResourceProfile, int]]]
 
 
@@ -20,16 +21,10 @@ def worker(tracker: SlotTracker, name: str, *profiles: ResourceProfile, taken: s
     """A registered worker; the slots at the positions that `taken` does not mark with `.` are that job's."""
     made = TrackedWorker(ResourceID(name), InstanceID(name), Address(name), 0)
     tracker.add_worker(made)
-    tracker.apply_report(
-        made, SlotReport(1, tuple(status(name, i, p, taken[i : i + 1]) for i, p in enumerate(profiles)))
-    )
+    owners = ((index, job) for index, job in enumerate(taken) if job != ".")
+    allocations = (SlotAllocation(index, AllocationID(f"{name}{index}"), JobID(job)) for index, job in owners)
+    tracker.apply_report(made, SlotReport(1, tuple((profile, 1) for profile in profiles), tuple(allocations)))
     return made
-
-
-def status(name: str, index: int, profile: ResourceProfile, job: str) -> SlotStatus:
-    if job in ("", "."):
-        return SlotStatus(index, profile)
-    return SlotStatus(index, profile, AllocationID(f"{name}{index}"), JobID(job))
 
 
 def tracker(needs: Needs, **workers: list[ResourceProfile]) -> SlotTracker:
@@ -203,20 +198,32 @@ def test_a_request_that_is_not_answered_in_time_is_made_again_under_a_new_name()
 def test_what_a_worker_reports_overrules_unless_it_is_old() -> None:
     facts_ = tracker({}, w1=[SMALL, SMALL])
     known = facts_.workers[ResourceID("w1")]
-    mine = SlotStatus(0, SMALL, AllocationID("x"), JobID("j"))
-    facts_.apply_report(known, SlotReport(2, (mine,)))
+    facts_.apply_report(known, SlotReport(2, SIZES, (SlotAllocation(0, AllocationID("x"), JobID("j")),)))
     assert facts_.counts() == (2, 1)
-    facts_.apply_report(known, SlotReport(2, (SlotStatus(0, SMALL),)))
+    facts_.apply_report(known, SlotReport(2, SIZES))
     assert facts_.counts() == (2, 1), "old news"
-    facts_.apply_report(known, SlotReport(3, (SlotStatus(0, SMALL),)))
+    facts_.apply_report(known, SlotReport(3, SIZES))
     assert facts_.counts() == (2, 2)
+
+
+def test_an_allocation_has_one_slot_also_when_its_worker_says_otherwise() -> None:
+    facts_ = tracker({}, w1=[SMALL, SMALL])
+    known = facts_.workers[ResourceID("w1")]
+    first, second, nowhere = (SlotAllocation(index, AllocationID("x"), JobID("j")) for index in (0, 1, 2))
+    for sequence, told in enumerate((first, second), start=2):
+        facts_.apply_report(known, SlotReport(sequence, SIZES, (told,)))
+        facts_.validate()
+        assert list(known.taken.values()) == [known.slots[told.index]]
+    facts_.apply_report(known, SlotReport(4, SIZES, (nowhere,)))
+    facts_.validate()
+    assert facts_.counts() == (2, 2), "a slot that it has never told of"
 
 
 def test_a_report_does_not_undo_a_request_on_its_way() -> None:
     slots = manager({"j": [(SMALL, 1)]}, w1=[SMALL])
     [request] = slots.requests(0)
     known = slots.tracker.workers[ResourceID("w1")]
-    slots.tracker.apply_report(known, SlotReport(2, (SlotStatus(0, SMALL),)))
+    slots.tracker.apply_report(known, SlotReport(2, SIZES[:1]))
     slots.tracker.release_pending(known, (AllocationID("another"),))
     assert slots.tracker.counts() == (1, 0)
     slots.tracker.release_pending(known, (request.allocation_id,))

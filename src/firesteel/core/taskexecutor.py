@@ -187,7 +187,7 @@ class TaskExecutorCore(Core):
         self._sequence += 1
         beat_ms = self.settings.heartbeat_interval_ms
         unheard = tuple(job_id for job_id, job in self.jobs.items() if job.may_be_over(self.now_ms, beat_ms))
-        return m.SlotReport(self._sequence, self.table.statuses(), unheard)
+        return m.SlotReport(self._sequence, self.table.sizes, self.table.allocations(), unheard)
 
     # ── leaders ──────────────────────────────────────────────────────────────────────────────
     def _on_leader(self, event: LeaderChanged) -> None:

@@ -44,20 +44,22 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 # ── slots, as their TaskExecutor tells them ──────────────────────────────────────────────────
-class SlotStatus(msgspec.Struct, frozen=True):
-    """One slot: free when `allocation_id` is None."""
+class SlotAllocation(msgspec.Struct, frozen=True):
+    """A slot that is a job's."""
 
     index: int
-    profile: ResourceProfile
-    allocation_id: AllocationID | None = None
-    job_id: JobID | None = None
+    allocation_id: AllocationID
+    job_id: JobID
 
 
 class SlotReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """All slots of a TaskExecutor. `sequence` grows with every report of that process."""
 
     sequence: int
-    slots: tuple[SlotStatus, ...]
+    slots: tuple[tuple[ResourceProfile, int], ...]
+    """How many slots in a row are of a profile; they are numbered through from 0."""
+    allocations: tuple[SlotAllocation, ...] = ()
+    """Slots that it does not name are free."""
     unheard: tuple[JobID, ...] = ()
     """Jobs of which something is there, and nothing was heard for long, or since the connection to their master broke."""
 

@@ -245,8 +245,8 @@ def show_known(value: object) -> str:
             return f"draw {value.number} of {show(value.attempt)}"
         case m.SlotOffer():
             return value.allocation_id
-        case m.SlotStatus():
-            return f"{value.index}: {f'{value.allocation_id} of {value.job_id}' if value.allocation_id else 'free'}"
+        case m.SlotAllocation():
+            return f"{value.index}: {value.allocation_id} of {value.job_id}"
         case JobView():
             return value.status.name
         case JobResult():

@@ -9,7 +9,7 @@ from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerS
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.inquiries import DumpThreads, ThreadDump, ThreadEntry, WorkerAnswered
-from firesteel.model.messages import Leader, SlotReport, SlotStatus
+from firesteel.model.messages import Leader, SlotAllocation, SlotReport
 from firesteel.model.resources import ResourceProfile
 from tests.core.stories.player import Player, listed, show
 
@@ -117,14 +117,10 @@ class ResourceManagerPlayer(Player):
 
     def _report(self, slots: tuple[str, ...], unheard: str) -> SlotReport:
         self.sequence += 1
-        statuses = tuple(self._status(index, text) for index, text in enumerate(slots))
-        return SlotReport(self.sequence, statuses, tuple(map(JobID, listed(unheard))))
-
-    def _status(self, index: int, text: str) -> SlotStatus:
-        allocation, _, job_id = text.partition(":")
-        if job_id:
-            return SlotStatus(index, ResourceProfile(1.0, 1_024), AllocationID(self._real(allocation)), JobID(job_id))
-        return SlotStatus(index, ResourceProfile(1.0 if text == "." else float(text), 1_024))
+        sizes = tuple((ResourceProfile(1.0 if text == "." or ":" in text else float(text), 1_024), 1) for text in slots)
+        owners = [(index, text.partition(":")) for index, text in enumerate(slots) if ":" in text]
+        taken = (SlotAllocation(index, AllocationID(self._real(name)), JobID(job)) for index, (name, _, job) in owners)
+        return SlotReport(self.sequence, sizes, tuple(taken), tuple(map(JobID, listed(unheard))))
 
     def _name(self, real: str, kind: str) -> None:
         if len(real) == 32 and real not in self.names:

@@ -15,7 +15,7 @@ from firesteel.model.ids import Address
 from firesteel.model.messages import Envelope
 
 MAGIC = b"FSTL"
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """Grows when a peer of the version before could not follow; a golden file holds every frame's form."""
 
 _PREFACE = struct.Struct(">4sH")

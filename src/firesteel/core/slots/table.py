@@ -5,7 +5,7 @@ from enum import Enum
 
 from firesteel.core.machine import TransitionTable
 from firesteel.model.ids import AllocationID, JobID
-from firesteel.model.messages import SlotOffer, SlotStatus
+from firesteel.model.messages import SlotAllocation, SlotOffer
 from firesteel.model.resources import ResourceProfile
 
 
@@ -48,6 +48,8 @@ class TaskSlotTable:
     """A fixed number of slots of one profile."""
 
     def __init__(self, count: int, profile: ResourceProfile) -> None:
+        self.sizes = ((profile, count),)
+        """How many slots there are of a profile, as a SlotReport says it."""
         self.slots = [TaskSlot(index, profile) for index in range(count)]
         self._by_allocation: dict[AllocationID, TaskSlot] = {}
 
@@ -88,7 +90,7 @@ class TaskSlotTable:
         return self._by_allocation.get(allocation_id)
 
     def of_job(self, job_id: JobID) -> list[TaskSlot]:
-        return [slot for slot in self.slots if slot.job_id == job_id]
+        return [slot for slot in self._by_allocation.values() if slot.job_id == job_id]
 
     def is_offering(self, job_id: JobID) -> bool:
         """Whether a slot of the job is not taken up yet."""
@@ -103,8 +105,10 @@ class TaskSlotTable:
             out.append(SlotOffer(slot.allocation_id, slot.index, slot.profile))
         return tuple(out)
 
-    def statuses(self) -> tuple[SlotStatus, ...]:
-        return tuple(SlotStatus(slot.index, slot.profile, slot.allocation_id, slot.job_id) for slot in self.slots)
+    def allocations(self) -> tuple[SlotAllocation, ...]:
+        """The slots that are not free."""
+        taken = self._by_allocation.items()
+        return tuple(SlotAllocation(slot.index, name, slot.job_id) for name, slot in taken if slot.job_id is not None)
 
     def validate(self) -> None:
         """A slot is somebody's exactly when it is not free, and found by its allocation."""

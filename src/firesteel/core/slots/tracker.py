@@ -40,6 +40,8 @@ class TrackedWorker:
     slots: dict[int, TrackedSlot] = field(default_factory=dict)
     free: dict[int, None] = field(default_factory=dict)
     """Indices of the slots that are FREE."""
+    taken: dict[AllocationID, TrackedSlot] = field(default_factory=dict)
+    """The other slots."""
     sequence: int = -1
 
 
@@ -107,17 +109,27 @@ class SlotTracker:
         if report.sequence <= worker.sequence:
             return
         worker.sequence = report.sequence
-        for status in report.slots:
-            slot = worker.slots.get(status.index)
-            if slot is None:
-                slot = worker.slots[status.index] = TrackedSlot(status.index, status.profile)
-                self.profiles[slot.profile] = None
+        self._add_slots(worker, report.slots)
+        told = {taken.allocation_id: taken for taken in report.allocations if taken.index in worker.slots}
+        for allocation_id, slot in tuple(worker.taken.items()):
+            known = told.get(allocation_id)
+            if slot.state is SlotState.ALLOCATED if known is None else known.index != slot.index:
                 self._free(worker, slot)
-            if status.allocation_id is None or status.job_id is None:
-                if slot.state is SlotState.ALLOCATED:
-                    self._free(worker, slot)
-            elif slot.state is not SlotState.ALLOCATED or slot.allocation_id != status.allocation_id:
-                self._give(worker, slot, SlotState.ALLOCATED, (status.job_id, status.allocation_id))
+        for allocation_id, taken in told.items():
+            slot = worker.slots[taken.index]
+            if slot.state is not SlotState.ALLOCATED or slot.allocation_id != allocation_id:
+                self._give(worker, slot, SlotState.ALLOCATED, (taken.job_id, allocation_id))
+
+    def _add_slots(self, worker: TrackedWorker, groups: tuple[tuple[ResourceProfile, int], ...]) -> None:
+        """Those that the first report names: a worker keeps its slots."""
+        if worker.slots:
+            return
+        for profile, count in groups:
+            self.profiles[profile] = None
+            for index in range(len(worker.slots), len(worker.slots) + count):
+                worker.slots[index] = TrackedSlot(index, profile)
+                worker.free[index] = None
+        self.changes += 1
 
     def promise(self, resource_id: ResourceID, index: int, owner: tuple[JobID, AllocationID], now_ms: int) -> None:
         """A free slot is being requested for a job."""
@@ -129,23 +141,25 @@ class SlotTracker:
 
     def release_pending(self, worker: TrackedWorker, allocations: Iterable[AllocationID]) -> None:
         """The worker has answered, or had its time: these requests are not on their way any more."""
-        answered = dict.fromkeys(allocations)
-        for slot in worker.slots.values():
-            if slot.state is SlotState.PENDING and slot.allocation_id in answered:
+        for allocation_id in allocations:
+            slot = worker.taken.get(allocation_id)
+            if slot is not None and slot.state is SlotState.PENDING:
                 self._free(worker, slot)
 
     def _give(
         self, worker: TrackedWorker, slot: TrackedSlot, state: SlotState, owner: tuple[JobID, AllocationID]
     ) -> None:
-        self._count(slot, -1)
+        self._free(worker, slot)
         slot.state = state
         slot.job_id, slot.allocation_id = owner
         self._count(slot, 1)
-        worker.free.pop(slot.index, None)
-        self.changes += 1
+        del worker.free[slot.index]
+        worker.taken[slot.allocation_id] = slot
 
     def _free(self, worker: TrackedWorker, slot: TrackedSlot) -> None:
-        self._count(slot, -1)
+        if slot.allocation_id is not None:
+            self._count(slot, -1)
+            del worker.taken[slot.allocation_id]
         slot.state, slot.job_id, slot.allocation_id = SlotState.FREE, None, None
         worker.free[slot.index] = None
         self.changes += 1
@@ -162,10 +176,10 @@ class SlotTracker:
     def overdue(self, before_ms: int) -> list[tuple[TrackedWorker, AllocationID]]:
         """Requests sent before `before_ms` that were not answered."""
         return [
-            (worker, slot.allocation_id)
+            (worker, allocation_id)
             for worker in self.workers.values()
-            for slot in worker.slots.values()
-            if slot.state is SlotState.PENDING and slot.allocation_id is not None and slot.requested_ms <= before_ms
+            for allocation_id, slot in worker.taken.items()
+            if slot.state is SlotState.PENDING and slot.requested_ms <= before_ms
         ]
 
     def counts(self) -> tuple[int, int]:
@@ -178,11 +192,13 @@ class SlotTracker:
         held: dict[JobID, Counter[ResourceProfile]] = {}
         for worker in self.workers.values():
             free = [index for index, slot in worker.slots.items() if slot.state is SlotState.FREE]
-            assert sorted(worker.free) == sorted(free), "free slots are off"
+            assert sorted(worker.free) == free, "free slots are off"
+            taken = {slot.allocation_id: slot for slot in worker.slots.values() if slot.allocation_id is not None}
+            assert worker.taken == taken, "taken slots are off"
             for slot in worker.slots.values():
                 if slot.job_id is not None:
                     held.setdefault(slot.job_id, Counter())[slot.profile] += 1
         assert held == self.held, "held slots are miscounted"
-        taken = [slot for worker in self.workers.values() for slot in worker.slots.values() if slot.allocation_id]
-        assert all(slot.state is not SlotState.FREE for slot in taken), "a free slot is allocated"
-        assert len({slot.allocation_id for slot in taken}) == len(taken), "an allocation has two slots"
+        named = [slot for worker in self.workers.values() for slot in worker.slots.values() if slot.allocation_id]
+        assert all(slot.state is not SlotState.FREE for slot in named), "a free slot is allocated"
+        assert len({slot.allocation_id for slot in named}) == len(named), "an allocation has two slots"
