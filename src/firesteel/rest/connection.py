@@ -5,6 +5,8 @@ import logging
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from firesteel.adapters.rpc.transports import read_in_small_parts
+
 CONNECTIONS_MAX = 4_096
 """Open at the same time; others are cut off."""
 
@@ -24,6 +26,7 @@ class BoundedConnection(HttpToolsProtocol):
     """uvicorn's protocol has no limit on heads, on the time they take, nor on the time that answers wait to be read."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        read_in_small_parts(transport)
         super().connection_made(transport)
         self._head_bytes: int | None = None
         """Of the head that is coming, or of lines about a chunk; None while a body comes, or nothing."""

@@ -8,6 +8,7 @@ from typing import Self
 
 from firesteel.adapters.rpc.frames import Frame, FrameDecoder, Hello, ProtocolError, encode_frame, preface
 from firesteel.adapters.rpc.settings import NetworkSettings, check_peer
+from firesteel.adapters.rpc.transports import read_in_small_parts
 
 READ_BYTES = 1 << 18
 """Taken from a connection at once; what lies beyond waits in the kernel, and with the peer."""
@@ -25,6 +26,7 @@ class PeerStream:
         self._reader, self._writer = reader, writer
         self._decoder = FrameDecoder(settings.frame_limit_bytes)
         self._early: list[Frame] = []
+        read_in_small_parts(writer.transport)
         self._set_socket_options()
 
     @classmethod
