@@ -1,5 +1,6 @@
 """The command itself: help at once, usage errors, nothing heavy loaded."""
 
+import os
 import subprocess
 import sys
 
@@ -34,3 +35,20 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("closed", "code"), [(False, 0), (True, 1)])
+def test_what_is_printed_last_arrives_or_is_a_failure(closed: bool, code: int) -> None:
+    """The process ends without Python's own way out, which would write what is still buffered."""
+    program = "import sys; from firesteel.cli.main import main; sys.stdout.write('x' * 3); main(['--version'])"
+    reader, writer = os.pipe()
+    if closed:
+        os.close(reader)
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=buffered, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (code, b"")
+    if not closed:
+        with os.fdopen(reader, "rb") as printed:
+            assert printed.read().startswith(b"xxxfiresteel ")

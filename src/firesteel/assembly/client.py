@@ -177,11 +177,12 @@ class MasterClient:
     ) -> bytes:
         until_s = asyncio.get_running_loop().time() + wait_s
         while True:
+            change = await self.next_change(job_id)
             has_ended = (await self.request_job_summary(job_id)).status.is_globally_terminal
             data = await self._master.uploads.outputs.read(job_id, f"{attempt}.{stream}", offset)
             if data or has_ended or asyncio.get_running_loop().time() >= until_s:
                 return data
-            await asyncio.sleep(OUTPUT_INTERVAL_S)
+            await asyncio.wait((change,), timeout=OUTPUT_INTERVAL_S)
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._ask(r.CancelJobRequest(job_id))

@@ -23,10 +23,6 @@ from firesteel.runtime.ports import TaskFailedError
 STOP_LIMITS = 3
 """A process that is stopping is ended hard after so many times `cluster.services.shutdown-timeout`: each part has one."""
 
-GARBAGE_THRESHOLD = 20_000
-"""Objects that are made before Python looks for cycles among them. By default it is 700, fewer than two jobs of a
-master make, and looking took a sixth of its time."""
-
 FILES_MAX = 65_536
 """Open files and connections that a process asks the system for; many systems allow 1,024 unless they are asked."""
 
@@ -85,7 +81,6 @@ async def _serve(config: Configuration, make: Callable[[Configuration], ClusterP
     process = make(config)
     await process.start()
     gc.freeze()  # what is there now stays: modules, options, routes
-    gc.set_threshold(GARBAGE_THRESHOLD)
     click.echo(f"started {process}")
     try:
         await asyncio.wait((told, process.failed), return_when=asyncio.FIRST_COMPLETED)

@@ -48,7 +48,9 @@ class ScriptOutput:
             elif is_last:
                 return
             else:
-                await asyncio.sleep(PAUSE_S)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(PAUSE_S):
+                        await self._ended.wait()
 
 
 def _write(file: BinaryIO, data: bytes) -> None:

@@ -33,6 +33,9 @@ logger.native.level = error
 """
 """Warnings, and the line that names the port (`STARTED`)."""
 STARTED = "Spark Connect server started at: "
+BYPASS_MERGE_PARTITIONS_MAX = 8
+"""Up to so many partitions a task of a shuffle writes a file for each, beyond that one in all. Spark's own limit is 200,
+as many as a shuffle has by default: with four tasks that were 800 files, and most of the time of a small query."""
 
 _OPENED = [
     "java.lang",
@@ -119,6 +122,7 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
         "spark.local.dir": str(work_dir / "local"),
+        "spark.shuffle.sort.bypassMergeThreshold": str(BYPASS_MERGE_PARTITIONS_MAX),
         "spark.connect.progress.reportInterval": "200ms",
         "spark.connect.execute.manager.detachedTimeout": "1h",
     }
