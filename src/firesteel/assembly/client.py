@@ -13,10 +13,11 @@ from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.core.execution.topology import Topology
-from firesteel.core.inquiries import AskTaskManager, NoAnswer
+from firesteel.core.inquiries import AskTaskManager
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildFailed, BuildJob, InquiryRefused, JobBuilt
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, decode_job_graph
+from firesteel.model.refusals import DuplicateJob, NoAnswer, StorageFull, TooManyJobs
 from firesteel.model.states import JobStatus
 from firesteel.model.views import (
     ClusterOverview,
@@ -70,7 +71,7 @@ class MasterClient:
         try:
             async with self._master.uploads.put(files):
                 return await self._submit(graph)
-        except (r.DuplicateJob, r.TooManyJobs, r.StorageFull, BlobCorrupt):
+        except (DuplicateJob, TooManyJobs, StorageFull, BlobCorrupt):
             await (await self._dispatcher()).delete_unused_blobs(files)
             raise
 
@@ -82,7 +83,7 @@ class MasterClient:
             return answer
         try:
             answer = await self._ask(r.SubmitJob(graph))
-        except r.DuplicateJob:
+        except DuplicateJob:
             return graph.job_id
         return answer
 

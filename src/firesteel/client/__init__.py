@@ -1,10 +1,6 @@
 """Clients of a cluster on the network: `from firesteel.client import ClusterClient`."""
 
-import sys
 from typing import TYPE_CHECKING
-
-# httpx imports its own command line when it can, and with that rich: half of the time that importing it takes.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
     from firesteel.client.cluster import AsyncClusterClient, ClusterClient

@@ -54,7 +54,7 @@ class ClientHeartbeats:
             while True:
                 with contextlib.suppress(ClusterUnreachable, RequestFailed):  # it may be back before the time is over
                     body = {"expiredTimestamp": round(time.time() * 1_000) + timeout_ms}
-                    await self._transport.request("PATCH", f"{path}/clientHeartbeat", json=body)
+                    await self._transport.request("PATCH", f"{path}/clientHeartbeat", json=msgspec.json.encode(body))
                     answer = await self._transport.request("GET", f"{path}/status")
                     if msgspec.json.decode(answer, type=_Status).status.is_globally_terminal:
                         return

@@ -1,15 +1,15 @@
 """HttpClusterClient: a runtime.client.ClusterClient over the REST endpoint."""
 
-import contextlib
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import quote
 
 import msgspec
 
 from firesteel.client.heartbeats import Attachment, ClientHeartbeats
+from firesteel.client.multipart import Multipart, Part
 from firesteel.client.transport import DoneBefore, Finder, Transport
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
@@ -124,19 +124,17 @@ class HttpClusterClient:
         graph = msgspec.structs.replace(graph, client_heartbeat_timeout_ms=self._attachment.timeout_ms)
         hashes = list(dict.fromkeys(artifact.sha256 for artifact in graph.artifacts))
         names = {"jobGraphFileName": "job-graph.json", "jobArtifactFileNames": hashes}
-        with contextlib.ExitStack() as opened:
-            parts: list[tuple[str, Any]] = [
-                ("request", (None, msgspec.json.encode(names), "application/json")),
-                ("file_0", ("job-graph.json", encode_job_graph(graph), "application/json")),
-            ]
-            for index, sha256 in enumerate(hashes, start=1):
-                file = opened.enter_context(artifacts[sha256].open("rb"))
-                parts.append((f"file_{index}", (sha256, file, "application/octet-stream")))
-            try:
-                answer = await self._transport.request("POST", "/v1/jobs", files=parts)
-                job_id = JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
-            except DoneBefore:
-                job_id = graph.job_id
+        parts = [
+            Part("request", msgspec.json.encode(names)),
+            Part("file_0", encode_job_graph(graph), file_name="job-graph.json"),
+        ]
+        for index, sha256 in enumerate(hashes, start=1):
+            parts.append(Part(f"file_{index}", artifacts[sha256], "application/octet-stream", sha256))
+        try:
+            answer = await self._transport.request("POST", "/v1/jobs", upload=Multipart(parts))
+            job_id = JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
+        except DoneBefore:
+            job_id = graph.job_id
         self._heartbeats.keep_alive(job_id, graph.client_heartbeat_timeout_ms)
         return job_id
 

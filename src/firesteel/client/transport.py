@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
+from urllib.parse import urlsplit
 
-import httpx
+import httpcore
 import msgspec
 
+from firesteel.client.multipart import Multipart
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
@@ -18,6 +20,17 @@ RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
 """An answer begins this long after its request, and after the time that the request says it may wait."""
+
+KEPT_MAX = 20
+"""Connections that are kept for a next request."""
+
+
+BAD_REQUEST, CONFLICT, SERVICE_UNAVAILABLE = 400, 409, 503
+
+BROKEN = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.RemoteProtocolError)
+"""A connection that was lost, takes too long, or makes no sense."""
+NOT_MADE = (httpcore.ConnectError, httpcore.ConnectTimeout)
+"""Nobody has heard of the request."""
 
 
 class ClusterUnreachable(ConnectionError):
@@ -66,37 +79,44 @@ class Transport:
         patience_s: float = 60.0,
     ) -> None:
         assert addresses or finder is not None, "a cluster has an address"
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers: dict[bytes | str, bytes | str] = {"Authorization": f"Bearer {token}"} if token else {}
         self._addresses, self._finder, self._patience_s = list(addresses), finder, patience_s
         self._reached, self._why_not = False, ""
-        self._http = httpx.AsyncClient(
-            headers=headers,
-            verify=tls if tls is not None else _needs_tls(addresses),
-            timeout=httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
-            trust_env=False,
-        )
+        self._http = httpcore.AsyncConnectionPool(tls, max_connections=None, max_keepalive_connections=KEPT_MAX)
 
     async def close(self) -> None:
         await self._http.aclose()
         if self._finder is not None:
             await self._finder.close()
 
-    async def request(self, method: str, path: str, *, wait_s: float = 0.0, **content: Any) -> bytes:
+    async def request(
+        self, method: str, path: str, *, wait_s: float = 0.0, json: bytes = b"", upload: Multipart | None = None
+    ) -> bytes:
         """The body of a good answer. Raises ClusterUnreachable, or what the answer's status means.
 
         A request that an earlier try may have done raises DoneBefore instead of DuplicateJob.
         """
-        timeout = httpx.Timeout(READ_TIMEOUT_S + wait_s, connect=CONNECT_TIMEOUT_S)
+        headers = dict(self._headers)
+        if upload is not None:
+            headers |= {"Content-Type": upload.kind, "Content-Length": str(upload.size)}
+        elif json:
+            headers["Content-Type"] = "application/json"
         may_be_done = False
         async for address in self._tried():
             try:
-                answer = await self._http.request(method, address + path, timeout=timeout, **content)
-            except httpx.TransportError as error:
-                if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                answer = await self._http.request(
+                    method,
+                    address + path,
+                    headers=headers,
+                    content=json if upload is None else upload.chunks(),
+                    extensions=_timeouts(READ_TIMEOUT_S + wait_s),
+                )
+            except BROKEN as error:
+                if not isinstance(error, NOT_MADE):
                     self._reached = may_be_done = True
                 continue
             if self._serves(answer):
-                if may_be_done and answer.status_code == httpx.codes.CONFLICT:
+                if may_be_done and answer.status == CONFLICT:
                     raise DoneBefore(_text(answer))
                 _check(answer)
                 return answer.content
@@ -106,25 +126,30 @@ class Transport:
     async def lines(self, path: str) -> AsyncIterator[str]:
         """Lines of a stream, once somebody serves it; ends when the connection does."""
         async for address in self._tried():
-            with contextlib.suppress(httpx.TransportError):
-                answer = await self._http.send(self._http.build_request("GET", address + path), stream=True)
+            with contextlib.suppress(*BROKEN):
+                headers = {**self._headers, "Host": urlsplit(address).netloc}
+                asked = httpcore.Request("GET", address + path, headers=headers, extensions=_timeouts(READ_TIMEOUT_S))
+                answer = await self._http.handle_async_request(asked)
                 # Closed here, and not by `stream`: that is a generator too, which a loop that ends would end beside us.
                 try:
                     if not self._serves(answer):
                         continue
-                    if answer.is_error:
+                    if answer.status >= BAD_REQUEST:
                         await answer.aread()
-                    _check(answer)
-                    async for line in answer.aiter_lines():
-                        yield line
+                        _check(answer)
+                    begun = b""
+                    async for part in answer.aiter_stream():
+                        *lines, begun = (begun + part).split(b"\n")
+                        for line in lines:
+                            yield line.decode()
                 finally:
                     await answer.aclose()
                 return
 
-    def _serves(self, answer: httpx.Response) -> bool:
+    def _serves(self, answer: httpcore.Response) -> bool:
         """Whether there is somebody to answer; 503 says that nobody leads."""
         self._reached = True
-        return answer.status_code != httpx.codes.SERVICE_UNAVAILABLE
+        return answer.status != SERVICE_UNAVAILABLE
 
     async def _tried(self) -> AsyncIterator[str]:
         """Addresses to try, again and again; an address that answers is tried first from then on."""
@@ -163,37 +188,37 @@ def urls(text: str) -> list[str]:
     for address in filter(None, (part.strip() for part in text.split(","))):
         with_scheme = address if "://" in address else f"http://{address}"
         try:
-            url = httpx.URL(with_scheme)
-        except httpx.InvalidURL as error:
+            url = urlsplit(with_scheme)
+            number = url.port
+        except ValueError as error:
             raise ValueError(f"{address!r} is no address: {error}") from None
-        if url.scheme not in ("http", "https") or not url.host:
+        if url.scheme not in ("http", "https") or not url.hostname or any(map(str.isspace, address)):
             raise ValueError(f"{address!r} is no address: write HOST:PORT, or https://HOST:PORT")
-        port = f":{url.port}" if url.port is not None else ("" if url.scheme == "https" else ":8081")
-        host = f"[{url.host}]" if ":" in url.host else url.host
+        port = f":{number}" if number is not None else ("" if url.scheme == "https" else ":8081")
+        host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
         found.append(f"{url.scheme}://{host}{port}{url.path.rstrip('/')}")
     if not found:
         raise ValueError("no address is given")
     return found
 
 
-def _needs_tls(addresses: Sequence[str]) -> bool:
-    """Loading the machine's authorities takes a while, and means nothing where nothing is encrypted."""
-    return any(address.startswith("https:") for address in addresses)
+def _timeouts(read_s: float) -> dict[str, dict[str, float]]:
+    return {"timeout": {"connect": CONNECT_TIMEOUT_S, "read": read_s, "write": READ_TIMEOUT_S}}
 
 
-def _text(answer: httpx.Response) -> str:
+def _text(answer: httpcore.Response) -> str:
     """What an error says."""
     try:
         return " ".join(msgspec.json.decode(answer.content, type=_Errors).errors)
     except msgspec.MsgspecError:
-        return f"HTTP {answer.status_code} {answer.reason_phrase}"
+        return f"HTTP {answer.status}"
 
 
-def _check(answer: httpx.Response) -> None:
-    if answer.is_success:
+def _check(answer: httpcore.Response) -> None:
+    if answer.status < BAD_REQUEST:
         return
     text = _text(answer)
-    match answer.status_code:
+    match answer.status:
         case 401 | 403:
             raise Refused(text)
         case 404:

@@ -12,14 +12,6 @@ INQUIRIES_MAX = 1_000
 """Questions that wait for an answer at one time; what is asked beyond that is not."""
 
 
-class UnknownTaskManager(LookupError):
-    """The caller's fault: no worker of that id is registered."""
-
-
-class NoAnswer(ConnectionError):
-    """Nobody's fault, or the worker's: it has gone, is silent, or has too much to answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class AskTaskManager(Request):
     """Answered with an AnyAnswer, UnknownTaskManager or NoAnswer."""

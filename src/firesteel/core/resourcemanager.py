@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from firesteel.core.dispatcher.requests import Asked
 from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
-from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout, NoAnswer, UnknownTaskManager
+from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
 from firesteel.core.machine import Core
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
@@ -15,6 +15,7 @@ from firesteel.core.timers import HeartbeatDue, StartUpOver
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
+from firesteel.model.refusals import NoAnswer, UnknownTaskManager
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.views import QueuePlace, TaskManagerView
 

@@ -2,8 +2,8 @@
 
 import errno
 
-from firesteel.core.dispatcher.requests import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.refusals import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.runtime.client import NoLeader, UnknownResult, UnknownTaskManager
 
 NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. Please refresh."

@@ -6,11 +6,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-from firesteel.core.dispatcher.requests import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
-from firesteel.core.inquiries import NoAnswer, UnknownTaskManager
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildJob
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.refusals import (
+    DuplicateJob,
+    NoAnswer,
+    StorageFull,
+    StorageUnavailable,
+    TooManyJobs,
+    UnknownJob,
+    UnknownTaskManager,
+)
 from firesteel.model.views import (
     ClusterOverview,
     JobResult,

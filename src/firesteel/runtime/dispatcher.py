@@ -24,6 +24,7 @@ from firesteel.model.ids import FencingToken, JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
+from firesteel.model.refusals import UnknownJob
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobSummary, JobView, SubtaskView, VertexView, summary_of
 from firesteel.runtime.changes import JobChanges
@@ -140,7 +141,7 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     def _known(self, job_id: JobID) -> JobEntry:
         if job_id not in self.core.jobs:
-            raise r.UnknownJob(f"no job {job_id} is known here")
+            raise UnknownJob(f"no job {job_id} is known here")
         return self.core.jobs[job_id]
 
     def _job_master_core(self, job: JobEntry) -> JobMasterCore | None:

@@ -16,10 +16,10 @@ from firesteel.adapters.blob import archives, artifacts
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobStore
 from firesteel.adapters.blob.uploads import BlobUploads
-from firesteel.core.dispatcher.requests import StorageFull
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
+from firesteel.model.refusals import StorageFull
 from firesteel.runtime.ports import TaskFailedError
 
 

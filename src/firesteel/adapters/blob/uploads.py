@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobMissing, BlobStore
-from firesteel.core.dispatcher.requests import StorageFull
 from firesteel.model import options
+from firesteel.model.refusals import StorageFull
 from firesteel.runtime.orphans import Named
 
 logger = logging.getLogger(__name__)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.dispatcher.requests import TooManyJobs
 from firesteel.model import options
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
 from firesteel.model.messages import DEFAULT_QUEUE
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.refusals import TooManyJobs
 
 
 @dataclass(frozen=True, slots=True)

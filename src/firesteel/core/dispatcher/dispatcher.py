@@ -18,6 +18,7 @@ from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
 
@@ -158,7 +159,7 @@ class DispatcherCore(Core):
                 | r.AwaitJobResult(job_id=job_id)
                 | r.ReportClientHeartbeat(job_id=job_id)
             ) if job_id not in self.jobs:
-                self._reply(asked.request_id, r.UnknownJob(f"no job {job_id} is known here"))
+                self._reply(asked.request_id, UnknownJob(f"no job {job_id} is known here"))
             case r.CancelJobRequest(job_id=job_id):
                 self._cancel(self.jobs[job_id], asked.request_id)
             case r.ReportClientHeartbeat(job_id=job_id):
@@ -222,11 +223,10 @@ class DispatcherCore(Core):
     def _submit_again(self, job: JobEntry, request_id: int, graph: JobGraph) -> None:
         """A client that had no answer asks again with the same words; whoever says something else is refused."""
         if job.has_ended:
-            text = f"a job {job.job_id} has ended already ({job.status.value}): an id is used once"
-            self._reply(request_id, r.DuplicateJob(text))
+            ended = f"a job {job.job_id} has ended already ({job.status.value})"
+            self._reply(request_id, DuplicateJob(f"{ended}: an id is used once"))
         elif job.graph != graph:
-            text = f"another job {job.job_id} is known already: choose another id"
-            self._reply(request_id, r.DuplicateJob(text))
+            self._reply(request_id, DuplicateJob(f"another job {job.job_id} is known already: choose another id"))
         elif job.stage is JobStage.STORING:
             job.submitting.append(request_id)
         else:
@@ -238,7 +238,7 @@ class DispatcherCore(Core):
         if event.error:
             del self.jobs[event.job_id], self._unfinished[event.job_id]
             for request_id in (*job.submitting, *job.waiting, *job.cancelling):
-                self._reply(request_id, r.StorageUnavailable(event.error))
+                self._reply(request_id, StorageUnavailable(event.error))
             return
         self._move(job, JobStage.RUNNING)
         assert job.graph is not None, "a job that runs has a graph"

@@ -9,26 +9,6 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import JobResult
 
 
-class UnknownJob(LookupError):
-    """The caller's fault: no job of that id is known here."""
-
-
-class DuplicateJob(ValueError):
-    """The caller's fault: a job of that id is known already."""
-
-
-class TooManyJobs(RuntimeError):
-    """The cluster is full: as many jobs as it takes have not ended yet."""
-
-
-class StorageFull(RuntimeError):
-    """The master's disk has no room for the job's artifacts: nothing of it was taken."""
-
-
-class StorageUnavailable(RuntimeError):
-    """The store's fault: the job may be durable or not. The same submission may be repeated, and tells."""
-
-
 # ── requests ─────────────────────────────────────────────────────────────────────────────────
 class Request:
     """What a client asks; answered by one Reply with the same request id."""

@@ -10,6 +10,7 @@ from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.testing.simulation.causes import ENDING
@@ -130,9 +131,9 @@ class Client:
     # ── what it may hear ─────────────────────────────────────────────────────────────────────
     def _on_submitted(self, value: object) -> bool:
         match value:
-            case r.StorageUnavailable():
+            case StorageUnavailable():
                 return False
-            case r.DuplicateJob():
+            case DuplicateJob():
                 assert self._has_ended(), f"job {self.job_id} is refused as its own duplicate"
             case _:
                 assert value == self.job_id, f"a submission was answered with {value}"
@@ -145,9 +146,9 @@ class Client:
 
     def _on_submitted_again(self, graph: JobGraph, value: object) -> bool:
         match value:
-            case r.StorageUnavailable():
+            case StorageUnavailable():
                 return False
-            case r.DuplicateJob():
+            case DuplicateJob():
                 assert graph != self.graph or self._has_ended(), f"job {self.job_id} is refused as its own duplicate"
             case _:
                 assert value == self.job_id, f"a submission was answered with {value}"
@@ -170,10 +171,10 @@ class Client:
         )
 
     def _on_cancelled(self, value: object) -> bool:
-        if isinstance(value, r.UnknownJob):
+        if isinstance(value, UnknownJob):
             assert not self.is_safe, f"job {self.job_id} was acknowledged and is unknown to who cancels it"
             return False
-        if isinstance(value, r.StorageUnavailable):
+        if isinstance(value, StorageUnavailable):
             return False
         assert value is None, f"a cancellation was answered with {value}"
         ended = self.seen is not None and self.seen.is_globally_terminal
@@ -182,8 +183,8 @@ class Client:
         return True
 
     def _on_result(self, value: object) -> bool:
-        assert not isinstance(value, r.UnknownJob), f"job {self.job_id} was acknowledged and is unknown"
-        if isinstance(value, r.StorageUnavailable):
+        assert not isinstance(value, UnknownJob), f"job {self.job_id} was acknowledged and is unknown"
+        if isinstance(value, StorageUnavailable):
             return False
         assert isinstance(value, JobResult), f"a result is {value}"
         assert self.result in (None, value), f"the result of {self.job_id} was {self.result} and is {value}"

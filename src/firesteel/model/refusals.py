@@ -1,0 +1,29 @@
+"""What a cluster answers when it does not do what it was asked; raised where the answer arrives."""
+
+
+class UnknownJob(LookupError):
+    """The caller's fault: no job of that id is known here."""
+
+
+class DuplicateJob(ValueError):
+    """The caller's fault: a job of that id is known already."""
+
+
+class TooManyJobs(RuntimeError):
+    """The cluster is full: as many jobs as it takes have not ended yet."""
+
+
+class StorageFull(RuntimeError):
+    """The master's disk has no room for the job's artifacts: nothing of it was taken."""
+
+
+class StorageUnavailable(RuntimeError):
+    """The store's fault: the job may be durable or not. The same submission may be repeated, and tells."""
+
+
+class UnknownTaskManager(LookupError):
+    """The caller's fault: no worker of that id is registered."""
+
+
+class NoAnswer(ConnectionError):
+    """Nobody's fault, or the worker's: it has gone, is silent, or has too much to answer."""
