@@ -19,7 +19,7 @@ from benchmarks.report import ROOT, Report, Series, Verdict
 from benchmarks.texts import copy_a_few
 
 SCRIPT = ROOT / "benchmarks" / "spark_wordcount.py"
-WARM_UP_ROUNDS = 8
+WARM_UP_ROUNDS = 40
 RATIO_MIN = 20
 START_TIMEOUT_S = 300
 

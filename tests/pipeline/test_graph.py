@@ -1,5 +1,6 @@
 """Pipeline -> JobGraph: exchanges, chaining, ids, and the wire format."""
 
+import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from firesteel.model.jobgraph import (
     encode_job_graph,
 )
 from firesteel.pipeline.errors import InvalidPipeline
-from firesteel.pipeline.graph import build_job_graph
+from firesteel.pipeline.graph import build_job_graph, current_environment
 from firesteel.pipeline.regions import pipelined_regions
 
 JOB = JobID("0123456789abcdef0123456789abcdef")
@@ -249,3 +250,9 @@ def test_what_is_no_job_graph_is_refused(data: bytes) -> None:
 def test_another_schema_is_refused_by_number() -> None:
     with pytest.raises(InvalidJobGraph, match="schema 99"):
         decode_job_graph(b'{"schema": 99, "vertices": "anything"}')
+
+
+def test_the_environment_names_the_pyspark_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert current_environment().pyspark == importlib.metadata.version("pyspark")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert current_environment().pyspark == ""

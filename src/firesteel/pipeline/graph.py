@@ -1,8 +1,11 @@
 """build_job_graph: Pipeline -> JobGraph."""
 
+import importlib.util
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, derived_id
 from firesteel.model.jobgraph import (
@@ -95,17 +98,23 @@ class CodeReference:
 
 def current_environment() -> RuntimeEnvironment:
     """Versions in this process, found without importing pyspark, and where its user is."""
-    import importlib.metadata
-
-    try:
-        pyspark = importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError:
-        pyspark = ""
     return RuntimeEnvironment(
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
-        pyspark=pyspark,
+        pyspark=_pyspark_version(),
         directory=os.environ.get(CLIENT_DIRECTORY_VARIABLE) or os.getcwd(),
     )
+
+
+def _pyspark_version() -> str:
+    """What `pyspark.__version__` would say; empty when it is not installed.
+
+    importlib.metadata says it too, and takes longer to load than a master to take a job.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return ""
+    found = re.search(r"__version__\b.*=\s*['\"](.+)['\"]", Path(spec.origin).with_name("version.py").read_text())
+    return found[1] if found is not None else ""
 
 
 def _check_override(parallelism: int | None) -> None:
