@@ -10,6 +10,8 @@ import httpx
 import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
+from firesteel.client.http import HttpClusterClient
+from firesteel.client.transport import ClusterUnreachable
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.options import ConfigurationError
 from firesteel.rest.security import load_users
@@ -156,6 +158,11 @@ def test_tls(do: Do, script: TaskScript, tmp_path: Path) -> None:
             assert rest.server.address.startswith("https://")
             async with httpx.AsyncClient(base_url=rest.server.address, verify=trusting) as http:
                 assert (await http.get("/jobs")).json() == {"jobs": []}
+            async with HttpClusterClient([rest.server.address], tls=trusting) as client:
+                assert await client.list_jobs() == []
+            async with HttpClusterClient([rest.server.address]) as client:
+                with pytest.raises(ClusterUnreachable):
+                    await client.list_jobs()
             with pytest.raises(httpx.ConnectError):
                 await rest.http.get("/jobs")
         mutual = {**options, "security.ssl.rest.ca": str(certificate)}
@@ -165,6 +172,8 @@ def test_tls(do: Do, script: TaskScript, tmp_path: Path) -> None:
                     await http.get("/jobs")
             known = ssl.create_default_context(cafile=str(certificate))
             known.load_cert_chain(certificate, key)
+            async with HttpClusterClient([rest.server.address], tls=known) as client:
+                assert await client.list_jobs() == []
             async with httpx.AsyncClient(base_url=rest.server.address, verify=known) as http:
                 assert (await http.get("/jobs")).json() == {"jobs": []}
 
