@@ -37,6 +37,12 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_standard_output_may_be_closed() -> None:
+    program = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'firesteel', '--version'])"
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize(("closed", "code"), [(False, 0), (True, 1)])
 def test_what_is_printed_last_arrives_or_is_a_failure(closed: bool, code: int) -> None:
     """The process ends without Python's own way out, which would write what is still buffered."""

@@ -10,7 +10,7 @@ import pytest
 from firesteel.assembly.client import MasterClient
 from firesteel.client.heartbeats import Attachment
 from firesteel.client.http import HttpClusterClient
-from firesteel.client.transport import ClusterUnreachable, Refused, urls
+from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed, urls
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
@@ -133,6 +133,9 @@ def test_what_is_refused(tmp_path: Path, script: TaskScript, code: Path) -> None
                     await nobody.list_jobs()
                 with pytest.raises(Refused, match="role submit"):
                     await vera.submit_job(HELD, {SHA256: code})
+                for odd in ("ü", "a b", "a#b", "a%20b"):
+                    with pytest.raises(InvalidJobGraph, match=f"from value '{odd.replace('%20', ' ')}'"):
+                        await vera.request_job(JobID(odd))
                 for ask in (vera.request_job, vera.request_job_result, vera.cancel_job, lambda id: views_of(vera, id)):
                     with pytest.raises(UnknownJob):
                         await ask(HELD.job_id)
@@ -212,6 +215,25 @@ def test_a_submission_whose_answer_was_lost(tmp_path: Path, code: Path) -> None:
     asyncio.run(story())
 
 
+def test_an_answer_that_is_no_masters_is_an_error() -> None:
+    """Of a proxy that wants us to go elsewhere."""
+
+    async def moved(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 301 Moved Permanently\r\nLocation: /elsewhere\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async def story() -> None:
+        async with await asyncio.start_server(moved, "127.0.0.1", 0) as proxy:
+            address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+            async with HttpClusterClient([address]) as client:
+                for ask in (client.list_jobs, lambda: views_of(client, HELD.job_id)):
+                    with pytest.raises(RequestFailed, match="HTTP 301 Moved Permanently"):
+                        await ask()
+
+    asyncio.run(story())
+
+
 async def asked_for_ever(client: HttpClusterClient) -> None:
     while True:
         await client.list_jobs()
@@ -225,13 +247,14 @@ async def asked_for_ever(client: HttpClusterClient) -> None:
         ("https://a", ["https://a"]),
         ("https://a:8443/spark/", ["https://a:8443/spark"]),
         ("[::1]:8081", ["http://[::1]:8081"]),
+        ("bücher.example", ["http://xn--bcher-kva.example:8081"]),
     ],
 )
 def test_addresses(text: str, expected: list[str]) -> None:
     assert urls(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", " , ", "ftp://a", "a:b", "http://"])
+@pytest.mark.parametrize("text", ["", " , ", "ftp://a", "a:b", "http://", "a b", "a:99999", "http://a..b"])
 def test_addresses_that_are_none(text: str) -> None:
     with pytest.raises(ValueError):
         urls(text)

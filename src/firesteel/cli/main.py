@@ -79,8 +79,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     code = exit_code(arguments)
     try:
         logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None where the caller has closed it
+            stream.flush()
     except OSError:  # nobody reads it any more, or the disk is full
         code = code or JOB_FAILED
     os._exit(code)
@@ -101,7 +101,7 @@ def exit_code(arguments: list[str] | None = None) -> int:
     except CommandError as error:
         click.echo(f"firesteel: {error.message}", err=True)
         return error.code
-    except (BrokenPipeError, SystemExit):  # the latter is click's word for it
+    except BrokenPipeError:
         # Whoever read our output has gone; nothing may be written any more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return JOB_FAILED

@@ -5,7 +5,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpcore
 import msgspec
@@ -25,7 +25,10 @@ KEPT_MAX = 20
 """Connections that are kept for a next request."""
 
 
-BAD_REQUEST, CONFLICT, SERVICE_UNAVAILABLE = 400, 409, 503
+CONFLICT, SERVICE_UNAVAILABLE = 409, 503
+
+URL_MARKS = "/?&=%:,+~"
+"""In a path with its query; other marks, and letters beyond ASCII, are part of a name that somebody gave."""
 
 BROKEN = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.RemoteProtocolError)
 """A connection that was lost, takes too long, or makes no sense."""
@@ -106,7 +109,7 @@ class Transport:
             try:
                 answer = await self._http.request(
                     method,
-                    address + path,
+                    address + quote(path, safe=URL_MARKS),
                     headers=headers,
                     content=json if upload is None else upload.chunks(),
                     extensions=_timeouts(READ_TIMEOUT_S + wait_s),
@@ -128,13 +131,14 @@ class Transport:
         async for address in self._tried():
             with contextlib.suppress(*BROKEN):
                 headers = {**self._headers, "Host": urlsplit(address).netloc}
-                asked = httpcore.Request("GET", address + path, headers=headers, extensions=_timeouts(READ_TIMEOUT_S))
+                url = address + quote(path, safe=URL_MARKS)
+                asked = httpcore.Request("GET", url, headers=headers, extensions=_timeouts(READ_TIMEOUT_S))
                 answer = await self._http.handle_async_request(asked)
                 # Closed here, and not by `stream`: that is a generator too, which a loop that ends would end beside us.
                 try:
                     if not self._serves(answer):
                         continue
-                    if answer.status >= BAD_REQUEST:
+                    if not _is_success(answer):
                         await answer.aread()
                         _check(answer)
                     begun = b""
@@ -189,13 +193,13 @@ def urls(text: str) -> list[str]:
         with_scheme = address if "://" in address else f"http://{address}"
         try:
             url = urlsplit(with_scheme)
-            number = url.port
+            host, number = (url.hostname or "").encode("idna").decode(), url.port
         except ValueError as error:
             raise ValueError(f"{address!r} is no address: {error}") from None
-        if url.scheme not in ("http", "https") or not url.hostname or any(map(str.isspace, address)):
+        if url.scheme not in ("http", "https") or not host or any(map(str.isspace, address)):
             raise ValueError(f"{address!r} is no address: write HOST:PORT, or https://HOST:PORT")
         port = f":{number}" if number is not None else ("" if url.scheme == "https" else ":8081")
-        host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+        host = f"[{host}]" if ":" in host else host
         found.append(f"{url.scheme}://{host}{port}{url.path.rstrip('/')}")
     if not found:
         raise ValueError("no address is given")
@@ -208,14 +212,19 @@ def _timeouts(read_s: float) -> dict[str, dict[str, float]]:
 
 def _text(answer: httpcore.Response) -> str:
     """What an error says."""
-    try:
-        return " ".join(msgspec.json.decode(answer.content, type=_Errors).errors)
-    except msgspec.MsgspecError:
-        return f"HTTP {answer.status}"
+    errors: list[str] = []
+    with contextlib.suppress(msgspec.MsgspecError):
+        errors = msgspec.json.decode(answer.content, type=_Errors).errors
+    reason: bytes = answer.extensions.get("reason_phrase", b"")
+    return " ".join(errors) or f"HTTP {answer.status} {reason.decode(errors='replace')}".rstrip()
+
+
+def _is_success(answer: httpcore.Response) -> bool:
+    return 200 <= answer.status < 300
 
 
 def _check(answer: httpcore.Response) -> None:
-    if answer.status < BAD_REQUEST:
+    if _is_success(answer):
         return
     text = _text(answer)
     match answer.status:

@@ -11,7 +11,7 @@ from firesteel.adapters.rpc.settings import NetworkSettings, check_peer
 from firesteel.adapters.rpc.transports import read_in_small_parts
 
 READ_BYTES = 1 << 18
-"""Taken from a connection at once; what lies beyond waits in the kernel, and with the peer."""
+"""Read ahead of a connection; what lies beyond waits in the kernel, and with the peer."""
 
 CLOSE_S = 2.0
 """What was written last gets so long to leave before a connection is cut."""

@@ -113,7 +113,8 @@ class SlotTracker:
         told = {taken.allocation_id: taken for taken in report.allocations if taken.index in worker.slots}
         for allocation_id, slot in tuple(worker.taken.items()):
             known = told.get(allocation_id)
-            if slot.state is SlotState.ALLOCATED if known is None else known.index != slot.index:
+            is_gone = slot.state is SlotState.ALLOCATED if known is None else known.index != slot.index
+            if is_gone:
                 self._free(worker, slot)
         for allocation_id, taken in told.items():
             slot = worker.slots[taken.index]
