@@ -84,6 +84,7 @@ bench: java install-dev
 
 # Generated pages; a tidy test fails when one is stale.
 docs: install-dev
+	$(BIN)/python -m tools.functions_page
 	$(BIN)/python -m tools.options_page
 	$(BIN)/python -m tools.states_page
 

@@ -6,7 +6,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import cold, failover, flink, functions, graph, journal, rest, script, soak, takeover, tasks, warm
+from benchmarks import (
+    cold,
+    failover,
+    flink,
+    functions,
+    graph,
+    journal,
+    killers,
+    rest,
+    script,
+    soak,
+    takeover,
+    tasks,
+    warm,
+)
 from benchmarks.report import ROOT, Report, compare, save, show
 from benchmarks.scale import suite as scheduling
 from benchmarks.tpch import suite
@@ -27,6 +41,7 @@ CASES: dict[str, Callable[[int], Report]] = {
 LONG: dict[str, Callable[..., Report]] = {
     "failover": failover.measure,
     "flink": flink.measure,
+    "killers": killers.measure,
     "scale": scheduling.measure,
     "soak": soak.measure,
     "tpch": suite.measure,
@@ -43,6 +58,7 @@ def main() -> int:
     parser.add_argument("case", nargs="*", help=f"which of {known}; all but {', '.join(LONG)} when none is named")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--quick", action="store_true", help=f"one short round of {', '.join(LONG)}")
+    parser.add_argument("--minutes", type=float, help="how long killers kill")
     parser.add_argument("--baseline", type=Path, help="a JSON file of a former run, to compare with")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.case if name not in (*CASES, *LONG)]:
@@ -52,7 +68,8 @@ def main() -> int:
     for name in arguments.case or CASES:
         console.print(f"measuring {name} ...")
         if name in LONG:
-            reports.append(LONG[name](arguments.rounds, quick=arguments.quick))
+            more = {"minutes": arguments.minutes} if name == "killers" else {}
+            reports.append(LONG[name](arguments.rounds, quick=arguments.quick, **more))
         else:
             reports.append(CASES[name](arguments.rounds))
     show(reports, console)

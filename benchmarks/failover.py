@@ -98,6 +98,11 @@ class Process:
                 await asyncio.sleep(0.02)
         self.found = text.partition(self._mark)[2].splitlines()[0]
 
+    @property
+    def last_words(self) -> str:
+        """The end of what it has printed."""
+        return self._log.read_text(errors="replace")[-300:].strip()
+
     async def end(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)

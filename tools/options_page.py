@@ -16,8 +16,6 @@ Generated from `src/firesteel/model/options.py` by `make docs`. Set them with `-
 | Key | Type | Default | Meaning |
 |---|---|---|---|
 """
-DURATION_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
-MIB_PER_GIB = 1024
 
 
 def render() -> str:
@@ -32,29 +30,7 @@ def row(option: ConfigOption[Any]) -> str:
 
 
 def default_text(option: ConfigOption[Any]) -> str:
-    """The default as one would write it in a configuration file."""
-    match option.kind:
-        case "duration":
-            return f"`{duration_text(option.default)}`"
-        case "memory":
-            return f"`{memory_text(option.default)}`"
-        case "bool":
-            return f"`{str(option.default).lower()}`"
-        case _:
-            return f"`{option.default}`" if str(option.default) else "none"
-
-
-def duration_text(milliseconds: int) -> str:
-    """In the largest unit that leaves no remainder."""
-    for size, unit in DURATION_UNITS:
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size} {unit}"
-    return f"{milliseconds} ms"
-
-
-def memory_text(mebibytes: int) -> str:
-    """In GiB where that is a whole number."""
-    return f"{mebibytes // MIB_PER_GIB}g" if mebibytes and mebibytes % MIB_PER_GIB == 0 else f"{mebibytes}m"
+    return f"`{option.default_text}`" if option.default_text else "none"
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from firesteel.pipeline.parameters import parameter_values
 
 def run_bare(graph: LogicalGraph, spark: SparkSession, given: Mapping[str, str]) -> None:
     """Call every function with the results it names, its parameters and the session."""
-    values: dict[str, Any] = {"spark": spark, **parameter_values(graph.parameters, given)}
+    values: dict[str, Any] = {"spark": spark, **parameter_values(graph.declared, given)}
     for name, definition in graph.functions.items():
         assert definition.callable is not None, "these pipelines have functions only"
         arguments = {each.name: values[each.name] for each in definition.arguments if each.name in values}

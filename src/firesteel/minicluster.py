@@ -24,6 +24,7 @@ from firesteel.adapters.spark.supervisor import EMBEDDED_MARK
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import BackendFactory, Worker, limited, spark_backend
+from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
 from firesteel.model.options import Configuration
@@ -66,6 +67,7 @@ class MiniCluster:
         if not __debug__:
             raise AssertionsDisabled
         self.config = Configuration({options.RESOURCE_START_UP_TIME.key: "0", **(config or {})})
+        restart_strategy(self.config, {})  # What does not fit together is refused before anything starts.
         self.election = EmbeddedLeaderElection("minicluster")
         self.store: JobStore = store or InMemoryJobStore()
         self.rpc = InProcessRpc()

@@ -120,6 +120,22 @@ def test_an_attempt_that_must_be_alone_has_a_backend_that_ends_with_it(isolation
     asyncio.run(story())
 
 
+def test_attempts_that_run_at_a_time_have_scheduler_pools_of_their_own_and_names_are_given_again() -> None:
+    """Spark never forgets a pool: as many as attempts run at a time are enough, however many have run."""
+
+    async def story() -> None:
+        maker = Maker("shared")
+        first, second = maker.seat("a"), maker.seat("b")
+        assert first.scheduler_pool != second.scheduler_pool
+        first.leave()
+        assert maker.seat("c").scheduler_pool == first.scheduler_pool
+        first.leave()
+        assert maker.seat("d").scheduler_pool not in (first.scheduler_pool, second.scheduler_pool)
+        await maker.pool.close()
+
+    asyncio.run(story())
+
+
 def test_who_needs_no_spark_takes_no_backend() -> None:
     async def story() -> None:
         maker = Maker("job", spares=0)

@@ -1,13 +1,20 @@
 """`firesteel cluster`: processes of this host, started once, found again, ended without a trace."""
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
+
+from firesteel.cli import thishost
+from firesteel.cli.processes import CLUSTER_VARIABLE, ClusterDirectory
+from firesteel.model.options import Configuration
 
 Command = Callable[..., tuple[int, str, str]]
 LIMIT_S = 120
@@ -113,6 +120,50 @@ def test_masters_that_are_killed_are_started_again(on_cluster: Command, director
     assert (directory / "jobs").exists()
     assert on_cluster("stop")[0] == 0
     assert not (directory / "jobs").exists()
+
+
+def test_clients_find_the_cluster_of_this_machine(on_cluster: Command, directory: Path) -> None:
+    """By what was written down at its start; after the first master was killed, by the second."""
+
+    def listed(*definitions: str) -> subprocess.CompletedProcess[str]:
+        given = [part for each in (f"cluster.dir={directory}", *definitions) for part in ("-D", each)]
+        command = [sys.executable, "-m", "firesteel", "list", *given]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+    on_cluster("start", "--masters", "2", "--taskmanagers", "0")
+    assert (listed().returncode, listed().stderr.startswith("no jobs")) == (0, True)
+    kill(records(directory)[0])
+    assert listed().returncode == 0
+    assert "127.0.0.1:9:" in listed("rest.port=9").stderr, "another one is meant"
+    on_cluster("stop")
+    assert "nobody answers at http://127.0.0.1:" in listed("rest.port=9").stderr
+
+
+def test_a_cluster_that_is_shut_down_over_rest_ends_with_its_standbys(on_cluster: Command, directory: Path) -> None:
+    on_cluster("start", "--masters", "3", "--taskmanagers", "0")
+    masters = records(directory)
+    standby = str(masters[1]["where"]).rpartition(" REST at ")[2]
+    assert httpx.delete(f"{standby}/v1/cluster").status_code == 200
+    for each in masters:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(int(str(each["pid"]))).wait(LIMIT_S)
+        assert "Traceback" not in Path(str(each["log"])).read_text()
+    assert on_cluster("status")[1].count("is gone") == 3
+
+
+def test_what_processes_have_left_behind_ends_with_the_cluster(directory: Path, monkeypatch) -> None:
+    monkeypatch.setattr(thishost, "HELPERS_LIMIT_S", 0.1)
+    made = ClusterDirectory(Configuration({"cluster.dir": str(directory)}))
+    marked = {**os.environ, CLUSTER_VARIABLE: str(made.path)}
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with subprocess.Popen(sleeping, env=marked) as helper, subprocess.Popen(sleeping) as other:
+        try:
+            thishost.end_all(made, Configuration({}))
+            assert not psutil.pid_exists(helper.pid)
+            assert other.poll() is None
+        finally:
+            helper.kill()
+            other.kill()
 
 
 def test_high_availability_that_can_not_be(on_cluster: Command) -> None:

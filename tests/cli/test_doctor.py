@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.adapters.spark.workdirs import LOCK, open_own
 from firesteel.cli import doctor
 from firesteel.cli.java import find_java, java_problem, major_version
 from firesteel.model.options import Configuration
@@ -87,6 +88,25 @@ def test_too_little_memory() -> None:
     [finding] = doctor.check_memory(Configuration({"taskmanager.spark.heap": "900t"}))
     assert finding.verdict is doctor.Verdict.WARNING
     assert "taskmanager.spark.heap=512m" in finding.remedy
+
+
+def test_what_dead_workers_have_left_is_listed(tmp_path: Path) -> None:
+    living, dead, distant = (open_own(tmp_path / name, name, "here:6123") for name in ("living", "dead", "distant"))
+    assert living is not None
+    assert dead is not None
+    assert distant is not None
+    (dead.path / "partitions" / ("a" * 32)).mkdir(parents=True)
+    dead.close()
+    distant.close()
+    lock = distant.path / LOCK
+    lock.write_text(lock.read_text().replace('"host":"', '"host":"not-'))
+    first, second = doctor.check_dead_workers(Configuration({"cluster.work-dir": str(tmp_path)}))
+    assert first.verdict is doctor.Verdict.WARNING
+    assert f"{dead.path} of dead (cluster here:6123), with something of 1 jobs" in first.message
+    assert f"{distant.path} of distant on not-" in second.message
+    living.stop()
+    (nothing,) = doctor.check_dead_workers(Configuration({"cluster.work-dir": str(tmp_path / "other")}))
+    assert nothing.verdict is doctor.Verdict.OK
 
 
 def test_exit_code_and_output(command, monkeypatch: pytest.MonkeyPatch) -> None:

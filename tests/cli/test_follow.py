@@ -9,7 +9,7 @@ from firesteel.cli.follow import changes, describe_sink, duration, result_lines,
 from firesteel.cli.live import LineDisplay, LiveDisplay, job_table
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import TaskProgress
+from firesteel.model.tasks import IOMetrics, TaskProgress
 from firesteel.model.views import CommittedSink, JobView, QueuePlace
 from tests.cli.fakes import result, vertex, view
 
@@ -29,6 +29,20 @@ def test_one_line_per_change() -> None:
     ]
 
 
+def test_failures_that_come_with_another_are_told_once_each() -> None:
+    """Not what failed of the same cause at the same time, and not again with another root."""
+    running = view(JobStatus.RUNNING)
+    root = view(JobStatus.FAILED).exceptions[0]
+    same, later = (msgspec.structs.replace(root, region=1, timestamp_ms=root.timestamp_ms + more) for more in (0, 5))
+    one = msgspec.structs.replace(running, exceptions=(msgspec.structs.replace(root, concurrent=(same,)),))
+    two = msgspec.structs.replace(running, exceptions=(msgspec.structs.replace(root, concurrent=(same, later)),))
+    assert changes(running, one) == ["failed: counts (etl.py:12): no column 'wrod' (region 0, attempt 1)"]
+    assert changes(one, two) == ["failed: counts (etl.py:12): no column 'wrod' (region 1, attempt 1)"]
+    again = msgspec.structs.replace(root, region=2, timestamp_ms=root.timestamp_ms + 9, concurrent=(later,))
+    three = msgspec.structs.replace(running, exceptions=(again, *two.exceptions))
+    assert changes(two, three) == ["failed: counts (etl.py:12): no column 'wrod' (region 2, attempt 1)"]
+
+
 def test_a_reason_is_told_when_it_becomes_another_one() -> None:
     """Numbers in it change all the time, and a job that runs waits a moment for each slot."""
     place = QueuePlace(place=1, queue="default", priority=0, slots_missing=2, reason="all 2 slots are taken")
@@ -44,6 +58,17 @@ def test_a_reason_is_told_when_it_becomes_another_one() -> None:
         "wordcount: lacks 11 slots: no worker is registered"
     ]
     assert changes(running, waits("2 regions wait for a slot", None)) == []
+
+
+def test_a_job_that_runs_and_waits_for_spark_says_so_once() -> None:
+    starting = msgspec.structs.replace(PROGRESS, waits_for="Spark to start")
+    running = view(JobStatus.RUNNING, vertices=(vertex(ExecutionState.RUNNING, progress=(starting,)),))
+    first, second = (
+        msgspec.structs.replace(running, reason=f"1 region waits for Spark to start (for {seconds} s)")
+        for seconds in (3, 4)
+    )
+    assert changes(running, first) == ["wordcount: 1 region waits for Spark to start (for 3 s)"]
+    assert changes(first, second) == []
 
 
 def test_a_second_attempt_is_a_change() -> None:
@@ -64,6 +89,17 @@ def test_progress_and_time_left() -> None:
     assert vertex_progress(vertex(ExecutionState.CREATED), now_ms=4_000) == msgspec.structs.replace(
         known, tasks="", rows="", rate="", left=""
     )
+
+
+def test_what_has_finished_keeps_its_numbers() -> None:
+    io = IOMetrics(rows_read=6_000, tasks=12, rows_written=5)
+    ended = vertex(ExecutionState.FINISHED, start_time_ms=1_000, end_time_ms=4_000, io=io)
+    known = vertex_progress(ended, now_ms=9_000)
+    assert (known.tasks, known.rows, known.rate, known.left) == ("12/12", "6,000", "2,000/s", "")
+    uncounted = msgspec.structs.replace(ended, io=msgspec.structs.replace(io, rows_read=0), io_lacking=("rows_read",))
+    assert vertex_progress(uncounted, now_ms=9_000).rows == "5"
+    half = msgspec.structs.replace(ended, end_time_ms=-1, progress=(PROGRESS,))
+    assert vertex_progress(half, now_ms=4_000).tasks == "15/24"
 
 
 @pytest.mark.parametrize(
@@ -101,11 +137,11 @@ def test_lines_carry_the_time_and_never_repeat() -> None:
     ]
 
 
-def rendered(shown: JobView) -> str:
+def rendered(shown: JobView, width: int = 100) -> str:
     from rich.console import Console
 
     text = io.StringIO()
-    Console(file=text, width=100).print(job_table(shown, now_ms=4_000))
+    Console(file=text, width=width).print(job_table(shown, now_ms=4_000, width=width))
     return text.getvalue()
 
 
@@ -113,8 +149,46 @@ def test_table() -> None:
     running = vertex(ExecutionState.RUNNING, name="[odd] name", start_time_ms=1_000, progress=(PROGRESS,))
     text = rendered(view(JobStatus.RUNNING, start_time_ms=1_000, vertices=(running,)))
     lines = [line.split() for line in text.splitlines()]
-    assert lines[0] == ["wordcount", "RUNNING", "3.0", "s"]
+    assert lines[0] == ["wordcount", "(abababab)", "RUNNING", "3.0", "s"]
     assert lines[2] == ["[odd]", "name", "RUNNING", "3/12", "6,000", "2,000/s", "9.0", "s"]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_figures_are_whole_or_left_out(width: int) -> None:
+    """Names and states are cut; no line is longer than the terminal is wide, where there is room for anything."""
+    progress = msgspec.structs.replace(PROGRESS, rows_read=123_456_789)
+    names = ("orders -> cleaned_orders -> orders_by_customer", "b")
+    vertices = tuple(
+        vertex(ExecutionState.RUNNING, name=name, attempts=3, start_time_ms=1_000, progress=(progress,))
+        for name in names
+    )
+    shown = view(JobStatus.RUNNING, start_time_ms=1_000, vertices=vertices)
+    lines = rendered(shown, width).splitlines()
+    assert len(lines) == 4
+    assert all(line.rstrip().endswith(("9.0 s", "3/12", "123,456,789", "41,152,263/s")) for line in lines[2:])
+    assert max(map(len, map(str.rstrip, lines))) <= width or width < 40
+    assert ("123,456,789" in lines[2], "41,152,263/s" in lines[2]) == (width >= 60, width >= 80)
+
+
+def test_finished_vertices_keep_their_figures() -> None:
+    io_metrics = IOMetrics(rows_read=6_000, tasks=12)
+    done = vertex(ExecutionState.FINISHED, start_time_ms=1_000, end_time_ms=4_000, io=io_metrics)
+    known = vertex_progress(done, now_ms=99_000)
+    assert (known.tasks, known.rows, known.rate, known.left) == ("12/12", "6,000", "2,000/s", "")
+    half = msgspec.structs.replace(done, status=ExecutionState.RUNNING, end_time_ms=-1, progress=(PROGRESS,))
+    known = vertex_progress(half, now_ms=4_000)
+    assert (known.tasks, known.rows) == ("15/24", "12,000")
+    shown = view(JobStatus.RUNNING, vertices=(done,))
+    assert changes(view(JobStatus.RUNNING), shown) == ["lines -> counts: FINISHED, 6,000 rows read"]
+
+
+def test_the_start_of_spark_is_shown_and_does_not_count() -> None:
+    waits = msgspec.structs.replace(PROGRESS, waits_for="a Spark that starts", tasks_done=0, tasks_total=0, rows_read=0)
+    waiting = vertex(ExecutionState.RUNNING, start_time_ms=1_000, progress=(waits,))
+    assert vertex_state(waiting) == "RUNNING, waits for Spark"
+    running = msgspec.structs.replace(waiting, progress=(PROGRESS,))
+    assert vertex_state(running) == "RUNNING"
+    assert vertex_progress(running, now_ms=31_000, computes_since_ms=28_000).left == "9.0 s"
 
 
 def test_of_many_vertices_those_that_run_are_shown() -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -38,6 +40,34 @@ def test_wide_noops(command, tmp_path: Path) -> None:
     code, _, err = command("plan", str(file), "--set", "c.parallelism=7")
     assert code == 2
     assert "c.parallelism=7: there is no function 'c'" in err
+
+
+def test_the_attempts_of_what_runs_and_fails_together_are_the_fewest(command, tmp_path: Path) -> None:
+    file = tmp_path / "fused_x.py"
+    file.write_text(
+        "import firesteel as fs\np = fs.Pipeline('fused')\n@p.source(retries=3)\ndef a(spark): ...\n"
+        "@p.transform(retries=1)\ndef b(a): ...\n@p.sink\ndef c(b): ...\n"
+    )
+    _, out, _ = command("plan", str(file))
+    assert out.count("2 attempts at the most") == 3, out
+    assert "Where no number" not in out
+    assert json.loads(command("plan", str(file), "--json")[1])["attempts"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "expected"),
+    [
+        ([], "1 attempt, unless the cluster has a restart strategy"),
+        (["restart-strategy.type=off"], "1 attempt"),
+        (["restart-strategy=fixed-delay"], "1 restart of the job at the most, each 1 s after a failure"),
+        (["restart-strategy.type=failure-rate"], "restarts, as long as no more than 1 failures fall into 60 s"),
+        (["restart-strategy.type=exponential-delay"], "restarts, after 1 s and then ever longer times up to 60 s"),
+    ],
+)
+def test_what_is_done_about_failures_elsewhere(command, definitions: list[str], expected: str) -> None:
+    given = [word for definition in definitions for word in ("-D", definition)]
+    _, out, _ = command("plan", str(EXAMPLES / "wordcount.py"), *given)
+    assert f"Where no number of attempts is stated: {expected}.\n" in out, out
 
 
 def test_bad_pipeline(command, tmp_path: Path) -> None:

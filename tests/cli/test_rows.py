@@ -57,6 +57,12 @@ def test_lines_with_tabs_where_no_person_looks(capsys: pytest.CaptureFixture[str
     )
 
 
+def test_every_row_where_no_person_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows({"top": ResultRows(stream(pa.table({"id": list(range(5_000))})))})
+    out, err = capsys.readouterr()
+    assert (out.splitlines(), err) == (["id", *map(str, range(5_000))], "")
+
+
 def test_dates_that_python_has_not_are_texts() -> None:
     days = pa.table({"day": pa.array([0, 4_000_000, None], pa.int32()).cast(pa.date32())})
     assert ResultRows(stream(days)).values() == [["1970-01-01", "12921-08-18", None]]
@@ -65,14 +71,16 @@ def test_dates_that_python_has_not_are_texts() -> None:
 def test_a_table_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     many = pa.table({"id": list(range(ROWS_SHOWN_MAX + 1_000))})
-    show_rows({"top": ResultRows(stream(TABLE)), "[b]many": ResultRows(stream(many))})
+    more = pa.table({"id": list(range(ROWS_SHOWN_MAX + 1))})
+    tables = {"top": TABLE, "[b]many": many, "more": more}
+    show_rows({function: ResultRows(stream(table)) for function, table in tables.items()})
     out, err = capsys.readouterr()
     assert "[word]" in out
     assert "to\\tbe" in out
     assert "[b]many" in out
     assert f" {ROWS_SHOWN_MAX - 1} " in out
     assert f" {ROWS_SHOWN_MAX} " not in out
-    assert "1,000 more rows of [b]many" in err
+    assert err == "... 1,000 more rows of [b]many (--json prints all)\n... 1 more row of more (--json prints all)\n"
 
 
 def test_json_has_every_row() -> None:

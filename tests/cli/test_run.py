@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.cli import run as run_module
-from firesteel.cli.interrupts import Interrupts
+from firesteel.cli.interrupts import SAME_WISH_S, Interrupts
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.runtime.ports import TaskFailedError
@@ -140,19 +140,66 @@ def test_ctrl_c_before_submission(command, cluster, etl: str) -> None:
     assert fake.closed
 
 
+@pytest.mark.parametrize("detach", [(), ("--detach",)])
+def test_ctrl_c_while_the_job_is_handed_in(command, cluster, etl: str, detach: tuple[str, ...]) -> None:
+    """It may be with the master already, so it is cancelled there."""
+    fake = cluster(JobStatus.RUNNING)
+    taken = fake.client.submit_job
+
+    async def interrupted(graph, artifacts):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(0.05)
+        return await taken(graph, artifacts)
+
+    fake.client.submit_job = interrupted
+    code, out, _ = command("run", etl, "-p", "input=a", *detach, "--master", "somewhere:1")
+    assert (code, out) == (130, "wordcount CANCELED in 3.2 s\n")
+    assert fake.client.cancelled == 1
+
+
+class Presses:
+    """Interrupts whose clock stands still between signals."""
+
+    def __init__(self) -> None:
+        self.now_s, self.ended = 100.0, 0
+        self.interrupts = Interrupts(self._end, lambda: self.now_s)
+
+    def _end(self) -> None:
+        self.ended += 1
+
+    def press(self, after_s: float) -> None:
+        """Twice at once, as a terminal and a command that passes signals on do it."""
+        self.now_s += after_s
+        self.interrupts.interrupt()
+        self.interrupts.interrupt()
+
+
 def test_second_ctrl_c_ends_at_once() -> None:
-    ended: list[int] = []
-
-    async def twice() -> None:
-        with Interrupts(ended.append) as interrupts:
+    async def story() -> None:
+        presses = Presses()
+        with presses.interrupts as interrupts:
             interrupts.defer()
-            interrupts.interrupt()
-            assert interrupts.requested.is_set()
-            assert ended == []
-            interrupts.interrupt()
+            presses.press(after_s=0)
+            assert (interrupts.requested.is_set(), presses.ended) == (True, 0)
+            presses.press(after_s=SAME_WISH_S)
+            assert presses.ended == 1
 
-    asyncio.run(twice())
-    assert ended == [130]
+    asyncio.run(story())
+
+
+def test_where_a_job_goes_on_the_second_ctrl_c_ends_the_waiting_and_the_third_everything() -> None:
+    async def story() -> None:
+        presses = Presses()
+        with presses.interrupts as interrupts:
+            interrupts.defer(hurries=True)
+            presses.press(after_s=0)
+            assert (interrupts.requested.is_set(), interrupts.hurried.is_set()) == (True, False)
+            presses.press(after_s=SAME_WISH_S)
+            assert (interrupts.hurried.is_set(), presses.ended) == (True, 0)
+            presses.press(after_s=SAME_WISH_S)
+            assert presses.ended == 1
+
+    asyncio.run(story())
 
 
 def test_attachments_are_lists_between_commas(command, cluster, etl: str, tmp_path: Path) -> None:

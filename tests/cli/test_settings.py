@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.cli.exits import CommandError
-from firesteel.cli.settings import load_configuration, pairs
+from firesteel.cli.settings import load_configuration, named_values, pairs
 
 
 def write(directory: Path, text: str) -> Path:
@@ -70,3 +70,12 @@ def test_definitions() -> None:
             pairs(wrong, "-D")
     with pytest.raises(CommandError, match="unknown configuration key"):
         load_configuration(["rest.prt=1"])
+
+
+def test_parameters_with_and_without_a_value() -> None:
+    assert named_values(["a=1", " full ", "b=x=y"]) == ({"a": "1", "b": "x=y"}, ("full",))
+    for twice in (["full", "full"], ["full", "full=true"]):
+        with pytest.raises(CommandError, match="--param full is given twice"):
+            named_values(twice)
+    with pytest.raises(CommandError, match="write --param key=value"):
+        named_values(["no-name"])

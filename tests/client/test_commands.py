@@ -8,11 +8,17 @@ import sys
 from pathlib import Path
 from typing import IO
 
+import msgspec
+import pyarrow as pa
 import pytest
 
+from firesteel.assembly.client import MasterClient
+from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, ReturnedRows
 from firesteel.testing.backend import TaskScript
 from tests.cli.conftest import command, etl, own_environment
+from tests.cli.test_rows import stream
 from tests.client.conftest import Served
 
 __all__ = ["command", "etl", "own_environment"]
@@ -102,6 +108,28 @@ def test_interrupting_a_run_cancels_its_job(etl: str, served: Served, script: Ta
         run.send_signal(signal.SIGINT)
         assert run.wait(60) == 130
     assert served.do(served.rest.cluster.client.request_job(job.job_id)).status is JobStatus.CANCELED
+
+
+def test_returned_rows_come_to_whoever_waits(command, etl: str, served: Served, monkeypatch) -> None:
+    """Of a job that was handed in and left."""
+    ended = MasterClient.request_job_result
+
+    async def with_rows(self: MasterClient, job_id: JobID) -> JobResult:
+        returned = ReturnedRows(function="top", sha256="0" * 64, rows=2, size_bytes=99)
+        return msgspec.structs.replace(await ended(self, job_id), returned=(returned,))
+
+    async def rows(self: MasterClient, job_id: JobID, function: str = "") -> bytes:
+        return stream(pa.table({"word": ["to", "be"], "n": [3, 2]}))
+
+    monkeypatch.setattr(MasterClient, "request_job_result", with_rows)
+    monkeypatch.setattr(MasterClient, "fetch_result", rows)
+    master = ("--master", served.address)
+    job_id = command("submit", etl, "-p", "input=x", *master)[1].strip()
+    for name in ("wait", "attach"):
+        code, out, _ = command(name, job_id, *master)
+        assert (code, out.splitlines()[-4:]) == (0, ["  top: 2 rows", "word\tn", "to\t3", "be\t2"])
+        (shown,) = json.loads(command(name, job_id, "--json", *master)[1])["returned"]
+        assert (shown["rows"], shown["records"]) == (2, [{"word": "to", "n": 3}, {"word": "be", "n": 2}])
 
 
 def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -66,6 +66,7 @@ MENDED: dict[str, Any] = {
         },
     },
     "ResourceID": {"type": "string"},
+    "JobVertexBackPressureInfo": {"type": "object", "properties": {"status": {"enum": ["deprecated"]}}},
 }
 """Schemas that do not say what Flink's classes write and read."""
 
@@ -82,6 +83,16 @@ MAY_BE_NULL = {
     "RootExceptionInfo": ("taskName", "endpoint", "taskManagerId"),
     "LatestRescales": ("completed", "failed", "ignored"),
     "JobRescaleConfigInfo": ("schedulerExecutionMode",),
+    "TaskManagerMetricsInfo": (
+        *("directCount", "directMax", "directUsed", "heapCommitted", "heapMax", "heapUsed", "mappedCount", "mappedMax"),
+        *("mappedUsed", "nettyShuffleMemoryAvailable", "nettyShuffleMemorySegmentsAvailable"),
+        *("nettyShuffleMemorySegmentsTotal", "nettyShuffleMemorySegmentsUsed", "nettyShuffleMemoryTotal"),
+        *("nettyShuffleMemoryUsed", "nonHeapCommitted", "nonHeapMax", "nonHeapUsed"),
+    ),
+    "TaskExecutorMemoryConfiguration": (
+        *("frameworkHeap", "frameworkOffHeap", "jvmMetaspace", "jvmOverhead", "managedMemory", "networkMemory"),
+        *("taskHeap", "taskOffHeap", "totalFlinkMemory", "totalProcessMemory"),
+    ),
 }
 """Fields that are null where there is nothing, which the document does not tell."""
 

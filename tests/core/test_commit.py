@@ -1,12 +1,8 @@
-"""Who performs which commit, and what is tried again; restart strategies."""
+"""Who performs which commit, and what is tried again."""
 
-import pytest
-
-from firesteel.core.scheduler.backoff import FixedDelay, NoRestart, RestartStrategy, restart_strategy
 from firesteel.core.scheduler.commit import COMMIT_ATTEMPTS_MAX, COMMIT_REPEAT_MS, COMMIT_RETRY_MS, SinkCommitter
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import ResourceID
-from firesteel.model.options import Configuration
 from tests.core.graphs import commit_of
 
 W1, W2 = ResourceID("w1"), ResourceID("w2")
@@ -56,32 +52,3 @@ def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
     assert committer.verdict([A]) == FULL
     assert committer.verdict([]) is None
     assert committer.due([A, B], [W1], 0) == {W1: [B]}
-
-
-@pytest.mark.parametrize(
-    ("cluster", "job", "expected"),
-    [
-        ({"restart-strategy.type": "none"}, {}, NoRestart()),
-        ({"restart-strategy.type": "none"}, {"restart-strategy.type": "fixed-delay"}, FixedDelay(3, 1_000)),
-        (
-            {"restart-strategy.fixed-delay.attempts": "5"},
-            {"restart-strategy.fixed-delay.delay": "2 s", "spark.sql.shuffle.partitions": "4"},
-            FixedDelay(5, 2_000),
-        ),
-    ],
-)
-def test_a_jobs_own_strategy_comes_before_the_clusters(
-    cluster: dict[str, str], job: dict[str, str], expected: RestartStrategy
-) -> None:
-    defaults = {
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "3",
-        "restart-strategy.fixed-delay.delay": "1 s",
-    }
-    assert restart_strategy(Configuration(defaults | cluster), job) == expected
-
-
-def test_strategies_count_and_say_why() -> None:
-    assert NoRestart().delay_ms(0) is None
-    assert NoRestart().describe() == "restart-strategy.type is none"
-    assert [FixedDelay(2, 500).delay_ms(restarts) for restarts in range(4)] == [500, 500, None, None]

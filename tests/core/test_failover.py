@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -10,15 +11,16 @@ from hypothesis import strategies as st
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology
-from firesteel.core.scheduler.backoff import FixedDelay, NoRestart
-from firesteel.core.scheduler.failover import FailoverPlan, plan_failover, regions_to_restart
+from firesteel.core.journal import JobState
+from firesteel.core.scheduler.backoff import BackoffState, FixedDelay, NoRestart, RestartStrategy
+from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, regions_to_restart
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskOutcome
-from tests.core.graphs import explicit_edges, graph_texts, job
+from tests.core.graphs import JOB, explicit_edges, graph_texts, job
 
 USER = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
 
@@ -117,33 +119,86 @@ def test_what_ran_well_and_is_not_reached_runs_on(here: Situation, data: st.Data
     assert set(regions_to_restart(here.graph, here.partitions, np.array([failed])).tolist()) <= readers
 
 
-def plan(text: str, failure: FailureInfo = USER, attempts: int | None = None, restarts: int = 0) -> FailoverPlan:
-    """The plan after region 0, which runs, has failed."""
+HOPELESS = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
+THRICE = FixedDelay(3, 500)
+
+
+def plan(
+    text: str,
+    failure: FailureInfo = USER,
+    attempts: int | None = None,
+    strategy: RestartStrategy = THRICE,
+    state: JobState | None = None,
+) -> FailoverPlan:
+    """The plan after region 0, which runs, has failed; it was run again before for the sake of others."""
     topology = Topology(job(text, attempts=attempts))
     graph = ExecutionGraph(topology)
     graph.restore(np.array([0]), ExecutionState.FAILED)
-    graph.attempt[0] = 1
-    return plan_failover(graph, PartitionTracker(topology), np.array([0]), (failure, FixedDelay(3, 500), restarts))
+    graph.attempt[0] = 7
+    policy = FailoverPolicy(strategy, retry_delay_ms=800, restarts_all=False)
+    failed = Failed(np.array([0]), np.array([], dtype=np.int64), failure, at_ms=10)
+    return plan_failover(graph, PartitionTracker(topology), policy, state or JobState(job_id=JOB), failed)
 
 
 def test_a_failure_is_answered_by_a_restart_after_the_delay() -> None:
-    assert plan("a*2") == FailoverPlan((0,), 500)
+    assert plan("a*2") == FailoverPlan((0,), 500, backoff=BackoffState(attempts=1))
 
 
 def test_what_can_not_be_helped_fails_the_job() -> None:
-    hopeless = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
-    assert plan("a", hopeless) == FailoverPlan(None, reason="running it again can't help")
+    reason = "running it again can't help"
+    assert plan("a", HOPELESS) == FailoverPlan(None, reason=reason)
+    assert plan("a", HOPELESS, attempts=2, strategy=NoRestart()) == FailoverPlan(None, reason=reason)
+    assert plan("a", HOPELESS, strategy=NoRestart()) == FailoverPlan(None), "nothing would be run again anyway"
+    assert plan("a", HOPELESS, attempts=1) == FailoverPlan(None)
 
 
 def test_the_strategy_has_the_last_word() -> None:
     used_up = "all 3 restarts of restart-strategy.fixed-delay.attempts are used up"
-    assert plan("a", restarts=3) == FailoverPlan(None, reason=used_up)
-    assert NoRestart().delay_ms(0) is None
+    before = JobState(job_id=JOB, restarts=9, backoff=BackoffState(attempts=3))
+    assert plan("a", state=before) == FailoverPlan(None, reason=used_up)
+    assert plan("a", strategy=NoRestart()) == FailoverPlan(None)
 
 
-def test_a_vertex_may_limit_its_attempts() -> None:
-    assert plan("a", attempts=3).restart == (0,)
-    assert plan("a", attempts=2) == FailoverPlan(None, reason="all 2 attempts of a are used up")
+def test_restarts_that_an_earlier_version_has_counted_count() -> None:
+    assert plan("a", state=JobState(job_id=JOB, restarts=3)).restart is None
+
+
+@pytest.mark.parametrize("strategy", [NoRestart(), FixedDelay(0, 0), THRICE])
+def test_a_vertex_has_retries_of_its_own_whatever_the_strategy(strategy: RestartStrategy) -> None:
+    """Attempts that were begun for the sake of others don't count."""
+    before = JobState(job_id=JOB, retried={RegionIndex(0): 1}, restarts=5, backoff=BackoffState(attempts=5))
+    expected = FailoverPlan((0,), 800, backoff=BackoffState(attempts=5), retried=(RegionIndex(0),))
+    assert plan("a", attempts=3, strategy=strategy, state=before) == expected
+    used_up = FailoverPlan(None, reason="all 2 attempts of a are used up")
+    assert plan("a", attempts=2, strategy=strategy, state=before) == used_up
+    assert plan("a", attempts=1, strategy=strategy) == FailoverPlan(None)
+
+
+def several(attempts: dict[str, int], strategy: RestartStrategy, restarts_all: bool = False) -> FailoverPlan:
+    """The plan after the sole regions of `a` and `b` have failed together, and `c` has finished."""
+    graph = job("a; b; c")
+    vertices = tuple(msgspec.structs.replace(v, max_attempts=attempts.get(v.name)) for v in graph.vertices)
+    topology = Topology(msgspec.structs.replace(graph, vertices=vertices))
+    execution = ExecutionGraph(topology)
+    execution.restore(np.array([0, 1]), ExecutionState.FAILED)
+    execution.restore(np.array([2]), ExecutionState.FINISHED)
+    policy = FailoverPolicy(strategy, retry_delay_ms=800, restarts_all=restarts_all)
+    failed = Failed(np.array([0, 1]), np.array([], dtype=np.int64), USER, at_ms=10)
+    return plan_failover(execution, PartitionTracker(topology), policy, JobState(job_id=JOB), failed)
+
+
+def test_retries_and_the_strategy_must_both_allow_what_they_are_both_asked_for() -> None:
+    once = BackoffState(attempts=1)
+    assert several({"a": 2}, THRICE) == FailoverPlan((0, 1), 800, backoff=once, retried=(RegionIndex(0),))
+    assert several({}, FixedDelay(1, 900)) == FailoverPlan((0, 1), 900, backoff=once)
+    assert several({"a": 2}, NoRestart()).restart is None
+    assert several({"a": 1}, THRICE).restart is None
+    assert several({"a": 2, "b": 2}, NoRestart()).retried == (0, 1)
+
+
+def test_full_failover_runs_all_again_that_has_run() -> None:
+    assert several({}, THRICE).restart == (0, 1)
+    assert several({}, THRICE, restarts_all=True).restart == (0, 1, 2)
 
 
 @pytest.mark.parametrize("failed", [0, 3])

@@ -8,9 +8,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from firesteel.core.execution.figures import READ, WRITTEN
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import Topology
 from firesteel.core.journal import (
+    CONCURRENT_FAILURES_MAX,
     JOURNAL_VERSION,
     CommitsIntended,
     FailureRecorded,
@@ -27,6 +29,7 @@ from firesteel.core.journal import (
     fold,
 )
 from firesteel.core.scheduler import recovery
+from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
@@ -50,7 +53,15 @@ RECORDS: tuple[JournalRecord, ...] = (
     SplitsDrawn(at_ms=2, region=R1, splits=(0, 2)),
     RegionsFinished(at_ms=3, finished=((R1, 0, outcome(job("a => v"), ("a", "v"), 0, 0)),)),
     RegionsEnded(at_ms=4, ended=((R0, 0),)),
-    RestartPlanned(at_ms=4, entry=ENTRY, regions=(R0,), due_ms=1_004, restarts=1),
+    RestartPlanned(
+        at_ms=4,
+        entry=ENTRY,
+        regions=(R0,),
+        due_ms=1_004,
+        restarts=1,
+        backoff=BackoffState(attempts=1, due_ms=1_004, failures_ms=(4,)),
+        retried=(R0,),
+    ),
     FailureRecorded(at_ms=5, entry=ENTRY),
     RegionsReset(at_ms=6, regions=(R0,)),
     CommitsIntended(at_ms=7, commits=(commit_of("v"),)),
@@ -100,6 +111,26 @@ def test_stored_records_are_read_as_they_were_written(golden: Callable[[str, str
     assert tuple(msgspec.json.decode(line, type=JournalRecord) for line in lines[1:]) == RECORDS
 
 
+def test_a_restart_that_an_earlier_version_has_stored_counts_for_the_strategy() -> None:
+    line = b'{"type":"RestartPlanned","entry":{"timestamp_ms":4,"failure":{"kind":"user","message":"it raised"}},'
+    line += b'"regions":[0],"due_ms":1004,"restarts":2,"at_ms":4}'
+    state = folded((msgspec.json.decode(line, type=JournalRecord),))
+    assert (state.restarts, state.backoff, state.remembered) == (2, None, BackoffState(attempts=2))
+
+
+def test_failures_that_come_with_another_are_kept_with_it_up_to_a_limit() -> None:
+    def failed(number: int, *, is_root: bool, concurrent: tuple[ExceptionEntry, ...] = ()) -> RestartPlanned:
+        entry = msgspec.structs.replace(ENTRY, timestamp_ms=number, concurrent=concurrent)
+        return RestartPlanned(at_ms=number, entry=entry, regions=(R0,), due_ms=9, restarts=1, is_root=is_root)
+
+    with_it = msgspec.structs.replace(ENTRY, timestamp_ms=99)
+    state = folded((failed(0, is_root=False), failed(1, is_root=True), failed(2, is_root=False, concurrent=(with_it,))))
+    assert [[each.timestamp_ms for each in root.together()] for root in state.exceptions] == [[1, 2, 99], [0]]
+    more = folded(tuple(failed(number, is_root=False) for number in range(3, 40)), state)
+    assert len(more.exceptions[0].concurrent) == CONCURRENT_FAILURES_MAX
+    assert more.exceptions[0].concurrent[:3] == (*state.exceptions[0].concurrent[:2], more.exceptions[0].concurrent[2])
+
+
 def test_a_stored_snapshot_has_its_form(golden: Callable[[str, str], None]) -> None:
     stored = msgspec.json.format(msgspec.json.encode(folded(RECORDS[:5])))
     golden(f"snapshot_v{JOURNAL_VERSION}.json", stored.decode() + "\n")
@@ -142,4 +173,4 @@ def test_an_attempt_is_followed_by_another_once_it_has_ended() -> None:
 
 def test_columns_cost_what_their_width_says() -> None:
     small, large = (ExecutionGraph(Topology(job(f"v*{width}"))).nbytes() for width in (1_000, 2_000))
-    assert large - small == 1_000 * (1 + 4 + 4 + 8 * len(ExecutionState))
+    assert large - small == 1_000 * (1 + 4 + 4 + 8 * len(ExecutionState) + 8 * (len(READ) + len(WRITTEN)))

@@ -63,6 +63,13 @@ def test_spread_takes_the_emptiest_worker_else_workers_are_filled() -> None:
     assert planned(facts, spread=True) == ["j:w1/0", "j:w2/0", "j:w1/1"]
 
 
+def test_the_emptiest_worker_is_the_one_of_whose_slots_the_smallest_part_is_taken() -> None:
+    facts = tracker({"j": [(SMALL, 2)], "k": [(SMALL, 5)]})
+    worker(facts, "large", *[SMALL] * 8, taken="kkkkk...")
+    worker(facts, "small", *[SMALL] * 2, taken="..")
+    assert planned(facts, spread=True) == ["j:small/0", "j:small/1"]
+
+
 def test_slots_a_job_has_count_towards_its_need() -> None:
     facts = tracker({"j": [(SMALL, 2)], "k": [(SMALL, 1)]})
     worker(facts, "w1", SMALL, SMALL, SMALL, taken="j.k")

@@ -246,7 +246,7 @@ def test_a_place_that_can_not_be(storage: str, endpoint: str, message: str) -> N
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(ConfigurationError, match=r"high-availability.storageDir: .*pip install 'firesteel\[s3\]'"):
+    with pytest.raises(ConfigurationError, match=r"high-availability.storageDir: .*-m pip install obstore"):
         configured_storage(Configuration(s3_options("http://localhost")))
 
 

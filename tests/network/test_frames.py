@@ -26,6 +26,7 @@ OTHERS: list[f.Frame] = [
     f.Ping(),
     f.Absent(Address("a"), "gone"),
     f.Superseded(Address("a"), "n"),
+    f.ClusterOver(),
     f.GetBlob("ab"),
     f.PutBlob("ab"),
     f.DropBlob("ab"),

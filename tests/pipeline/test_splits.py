@@ -89,7 +89,7 @@ def test_splits_belong_to_a_source_that_takes_them() -> None:
     with pytest.raises(fs.InvalidPipeline, match="takes the argument `splits`"):
         pipeline.source(splits=FILES)(lambda_like)
     with pytest.raises(fs.InvalidPipeline, match="only a source has input splits"):
-        pipeline.sink(splits=FILES)(lambda_like)
+        pipeline.sink(splits=FILES)(lambda_like)  # type: ignore[call-overload]
 
 
 def lambda_like(spark: Any) -> Any: ...

@@ -102,7 +102,11 @@ async def rest_cluster(
                 break
             await asyncio.sleep(0.01)
         server = serve_rest(
-            gateway, config, work_dir=tmp_path / "rest", log_dir=tmp_path, shut_down=lambda: shut_downs.append("now")
+            gateway,
+            config,
+            work_dir=tmp_path / "rest",
+            log_file=tmp_path / "jobmanager.log",
+            shut_down=lambda: shut_downs.append("now"),
         )
         async with server, httpx.AsyncClient(base_url=server.address, headers=headers, timeout=LIMIT_S) as http:
             yield RestCluster(cluster, server, http, script, shut_downs)

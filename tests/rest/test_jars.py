@@ -190,7 +190,7 @@ def test_code_that_is_wrong_harms_nobody_and_is_told(tmp_path: Path, do: Do) -> 
 
 
 NO_PIPELINES = (
-    ("wordcount.jar", b"x", "ends in one of .py, .zip, .whl"),
+    ("wordcount.jar", b"x", "PySpark pipelines, and no jar files"),
     ("pipeline.pkl", pickle.dumps([1]), "ends in one of"),
     ("pickle.py", pickle.dumps([b"\xff"]), "not UTF-8"),
     ("nul.py", b"x = 1\0", "bytes that no text has"),

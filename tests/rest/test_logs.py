@@ -164,6 +164,9 @@ def test_threads_of_master_and_worker(tmp_path: Path, do: Do) -> None:
                 threads = {each["threadName"]: each for each in (await rest.get(path))["threadInfos"]}
                 assert "test_logs.py" in threads["MainThread"]["stringifiedThreadInfo"]
                 assert "task rest" in threads
+                for name, thread in threads.items():  # the dashboard puts these texts together, and shows nothing else
+                    assert thread["stringifiedThreadInfo"].startswith(f'"{name}"\n')
+                    assert thread["stringifiedThreadInfo"].endswith("\n\n")
 
     do(story())
 
@@ -191,12 +194,47 @@ def test_a_worker_that_does_not_answer_is_told_of(tmp_path: Path, do: Do) -> Non
 
 def test_a_process_logs_to_a_file_that_does_not_grow_for_ever(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("firesteel.assembly.processlog.FILE_BYTES_MAX", 2_000)
+    monkeypatch.setattr("firesteel.assembly.processlog.LINES_A_LOOK", 1)
     file = tmp_path / "log" / "jobmanager.log"
     with process_log(file):
         for number in range(100):
             logging.getLogger("firesteel.test").warning("number %d: %s", number, "x" * 100)
     logging.getLogger("firesteel.test").warning("too late")
-    names = sorted(path.name for path in file.parent.iterdir())
+    names = sorted(path.name for path in file.parent.glob("*.log"))
     assert names == [*(f"jobmanager.{number}.log" for number in range(1, 5)), "jobmanager.log"]
     assert "number 99" in file.read_text()
     assert "too late" not in file.read_text()
+
+
+def test_each_of_several_masters_logs_to_a_file_of_its_own(tmp_path: Path) -> None:
+    """Also a command that is a master too, and keeps its own log besides."""
+    wanted, own = tmp_path / "jobmanager.log", logging.getLogger("firesteel")
+    with process_log(wanted) as first, process_log(wanted) as second:
+        assert (first, second) == (wanted, tmp_path / "jobmanager-2.log")
+        own.propagate = False
+        try:
+            with process_log(wanted) as third:
+                logging.getLogger("firesteel.test").info("from a command")
+        finally:
+            own.propagate = True
+        logging.getLogger("firesteel.test").info("from a master")
+        assert "from a command" in third.read_text()
+        assert "from a command" not in first.read_text()
+        assert "from a master" in first.read_text()
+    with process_log(wanted) as again:
+        assert again == wanted
+
+
+def test_the_masters_log_is_never_a_clients(tmp_path: Path, do: Do) -> None:
+    """A client that shares the master's directory writes beside it, and later."""
+
+    async def story() -> None:
+        for name in ("jobmanager.log", "jobmanager.1.log", "firesteel-20260101-000000-7.log", "jobmanager-2.log"):
+            (tmp_path / name).write_text(f"{name}\n")
+        async with rest_cluster(tmp_path) as rest:
+            assert (await rest.http.get("/jobmanager/log")).text == "jobmanager.log\n"
+            listed = {each["name"] for each in (await rest.get("/jobmanager/logs"))["logs"]}
+            assert listed == {"jobmanager.log", "jobmanager.1.log"}
+            assert (await rest.http.get("/jobmanager/logs/firesteel-20260101-000000-7.log")).status_code == 404
+
+    do(story())

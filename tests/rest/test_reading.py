@@ -90,8 +90,10 @@ def test_what_is_not_there(do: Do, script: TaskScript, tmp_path: Path) -> None:
                 (f"/jobs/{job}/vertices/{unknown}", 404, "No vertex"),
                 (f"/jobs/{job}/vertices/{vertex}/subtasks/7", 404, "Subtask 7"),
                 (f"/jobs/{job}/vertices/{vertex}/subtasks/x", 400, "subtaskindex"),
-                (f"/jobs/{job}/vertices/{vertex}/subtasks/0/attempts/5", 404, "last attempt"),
+                (f"/jobs/{job}/vertices/{vertex}/subtasks/0/attempts/5", 404, "these are: 0"),
                 (f"/jobs/{job}/exceptions?maxExceptions=many", 400, "maxExceptions"),
+                (f"/jobs/{job}/exceptions?failureLabelFilter=USER", 400, "failureLabelFilter"),
+                (f"/jobs/{job}/exceptions?failureLabelFilter=type:", 400, "failureLabelFilter"),
                 (f"/jobs/{job}/execution-result?wait=soon", 400, "wait"),
                 (f"/jobs/{unknown}/output", 404, "Job could not be found"),
                 (f"/jobs/{job}/output?stream=log", 400, "stream"),
@@ -153,6 +155,26 @@ def test_no_leader(do: Do, script: TaskScript, tmp_path: Path) -> None:
     do(story())
 
 
+def test_failures_that_came_with_another_are_shown_with_it(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """Two subtasks fail while one restart waits."""
+
+    async def story() -> None:
+        script.fail("lines", times=2)
+        options = {"restart-strategy.type": "exponential-delay"}
+        async with rest_cluster(tmp_path, script=script, options=options) as rest:
+            job = graph("lines*2", "fails together")
+            await rest.submit(job)
+            assert (await rest.finish(job.job_id))["application-status"] == "SUCCEEDED"
+            assert (await rest.get(f"/jobs/{job.job_id}"))["restarts"] == 1
+            (entry,) = (await rest.get(f"/jobs/{job.job_id}/exceptions"))["exceptionHistory"]["entries"]
+            (other,) = entry["concurrentExceptions"]
+            names = sorted(each["taskName"] for each in (entry, other))
+            assert names == ["lines (1/2) - execution #0", "lines (2/2) - execution #0"]
+            assert other["failureLabels"] == {"type": "USER"}
+
+    do(story())
+
+
 def test_failures_are_told(do: Do, script: TaskScript, tmp_path: Path) -> None:
     async def story() -> None:
         script.fail("lines")
@@ -166,6 +188,11 @@ def test_failures_are_told(do: Do, script: TaskScript, tmp_path: Path) -> None:
             (entry,) = history["entries"]
             assert entry["taskName"] == "lines (1/1) - execution #0"
             assert "as the script says" in entry["stacktrace"]
+            assert (entry["failureLabels"], entry["concurrentExceptions"]) == ({"type": "USER"}, [])
+            only = f"/jobs/{job.job_id}/exceptions?failureLabelFilter="
+            assert (await rest.get(f"{only}type:USER"))["exceptionHistory"] == history
+            for other in ("type:SPARK", "type:USER,of:mine"):
+                assert (await rest.get(only + other))["exceptionHistory"] == {"entries": [], "truncated": False}
             short = (await rest.get(f"/jobs/{job.job_id}/exceptions?maxExceptions=0"))["exceptionHistory"]
             assert short == {"entries": [], "truncated": True}
 

@@ -108,6 +108,8 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
     "a file that is not named": ([*submission(PLAIN), ("file_9", ("x", b"x"))], 400, "not named in the request: x"),
     "a file of a foreign name": ([*submission(PLAIN), ("file_9", ("ключ 🔑", b"x"))], 400, "in the request: ключ 🔑"),
     "a file twice": ([*submission(PLAIN), submission(PLAIN)[1]], 400, "comes twice"),
+    "a job graph of Java objects": (raw_graph(b"\xac\xed\x00\x05sr"), 400, "a job of Java classes for Flink"),
+    "jar files": (submission(PLAIN, jobJarFileNames=["job.jar"]), 400, "firesteel runs PySpark pipelines"),
     "a name named twice": (
         submission(PLAIN, {"a": b"x"}, jobArtifactFileNames=["a", "a"]),
         400,

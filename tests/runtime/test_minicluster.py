@@ -2,12 +2,19 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
-from firesteel.model.ids import JobID
+from firesteel.core.scheduler.backoff import NoRestart
+from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID, derived_id
+from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.states import JobStatus
 from firesteel.runtime.client import DuplicateJob, UnknownJob
+from firesteel.runtime.jobmaster import job_master_settings
 from firesteel.testing.backend import TaskScript
+from tests.core.graphs import job
 from tests.runtime.cluster import FIXED_DELAY, finish, graph, job_master, memory, mini_cluster
 from tests.runtime.conftest import Do
 
@@ -132,6 +139,51 @@ def test_fixed_delay_restarts(do: Do, script: TaskScript, failures: int) -> None
 
     do(story())
     assert script.ends("lines") == ["FAILED"] * failures + ["FINISHED"] * (failures == 2)
+
+
+@pytest.mark.parametrize("retries", [0, 2, 3])
+def test_retries_need_no_restart_strategy(do: Do, script: TaskScript, retries: int) -> None:
+    """As many attempts as the plan says, and no more: of a function that fails three times."""
+
+    async def story() -> None:
+        script.fail("lines", times=3)
+        async with mini_cluster(script) as cluster:
+            wanted = job("lines => result", derived_id("retried"), attempts=retries + 1)
+            result = await finish(cluster, await cluster.client.submit_job(wanted, {}))
+            assert result.status is (JobStatus.FINISHED if retries == 3 else JobStatus.FAILED)
+            assert result.restarts == retries
+            if result.failure is not None and retries:
+                final = "lines: as the script says (failed for good: all 3 attempts of lines are used up)"
+                assert result.failure.headline() == final
+
+    do(story())
+    assert script.ends("lines") == ["FAILED"] * min(3, retries + 1) + ["FINISHED"] * (retries == 3)
+
+
+def test_a_strategy_that_does_not_fit_together_is_refused(do: Do, script: TaskScript) -> None:
+    """What the job says and what the cluster says are right, each by itself."""
+
+    async def story() -> None:
+        own = {
+            "restart-strategy.type": "exponential-delay",
+            "restart-strategy.exponential-delay.initial-backoff": "9 s",
+        }
+        async with mini_cluster(script, options={"restart-strategy.exponential-delay.max-backoff": "3 s"}) as cluster:
+            wanted = msgspec.structs.replace(graph("lines"), configuration=own)
+            with pytest.raises(InvalidJobGraph, match=r"exponential-delay\.max-backoff: it has to be at least"):
+                await cluster.client.submit_job(wanted, {})
+
+    do(story())
+    with pytest.raises(ConfigurationError, match="attempts: it has to be at least 0"):
+        MiniCluster(Configuration({**FIXED_DELAY, "restart-strategy.fixed-delay.attempts": "-1"}))
+
+
+def test_a_job_whose_strategy_fits_no_more_restarts_nothing() -> None:
+    """The cluster has other options since its submission."""
+    own = {"restart-strategy.type": "exponential-delay", "restart-strategy.exponential-delay.initial-backoff": "9 s"}
+    wanted = msgspec.structs.replace(graph("lines"), configuration=own)
+    changed = Configuration({"restart-strategy.exponential-delay.max-backoff": "3 s"})
+    assert job_master_settings(changed, wanted).scheduler.strategy == NoRestart()
 
 
 def test_only_the_failed_region_runs_again(do: Do, script: TaskScript) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.source import PACKAGE, ROOT, relative, tracked_files
-from tools import options_page, states_page
+from tools import functions_page, options_page, states_page
 
 README_LINES_MAX = 60
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PACKAGES = sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE)
 
-GENERATED = {options_page.PAGE: options_page.render(), states_page.PAGE: states_page.render()}
+GENERATED = {page.PAGE: page.render() for page in (functions_page, options_page, states_page)}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=relative)

@@ -62,7 +62,7 @@ class MasterClient:
         self._queue_until_s = 0.0
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
-        check_job_graph(graph)
+        check_job_graph(graph, self._master.config)
         missing = [artifact.name for artifact in graph.artifacts if artifact.sha256 not in artifacts]
         if missing:
             raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")

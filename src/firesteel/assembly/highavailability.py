@@ -6,7 +6,7 @@ import importlib
 import platform
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from firesteel.adapters.ha.election import RegisterElection
@@ -54,6 +54,17 @@ def lease_ms(config: Configuration) -> int:
     return int(config.get_option(options.ZOOKEEPER_SESSION_TIMEOUT if of_session else options.HA_LEASE_DURATION))
 
 
+@contextlib.contextmanager
+def storage_named(config: Configuration) -> Iterator[None]:
+    """What is wrong with the storage in the body, as an OSError that says which option names it."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        where = f"{options.HA_STORAGE_DIR.key} {config.get_option(options.HA_STORAGE_DIR)}"
+        raise OSError(f"{where} can't be used: {what}") from error
+
+
 async def open_high_availability(
     config: Configuration,
     clock: Clock,
@@ -63,15 +74,20 @@ async def open_high_availability(
     storage: Storage | None,
     register: LeaderRegister | None,
     ends: contextlib.AsyncExitStack,
+    on_over: Callable[[], None] = lambda: None,
 ) -> HighAvailability:
-    """For a master that listens there. Raises OSError when the storage can't be used."""
+    """For a master that listens there; a leader that ends the cluster calls `on_over`. Raises OSError when the storage can't be used."""
     host, port = listens_at
     if storage is None or register is None:
         # The time as an epoch: workers tell a master that was started anew from the one before.
         election = EmbeddedLeaderElection(f"{host}:{port}", epoch=clock.now_ms())
         return HighAvailability(election, InMemoryJobStore(config.get_option(options.EXCEPTION_HISTORY_SIZE)))
-    await asyncio.to_thread(storage.prepare)
-    await register.open()
+    with storage_named(config):
+        await asyncio.to_thread(storage.prepare)
+        if config.get_option(options.HA_TYPE) == "filesystem":
+            await register.open()
+    if config.get_option(options.HA_TYPE) != "filesystem":
+        await register.open()
     ends.push_async_callback(register.close)
     name = f"{host}:{port}/{uuid.uuid4().hex[:8]}"
     shared = RegisterElection(
@@ -81,6 +97,7 @@ async def open_high_availability(
         network=network,
         lease_ms=lease_ms(config),
         retry_ms=config.get_option(options.HA_RETRY_PERIOD),
+        on_over=on_over,
     )
     log = JobLog(
         storage.jobs(),

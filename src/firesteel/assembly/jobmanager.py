@@ -14,13 +14,13 @@ from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.jobarchive import FileJobArchive, MemoryJobArchive
-from firesteel.adapters.ha.vigil import VIGIL, keep_company
+from firesteel.adapters.ha.vigil import VIGIL, Company
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
-from firesteel.assembly.highavailability import leader_register, open_high_availability
+from firesteel.assembly.highavailability import leader_register, open_high_availability, storage_named
 from firesteel.assembly.master import Master
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.storage import configured_storage
@@ -28,6 +28,7 @@ from firesteel.assembly.worker import limited
 from firesteel.model import options
 from firesteel.model.options import Configuration
 from firesteel.rest.server import serve_rest
+from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.retrieval import LeaderAnnouncer
 from firesteel.runtime.services import JobArchive
@@ -46,6 +47,8 @@ class JobManager:
         self._storage = configured_storage(config)
         self._register = leader_register(config)
         self._clock = SystemClock()
+        self._company = Company()
+        self._goodbyes = BackgroundTasks()
         self._ends = contextlib.AsyncExitStack()
         self._leadership: RegisterElection | None = None
 
@@ -73,14 +76,16 @@ class JobManager:
 
     async def _start(self) -> None:
         work_dir = await asyncio.to_thread(self._open_work_dir)
-        self._ends.enter_context(process_log(work_dir / "log" / "jobmanager.log"))
+        self._log_file = self._ends.enter_context(process_log(work_dir / "log" / "jobmanager.log"))
         bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
         self._ends.push_async_callback(self._rpc.close)
-        blobs = self._storage.blobs(work_dir) if self._storage is not None else LocalBlobStore(work_dir / "blobs")
+        with storage_named(self.config):
+            blobs = self._storage.blobs(work_dir) if self._storage is not None else LocalBlobStore(work_dir / "blobs")
         blob_server = BlobServer(blobs, self.config.get_option(options.BLOB_SIZE_MAX) << 20)
-        handlers = {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve, VIGIL: keep_company}
+        handlers = {MESSAGES: self._rpc.serve, BLOBS: blob_server.serve, VIGIL: self._company.serve}
         server = self._server = PeerServer(self._settings, handlers)
         self._ends.push_async_callback(server.close)
+        self._ends.push_async_callback(self._goodbyes.close)
         self.port = await server.listen(bind_host, self.port)
         self._rpc.listens_at(self.host, self.port)
         services = await open_high_availability(
@@ -91,6 +96,7 @@ class JobManager:
             storage=self._storage,
             register=self._register,
             ends=self._ends,
+            on_over=self._shut_down or (lambda: None),
         )
         self.master = Master(
             self.config,
@@ -123,13 +129,23 @@ class JobManager:
             self.config,
             work_dir=work_dir,
             jar_files=self._storage.files("jars", work_dir) if self._storage is not None else None,
-            log_dir=work_dir / "log",
+            log_file=self._log_file,
             clock=self._clock,
-            shut_down=self._shut_down,
+            shut_down=self._end_cluster if self._shut_down is not None else None,
             leadership=self._leadership,
         )
         self._ends.push_async_callback(self.rest.stop)
         await self.rest.start()
+
+    def _end_cluster(self) -> None:
+        """End this master, and those who stand by. Workers wait for another one, as they do without any master."""
+
+        async def end() -> None:
+            await self._company.dismiss()
+            assert self._shut_down is not None, "else it is not offered"
+            self._shut_down()
+
+        self._goodbyes.start(end(), "the end of the cluster")
 
     async def _stop_master(self) -> None:
         async with limited(self.config, "the master"):

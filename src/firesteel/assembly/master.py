@@ -7,6 +7,7 @@ from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER
 from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model import options
 from firesteel.model.ids import FencingToken
 from firesteel.model.messages import Leader
@@ -36,6 +37,7 @@ class Master:
         uploads: BlobUploads,
         on_lost: Callable[[str, Exception], None] = lambda component, error: None,
     ) -> None:
+        restart_strategy(config, {})  # What does not fit together is refused before anything starts.
         self.config, self.uploads = config, uploads
         self._rpc, self._clock, self._election, self._store = rpc, clock, election, store
         self._archive = archive

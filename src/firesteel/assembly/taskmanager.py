@@ -14,6 +14,8 @@ from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlob
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
+from firesteel.adapters.spark.inheritance import DeadWorkers
+from firesteel.adapters.spark.workdirs import TEMPORARY, open_own
 from firesteel.assembly.highavailability import leader_register
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
@@ -45,6 +47,7 @@ class TaskManager:
         self._tasks = BackgroundTasks()
         self._log = contextlib.ExitStack()
         self._is_temporary = not config.get_option(options.WORK_DIR)
+        self._dead_workers: DeadWorkers | None = None
 
     def __str__(self) -> str:
         return f"taskmanager {self.resource_id}"
@@ -64,6 +67,8 @@ class TaskManager:
             cache, (host, port), self._settings, self.config.get_option(options.BLOB_SIZE_MAX) << 20
         )
         backend = self._make_backend(self.config, self._work_dir, blobs)
+        if self._dead_workers is not None:
+            self._dead_workers.discard = backend.discard
         self.worker = Worker(
             self.resource_id,
             self.config,
@@ -72,6 +77,7 @@ class TaskManager:
             leaders=self._leaders,
             backend=backend,
             desk=WorkerDesk(self._work_dir, backend, blobs),
+            inheritance=self._dead_workers,
             on_broken=self._fail,
         )
         self._leaders.start()
@@ -122,12 +128,21 @@ class TaskManager:
         own = [self._work_dir] if self._is_temporary else [self._work_dir / name for name in ("blobs", "artifacts")]
         for directory in own:
             shutil.rmtree(directory, ignore_errors=True)
+        if self._dead_workers is not None:
+            self._dead_workers.close()
 
     def _open_work_dir(self) -> Path:
+        """Lock it, so that others see that this worker lives, and clear what an earlier process of its name has left."""
         if self._is_temporary:
-            return Path(tempfile.mkdtemp(prefix="firesteel-taskmanager-"))
-        made = Path(self.config.get_option(options.WORK_DIR)) / self.resource_id
-        made.mkdir(parents=True, exist_ok=True)
+            made, pattern = Path(tempfile.mkdtemp(prefix=TEMPORARY)), f"{TEMPORARY}*"
+        else:
+            made, pattern = Path(self.config.get_option(options.WORK_DIR)) / self.resource_id, "*"
+        own = open_own(made, self.resource_id, _cluster(self.config))
+        if own is None:
+            logger.warning("another process that is worker %s holds %s", self.resource_id, made)
+        else:
+            own.clear_scratch()
+            self._dead_workers = DeadWorkers(own, pattern)
         return made
 
     def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> TaskBackend:
@@ -136,6 +151,13 @@ class TaskManager:
     def _fail(self, error: Exception) -> None:
         if not self.failed.done():
             self.failed.set_result(error)
+
+
+def _cluster(config: Configuration) -> str:
+    """Tells this cluster from others on the host: by where its jobs are kept, or by its only master."""
+    if config.get_option(options.HA_TYPE) == "none":
+        return f"{config.get_option(options.JOBMANAGER_ADDRESS)}:{config.get_option(options.JOBMANAGER_PORT)}"
+    return f"{config.get_option(options.HA_STORAGE_DIR)}#{config.get_option(options.CLUSTER_ID)}"
 
 
 def _with_grace(config: Configuration) -> Configuration:

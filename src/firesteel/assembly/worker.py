@@ -12,7 +12,7 @@ from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
 from firesteel.model.options import Configuration
-from firesteel.runtime.ports import TaskBackend
+from firesteel.runtime.ports import Inheritance, TaskBackend
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_settings
 
@@ -35,12 +35,20 @@ class Worker:
         leaders: LeaderRetrieval,
         backend: TaskBackend,
         desk: WorkerDesk,
+        inheritance: Inheritance | None = None,
         on_broken: Callable[[Exception], None],
     ) -> None:
         self.resource_id, self.backend, self._config = resource_id, backend, config
         core = TaskExecutorCore(resource_id, task_executor_settings(config), rpc.address(resource_id))
         self.endpoint = TaskExecutorEndpoint(
-            core, rpc, clock, leaders=leaders, backend=backend, desk=desk, on_broken=on_broken
+            core,
+            rpc,
+            clock,
+            leaders=leaders,
+            backend=backend,
+            desk=desk,
+            inheritance=inheritance,
+            on_broken=on_broken,
         )
 
     async def start(self) -> None:

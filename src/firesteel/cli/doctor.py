@@ -138,12 +138,34 @@ def check_memory(configuration: Configuration) -> Iterator[Finding]:
     yield Finding("memory", Verdict.OK, message)
 
 
+def check_dead_workers(configuration: Configuration) -> Iterator[Finding]:
+    """What workers that were killed have left here, and nobody has cleared."""
+    from firesteel.adapters.spark.workdirs import TEMPORARY, dead_ones, of_other_hosts
+
+    work_dir = configuration.get_option(WORK_DIR)
+    parent, pattern = Path(work_dir or tempfile.gettempdir()), "*" if work_dir else f"{TEMPORARY}*"
+    dead = list(dead_ones(parent, pattern))
+    for each in dead:
+        jobs = len(each.jobs())
+        message = f"{each.path} of {each.owner.worker} (cluster {each.owner.cluster}), with something of {jobs} jobs"
+        remedy = "the next worker of its cluster on this host clears it; if there is to be none, delete it"
+        if not each.owner.was_stopped:
+            yield Finding("dead worker", Verdict.WARNING, message, remedy)
+        each.close()
+    for path, owner in of_other_hosts(parent, pattern):
+        message = f"{path} of {owner.worker} on {owner.host}: only there can be told whether it lives"
+        yield Finding("worker of another host", Verdict.OK, message)
+    if not dead:
+        yield Finding("dead workers", Verdict.OK, f"none has left anything in {parent}")
+
+
 CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
     check_java,
     check_packages,
     check_ports,
     check_directories,
     check_memory,
+    check_dead_workers,
 )
 
 

@@ -43,14 +43,21 @@ def changes(previous: JobView | None, view: JobView) -> list[str]:
         before = known.get(vertex.id)
         is_new = before is None or (before.status, before.attempts) != (vertex.status, vertex.attempts)
         if is_new and vertex.status in _TOLD:
-            lines.append(f"{vertex.name}: {vertex_state(vertex)}")
+            lines.append(f"{vertex.name}: {vertex_state(vertex)}{_figures(vertex)}")
     return lines
+
+
+def _figures(vertex: VertexView) -> str:
+    """What one that has finished has read, where that was counted."""
+    if vertex.status is not ExecutionState.FINISHED or vertex.io.rows_read <= 0:
+        return ""
+    return f", {vertex.io.rows_read:,} row{'s' if vertex.io.rows_read != 1 else ''} read"
 
 
 def new_failures(previous: JobView | None, view: JobView) -> list[ExceptionEntry]:
     """Failures that `previous` did not have, oldest first."""
-    known = set(map(_failure_key, previous.exceptions)) if previous else set()
-    return [entry for entry in reversed(view.exceptions) if _failure_key(entry) not in known]
+    known = set(map(_failure_key, _told_apart(previous))) if previous else set()
+    return [entry for entry in _told_apart(view) if _failure_key(entry) not in known]
 
 
 def describe_failure(entry: ExceptionEntry) -> str:
@@ -64,24 +71,37 @@ def vertex_state(vertex: VertexView) -> str:
     text = vertex.status.name
     if vertex.parallelism > 1:
         text += f" {vertex.tasks.get('FINISHED', 0)}/{vertex.parallelism} finished"
+    if waits_for_spark(vertex):
+        text += ", waits for Spark"
     return f"{text} (attempt {vertex.attempts})" if vertex.attempts > 1 else text
 
 
-def vertex_progress(vertex: VertexView, now_ms: int) -> VertexProgress:
-    """Spark tasks, rows, and the time left if it goes on like this."""
-    done = sum(each.tasks_done for each in vertex.progress)
-    total = sum(each.tasks_total for each in vertex.progress)
-    rows = sum(each.rows_read for each in vertex.progress)
+def vertex_progress(vertex: VertexView, now_ms: int, computes_since_ms: int = -1) -> VertexProgress:
+    """Spark tasks, rows, and the time left if it goes on like this. Subtasks that have finished count as what they were;
+    where nobody counts the rows that are read, those that were written are shown.
+
+    A vertex may have waited for Spark before it `computes_since_ms`; by default it computes since its start.
+    """
+    finished = max(0, vertex.io.tasks)
+    done = finished + sum(each.tasks_done for each in vertex.progress)
+    total = finished + sum(each.tasks_total for each in vertex.progress)
+    rows_read = max(0, vertex.io.rows_read) + sum(each.rows_read for each in vertex.progress)
+    rows = rows_read or max(0, vertex.io.rows_written)
     until_ms = vertex.end_time_ms if vertex.end_time_ms >= 0 else now_ms
-    elapsed_ms = until_ms - vertex.start_time_ms if vertex.start_time_ms >= 0 else 0
+    elapsed_ms = until_ms - max(vertex.start_time_ms, computes_since_ms) if vertex.start_time_ms >= 0 else 0
     rate = rows * 1_000 / elapsed_ms if elapsed_ms > 0 else 0.0
     left_ms = elapsed_ms * (total - done) / done if done else 0.0
     return VertexProgress(
         tasks=f"{done}/{total}" if total else "",
         rows=f"{rows:,}" if rows else "",
         rate=f"{rate:,.0f}/s" if rate else "",
-        left=duration(left_ms) if left_ms else "",
+        left=duration(left_ms) if left_ms > 0 else "",
     )
+
+
+def waits_for_spark(vertex: VertexView) -> bool:
+    """Whether it runs, and nothing of it can compute before Spark is there."""
+    return bool(vertex.progress) and all(each.waits_for for each in vertex.progress)
 
 
 def result_lines(result: JobResult) -> list[str]:
@@ -98,7 +118,9 @@ def describe_sink(sink: CommittedSink) -> str:
     files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}" if sink.files else ""  # a table's are the catalog's
     size = _size(sink.size_bytes) if sink.size_bytes >= 0 else ""
     written = ", ".join(filter(None, (" in ".join(filter(None, (rows, files))), size)))
-    return f"{sink.function}: {written}{' ' if written else ''}-> {sink.target} ({sink.mode})"
+    return f"{sink.function}: {written}{' ' if written else ''}-> {sink.target} ({sink.mode})" + (
+        f"\n    note: {sink.told}" if sink.told else ""
+    )
 
 
 def exit_code(result: JobResult) -> int:
@@ -128,12 +150,25 @@ def duration(milliseconds: float) -> str:
 
 def _told_reason(view: JobView) -> str:
     """Why it waits. A job that runs lacks a slot for a moment with each region that is due: that is no news."""
-    return view.reason if view.status is not JobStatus.RUNNING or view.queue is not None else ""
+    waits = view.queue is not None or any(each.waits_for for vertex in view.vertices for each in vertex.progress)
+    return view.reason if view.status is not JobStatus.RUNNING or waits else ""
 
 
 def _kind(reason: str) -> str:
     """What stays the same while numbers change."""
     return "".join(letter for letter in reason if not letter.isdigit())
+
+
+def _told_apart(view: JobView) -> list[ExceptionEntry]:
+    """A job's failures, oldest first, and none twice: others of one cause go with the first."""
+    found: dict[tuple[int, int, int, str], ExceptionEntry] = {}
+    for root in reversed(view.exceptions):
+        others = (
+            each for each in root.concurrent if each.failure != root.failure or each.timestamp_ms != root.timestamp_ms
+        )
+        for entry in (root, *others):
+            found.setdefault(_failure_key(entry), entry)
+    return list(found.values())
 
 
 def _failure_key(entry: ExceptionEntry) -> tuple[int, int, int, str]:

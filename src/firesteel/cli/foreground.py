@@ -14,6 +14,7 @@ from typing import Protocol
 import click
 
 from firesteel.adapters.rpc.frames import Refused
+from firesteel.assembly.processlog import ProcessLogFormatter
 from firesteel.cli.exits import BAD_USAGE, BROKEN, FINISHED, UNREACHABLE, CommandError
 from firesteel.cli.settings import load_configuration
 from firesteel.model import options
@@ -68,8 +69,9 @@ def _allow_many_files() -> None:
 
 
 def log_to_stderr() -> None:
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line says them, and they cost
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(ProcessLogFormatter())
     root = logging.getLogger()
     root.addHandler(handler)
     logging.getLogger("firesteel").setLevel(logging.INFO)

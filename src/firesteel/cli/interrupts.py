@@ -1,24 +1,34 @@
-"""Ctrl-C: the first asks for a clean end, the second ends the process at once."""
+"""Ctrl-C: the first asks for a clean end, the next ones for a faster one."""
 
 import asyncio
-import os
+import math
 import signal
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from firesteel.cli.exits import INTERRUPTED
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+SAME_WISH_S = 0.5
+"""Signals this close together are one wish. A terminal tells all processes of a command line, and those among them that
+pass signals on, like `timeout` or `make`, tell their children once more; a person who means it twice takes longer, or
+presses a third time."""
 
 
 class Interrupts:
-    """Within `with`, the first signal cancels the current task; after `defer` it sets `requested` instead."""
+    """Within `with`, the first interrupt cancels the current task; after `defer` it sets `requested` instead.
 
-    def __init__(self, end_now: Callable[[int], object] = os._exit) -> None:
-        self.requested = asyncio.Event()
-        self._end_now = end_now
+    The second calls `end_now`; when somebody ends the waiting (`defer(hurries=True)`) it sets `hurried`, and the third
+    calls `end_now`.
+    """
+
+    def __init__(self, end_now: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> None:
+        self.requested, self.hurried = asyncio.Event(), asyncio.Event()
+        self._end_now, self._clock = end_now, clock
         self._task: asyncio.Task[object] | None = None
+        self._hurries = False
+        self._counted_s = -math.inf
 
     def __enter__(self) -> Self:
         self._task = asyncio.current_task()
@@ -34,16 +44,21 @@ class Interrupts:
         for each in SIGNALS:
             loop.remove_signal_handler(each)
 
-    def defer(self) -> None:
-        """From now on somebody waits for `requested` and ends the work cleanly."""
-        self._task = None
+    def defer(self, *, hurries: bool = False) -> None:
+        """From now on somebody waits for `requested` and ends the work cleanly; with `hurries`, sooner for `hurried`."""
+        self._task, self._hurries = None, hurries
 
     def interrupt(self) -> None:
         """A signal has come."""
-        if self.requested.is_set():
-            # Every process of the mini cluster ends with this one: each holds a pipe to it.
-            self._end_now(INTERRUPTED)
+        now_s = self._clock()
+        if now_s - self._counted_s < SAME_WISH_S:
             return
-        self.requested.set()
-        if self._task is not None:
-            self._task.cancel()
+        self._counted_s = now_s
+        if not self.requested.is_set():
+            self.requested.set()
+            if self._task is not None:
+                self._task.cancel()
+        elif self._hurries and not self.hurried.is_set():
+            self.hurried.set()
+        else:
+            self._end_now()

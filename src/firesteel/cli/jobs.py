@@ -8,16 +8,19 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from firesteel.cli.endings import print_end
 from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
-from firesteel.cli.follow import describe_failure, duration, exit_code, result_json, result_lines, vertex_state
+from firesteel.cli.follow import describe_failure, duration, exit_code, vertex_state
+from firesteel.cli.rows import fetch_rows
 from firesteel.cli.settings import load_configuration
+from firesteel.cli.watch import End, Watch
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.options import ConfigurationError
-from firesteel.model.views import JobResult, JobSummary, JobView
+from firesteel.model.views import JobSummary, JobView
 from firesteel.runtime.client import DuplicateJob, UnknownJob
 
 ID_LENGTH = 32
@@ -106,10 +109,11 @@ def cancel(job: str, as_json: bool, **cluster: Any) -> int:
 @job_argument
 @cluster_options
 def wait(job: str, as_json: bool, **cluster: Any) -> int:
-    """Wait until JOB has ended, and print its result. Exit codes: 0 finished, 1 failed or cancelled."""
+    """Wait until JOB has ended, and print its result with the rows it returned. Exit codes: 0 finished, 1 failed or cancelled."""
 
-    async def work(client: HttpClusterClient) -> JobResult:
-        return await client.request_job_result(await found_id(client, job))
+    async def work(client: HttpClusterClient) -> End:
+        result = await client.request_job_result(await found_id(client, job))
+        return End(result, rows=await fetch_rows(client, result))
 
     return _told(asked(work, **cluster), as_json)
 
@@ -118,25 +122,30 @@ def wait(job: str, as_json: bool, **cluster: Any) -> int:
 @job_argument
 @cluster_options
 def attach(job: str, as_json: bool, **cluster: Any) -> int:
-    """Follow JOB to its end, and print its result; of a plain script, what it prints. Ctrl-C leaves it alone."""
+    """Follow JOB to its end, and print its result with the rows it returned; of a plain script, what it prints.
+
+    Ctrl-C leaves it alone.
+    """
     from firesteel.cli.live import open_display
     from firesteel.cli.output import ScriptOutput
-    from firesteel.cli.watch import Watch
+    from firesteel.cli.prints import job_prints
 
-    async def work(client: HttpClusterClient) -> tuple[JobResult, bool]:
+    async def work(client: HttpClusterClient) -> tuple[End, bool]:
         job_id = await found_id(client, job)
         is_script = (await client.request_job(job_id)).is_script
         display = open_display(is_plain=is_script)
-        watch = Watch(client, job_id, display, asyncio.Event())
+        watch = Watch(client, job_id, display)
         if is_script:
             watch.output = ScriptOutput(client, job_id, merged=as_json)
+        else:
+            watch.prints = job_prints(client, job_id, display.printed)
         try:
-            return (await watch.until_end()).result, is_script
+            return await watch.until_end(), is_script
         finally:
             display.close()
 
-    result, is_script = asked(work, **cluster)
-    return _told(result, as_json, is_script=is_script)
+    end, is_script = asked(work, **cluster)
+    return _told(end, as_json, is_script=is_script)
 
 
 async def found_id(client: HttpClusterClient, text: str) -> JobID:
@@ -177,12 +186,12 @@ def view_lines(view: JobView, now_ms: int) -> list[str]:
     return lines + [f"  failed: {describe_failure(entry)}" for entry in view.exceptions]
 
 
-def _told(result: JobResult, as_json: bool, *, is_script: bool = False) -> int:
-    """Print how a job ended: of a script whose output was printed, not on standard output."""
-    click.echo(result_json(result) if as_json else "\n".join(result_lines(result)), err=is_script and not as_json)
-    if result.failure is not None:
-        click.echo(f"firesteel: {result.failure.headline()}", err=True)
-    return exit_code(result)
+def _told(end: End, as_json: bool, *, is_script: bool = False) -> int:
+    """Print how a job ended. Returns the exit code."""
+    print_end(end, as_json=as_json, is_script=is_script)
+    if end.result.failure is not None:
+        click.echo(f"firesteel: {end.result.failure.headline()}", err=True)
+    return exit_code(end.result)
 
 
 def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, definitions: Sequence[str]) -> T:

@@ -1,17 +1,34 @@
 """Views of a running job on standard error: a live table on a terminal, a line per change elsewhere."""
 
+import contextlib
+import os
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
-from firesteel.cli.follow import changes, describe_failure, duration, new_failures, vertex_progress, vertex_state
+from firesteel.cli.follow import (
+    changes,
+    describe_failure,
+    duration,
+    new_failures,
+    vertex_progress,
+    vertex_state,
+    waits_for_spark,
+)
 from firesteel.model.states import ExecutionState
-from firesteel.model.views import JobView
+from firesteel.model.views import JobView, VertexView
 
 REFRESHES_PER_SECOND = 5
 ROWS_MAX = 30
 """Vertices shown at once; of more, those that run and those that failed come first."""
+
+COLUMNS = ("vertex", "state", "Spark tasks", "rows read", "rate", "left")
+DROPPED = ("rate", "left", "rows read")
+"""Columns that a narrow terminal has no room for, the first first."""
+NAME_WIDTH_MIN, STATE_WIDTH_MIN = 12, 10
+GAP = 2
+"""Between two columns."""
 
 
 class JobDisplay(Protocol):
@@ -20,6 +37,9 @@ class JobDisplay(Protocol):
     def note(self, text: str) -> None:
         """Say something that no view of the job says."""
 
+    def printed(self, line: str) -> None:
+        """A line that the job's functions have printed."""
+
     def show(self, view: JobView) -> None: ...
 
     def close(self) -> None: ...
@@ -27,12 +47,17 @@ class JobDisplay(Protocol):
 
 def open_display(*, is_plain: bool = False) -> JobDisplay:
     """The display that fits where standard error goes; a plain one leaves lines of others alone."""
-    stream = sys.stderr
-    return (
-        LiveDisplay()
-        if stream.isatty() and not is_plain
-        else LineDisplay(lambda line: print(line, file=stream, flush=True))
-    )
+    if sys.stderr.isatty() and not is_plain:
+        return LiveDisplay()
+    return LineDisplay(_write_line)
+
+
+def _write_line(line: str) -> None:
+    """Where nobody reads any more, what is said from now on is said to nobody: the job is what counts."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 class LineDisplay:
@@ -45,6 +70,9 @@ class LineDisplay:
     def note(self, text: str) -> None:
         self._write(f"{self._clock()} {text}")
 
+    def printed(self, line: str) -> None:
+        self._write(line)
+
     def show(self, view: JobView) -> None:
         for line in changes(self._last, view):
             self.note(line)
@@ -55,7 +83,7 @@ class LineDisplay:
 
 
 class LiveDisplay:
-    """A table that is drawn anew in place. Failures and notes scroll by above it."""
+    """A table that is drawn anew in place. Failures, and what functions print, scroll by above it."""
 
     def __init__(self, console: Any = None) -> None:
         from rich.console import Console
@@ -63,6 +91,8 @@ class LiveDisplay:
 
         self._last: JobView | None = None
         self._note = "starting"
+        self._computes_since_ms: dict[str, int] = {}
+        """When a vertex was seen waiting for Spark last."""
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(
             console=self._console,
@@ -75,42 +105,86 @@ class LiveDisplay:
     def note(self, text: str) -> None:
         self._note = text
 
+    def printed(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # the terminal has gone
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
     def show(self, view: JobView) -> None:
         for failure in new_failures(self._last, view):
-            self._console.print(f"failed: {describe_failure(failure)}", markup=False, highlight=False, style="red")
+            with contextlib.suppress(OSError):  # the terminal has gone
+                self._console.print(f"failed: {describe_failure(failure)}", markup=False, highlight=False, style="red")
+        now_ms = round(time.time() * 1_000)
+        self._computes_since_ms |= {vertex.id: now_ms for vertex in view.vertices if waits_for_spark(vertex)}
         self._last, self._note = view, ""
 
     def close(self) -> None:
         self._live.transient = self._last is None  # the last table stays to be read
-        self._live.stop()
+        with contextlib.suppress(OSError):  # the terminal has gone
+            self._live.stop()
 
     def _render(self) -> Any:
         if self._last is None:
             return self._note
-        return job_table(self._last, now_ms=round(time.time() * 1_000), note=self._note)
+        return job_table(
+            self._last,
+            now_ms=round(time.time() * 1_000),
+            note=self._note,
+            width=self._console.width,
+            computes_since_ms=self._computes_since_ms,
+        )
 
 
-def job_table(view: JobView, *, now_ms: int, note: str = "") -> Any:
-    """The table of a job at one moment."""
+def job_table(
+    view: JobView, *, now_ms: int, note: str = "", width: int = 100, computes_since_ms: Mapping[str, int] | None = None
+) -> Any:
+    """A job at one moment: a line of its own, and a table of its vertices with the columns that there is room for."""
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     until_ms = view.end_time_ms if view.end_time_ms >= 0 else now_ms
     elapsed = duration(until_ms - view.start_time_ms) if view.start_time_ms >= 0 else ""
-    title = "  ".join(part for part in (view.name, view.status.value, elapsed, view.reason or note) if part)
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=None, pad_edge=False)
-    for column in ("vertex", "state", "Spark tasks", "rows read", "rate", "left"):
-        right = column in ("Spark tasks", "rows read", "rate", "left")
-        table.add_column(column, justify="right" if right else "left", no_wrap=right)
+    parts = (view.name, f"({view.job_id[:8]})", view.status.value, elapsed, view.reason or note)
+    title = Text("  ".join(part for part in parts if part), style="bold", no_wrap=True, overflow="ellipsis")
     vertices = sorted(view.vertices, key=lambda vertex: vertex.status is not ExecutionState.RUNNING)
     shown = view.vertices if len(view.vertices) <= ROWS_MAX else vertices[:ROWS_MAX]
-    for vertex in shown:
-        progress = vertex_progress(vertex, now_ms)
-        state = Text(vertex_state(vertex), style=_STYLES.get(vertex.status, ""))
-        table.add_row(Text(vertex.name), state, progress.tasks, progress.rows, progress.rate, progress.left)
-    if len(view.vertices) > ROWS_MAX:
-        table.add_row(f"and {len(view.vertices) - ROWS_MAX} more")
-    return table
+    rows = [_cells(vertex, now_ms, (computes_since_ms or {}).get(vertex.id, -1)) for vertex in shown]
+    widths = _widths([dict(zip(COLUMNS, COLUMNS, strict=True)), *rows], width)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for column, column_width in widths.items():
+        is_figure = column not in ("vertex", "state")
+        side: Literal["left", "right"] = "right" if is_figure else "left"
+        table.add_column(column, justify=side, no_wrap=True, overflow="ellipsis", width=column_width)
+    for vertex, row in zip(shown, rows, strict=True):
+        styles = {"state": _STYLES.get(vertex.status, "")}
+        table.add_row(*[Text(row[column], style=styles.get(column, "")) for column in widths])
+    more = [f"and {len(view.vertices) - ROWS_MAX} more"] if len(view.vertices) > ROWS_MAX else []
+    return Group(title, table, *more)
+
+
+def _cells(vertex: VertexView, now_ms: int, computes_since_ms: int) -> dict[str, str]:
+    progress = vertex_progress(vertex, now_ms, computes_since_ms)
+    texts = (vertex.name, vertex_state(vertex), progress.tasks, progress.rows, progress.rate, progress.left)
+    return dict(zip(COLUMNS, texts, strict=True))
+
+
+def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
+    """The columns that there is room for, figures whole: first some are left out, then names and states are cut."""
+    wanted = {column: max(len(row[column]) for row in rows) for column in COLUMNS}
+    name, state = min(wanted["vertex"], NAME_WIDTH_MIN), min(wanted["state"], STATE_WIDTH_MIN)
+
+    def left(columns: Collection[str]) -> int:
+        """For names and states, beside the figures."""
+        figures = [wanted[column] for column in columns if column not in ("vertex", "state")]
+        return width - sum(figures) - GAP * (len(figures) + 1)
+
+    for column in DROPPED:
+        if left(wanted) < name + wanted["state"]:
+            del wanted[column]
+    room = left(wanted)
+    wanted["state"] = max(state, min(wanted["state"], room - name))
+    wanted["vertex"] = max(name, min(wanted["vertex"], room - wanted["state"]))
+    return wanted
 
 
 _STYLES = {

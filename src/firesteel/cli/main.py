@@ -1,6 +1,7 @@
 """`firesteel`: commands are loaded when they are used, so that `--help` answers at once."""
 
 import builtins
+import errno
 import gc
 import importlib
 import logging
@@ -16,6 +17,9 @@ from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, CommandError
 GARBAGE_THRESHOLD = 20_000
 """Objects that are made before Python looks for cycles among them. By default it is 700, which takes a tenth of the time
 of loading a command, and a sixth of that of a master, where it is less than two jobs make."""
+
+READER_GONE = (errno.EPIPE, errno.EIO)
+"""What writing fails with when the program that reads our output has ended, or the terminal was closed."""
 
 COMMANDS = {
     "run": ("firesteel.cli.run", "Run a pipeline and follow it to its end."),
@@ -101,11 +105,11 @@ def exit_code(arguments: list[str] | None = None) -> int:
     except CommandError as error:
         click.echo(f"firesteel: {error.message}", err=True)
         return error.code
-    except BrokenPipeError:
-        # Whoever read our output has gone; nothing may be written any more, also not at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return JOB_FAILED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in READER_GONE:
+            # Nothing may be written any more, also not at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return JOB_FAILED
         click.echo(f"firesteel: a bug in firesteel itself: {type(error).__name__}: {error}", err=True)
         click.echo(traceback.format_exc(), err=True)
         return JOB_FAILED

@@ -9,7 +9,9 @@ import msgspec
 
 from firesteel.cli.attachments import attachment_options, taken_attachments
 from firesteel.cli.exits import BAD_USAGE, CommandError
-from firesteel.cli.settings import load_configuration, pairs
+from firesteel.cli.settings import load_configuration, named_values, pairs
+from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, restart_strategy
+from firesteel.model import options
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import (
     DEFAULT_GROUP,
@@ -20,6 +22,7 @@ from firesteel.model.jobgraph import (
     JobVertex,
     Partitioner,
 )
+from firesteel.model.options import Configuration
 from firesteel.model.splits import (
     DateInputFormat,
     FileInputFormat,
@@ -36,7 +39,9 @@ from firesteel.pipeline.regions import pipelined_regions
 
 @click.command()
 @click.argument("file")
-@click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter.")
+@click.option(
+    "--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter; NAME alone sets a bool."
+)
 @click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
 @click.option("--set", "overrides", multiple=True, metavar="FUNCTION.OPTION=VALUE", help="An option of a function.")
 @attachment_options
@@ -45,10 +50,12 @@ from firesteel.pipeline.regions import pipelined_regions
 @click.option("--verbose", "-v", is_flag=True, help="Print full traces.")
 def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **given: Any) -> int:
     """Show what would run for the pipeline of FILE. Needs neither Java nor values for its parameters."""
+    values, flags = named_values(given["parameters"])
     request = BuildRequest(
         file=os.path.join(os.getcwd(), file),
         job_id=JobID("0" * 32),
-        parameters=pairs(given["parameters"], "--param"),
+        parameters=values,
+        flags=flags,
         configuration=dict(load_configuration(given["definitions"])),
         parallelism=parallelism,
         overrides=pairs(given["overrides"], "--set"),
@@ -69,7 +76,9 @@ def plan_json(built: BuiltJob) -> bytes:
     """The job graph's structure with its regions."""
     graph = msgspec.to_builtins(built.graph)
     shown = {key: graph[key] for key in ("name", "job_type", "vertices", "datasets", "edges")}
-    shown["regions"] = pipelined_regions(built.graph)
+    shown["regions"] = groups = pipelined_regions(built.graph)
+    shown["attempts"] = [_attempts(built.graph, group) for group in groups]
+    shown["restarts"] = _restarts(built.graph)
     shown["parameters"] = msgspec.to_builtins(built.parameters)
     shown["warnings"] = list(built.warnings)
     return msgspec.json.format(msgspec.json.encode(shown), indent=2)
@@ -93,12 +102,14 @@ def plan_lines(built: BuiltJob) -> list[str]:
         members = [vertex for vertex in graph.vertices if vertex.id in group]
         lines += ["", _region_title(number, members[0].parallelism)]
         for vertex in members:
-            lines += _vertex_lines(graph, vertex)
+            lines += _vertex_lines(graph, vertex, _attempts(graph, group))
     if max(parallelism.values()) == 1:
         lines += [
             "",
             "Parallelism is 1: each region runs in one slot of one worker; Spark spreads its query over its tasks.",
         ]
+    if any(_attempts(graph, group) is None for group in groups):
+        lines += ["", f"Where no number of attempts is stated: {_restarts(graph)}."]
     lines += [text for warning in built.warnings for text in ("", f"Warning: {warning}.")]
     return lines
 
@@ -107,12 +118,34 @@ def _region_title(number: int, parallelism: int) -> str:
     return f"region {number}" if parallelism == 1 else f"regions {number}.0 to {number}.{parallelism - 1}"
 
 
-def _vertex_lines(graph: JobGraph, vertex: JobVertex) -> list[str]:
+def _attempts(graph: JobGraph, group: Sequence[str]) -> int | None:
+    """How often a region that fails is tried, whatever the restart strategy: its vertices run and fail together."""
+    stated = (vertex.max_attempts for vertex in graph.vertices if vertex.id in group)
+    return min((attempts for attempts in stated if attempts is not None), default=None)
+
+
+def _restarts(graph: JobGraph) -> str:
+    """What happens when something fails that has no retries of its own."""
+    unless = (
+        "" if options.RESTART_STRATEGY.key in graph.configuration else ", unless the cluster has a restart strategy"
+    )
+    match restart_strategy(Configuration(), graph.configuration):
+        case FixedDelay(attempts=attempts, wait_ms=wait_ms):
+            return f"{_count(attempts, 'restart')} of the job at the most, each {wait_ms / 1000:g} s after a failure"
+        case FailureRate(failures=failures, interval_ms=interval_ms):
+            return f"restarts, as long as no more than {failures} failures fall into {interval_ms / 1000:g} s"
+        case ExponentialDelay(initial_ms=initial_ms, max_ms=max_ms):
+            return f"restarts, after {initial_ms / 1000:g} s and then ever longer times up to {max_ms / 1000:g} s"
+        case _:
+            return f"1 attempt{unless}"
+
+
+def _vertex_lines(graph: JobGraph, vertex: JobVertex, attempts: int | None) -> list[str]:
     limits = [f"parallelism {vertex.parallelism}"]
     if vertex.resources.cpu_cores:
         limits.append(f"{vertex.resources.cpu_cores:g} cores and {vertex.resources.memory_mib} MiB")
-    if vertex.max_attempts is not None:
-        limits.append(_count(vertex.max_attempts, "attempt") + " at the most")
+    if attempts is not None:
+        limits.append(_count(attempts, "attempt") + " at the most")
     if vertex.timeout_ms is not None:
         limits.append(f"at the most {vertex.timeout_ms / 1000:g} s an attempt")
     if vertex.slot_sharing_group != DEFAULT_GROUP:

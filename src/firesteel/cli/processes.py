@@ -17,12 +17,15 @@ import msgspec
 import psutil
 
 from firesteel.cli.exits import UNREACHABLE, CommandError
-from firesteel.model import options
+from firesteel.client.finding import PROCESSES_FILE, cluster_directory
 from firesteel.model.options import Configuration
 from firesteel.model.stored import StoredRecord
 
 START_LIMIT_S = 60.0
 """A process must say within this time that it serves."""
+
+CLUSTER_VARIABLE = "FIRESTEEL_CLUSTER"
+"""Environment variable of all processes of a cluster, and of those that they start: its directory."""
 
 LOOK_S = 0.05
 LOG_LINES_SHOWN = 10
@@ -57,13 +60,12 @@ class ClusterDirectory:
 
     def __init__(self, config: Configuration, part: str = "") -> None:
         """`part` names a directory below: hosts that are started over ssh may share one file system."""
-        state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        base = Path(config.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
+        base = cluster_directory(config)
         self.path = base / part
         self.logs, self.work, self.conf = self.path / "log", self.path / "work", self.path / "conf"
         self.jobs = self.path / "jobs"
         """What outlives its masters, unless the configuration says where that is."""
-        self._records = self.path / "processes.json"
+        self._records = self.path / PROCESSES_FILE
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,9 +115,15 @@ def start_process(directory: ClusterDirectory, role: str, name: str, definitions
     command = [sys.executable, "-m", "firesteel", role]
     for definition in definitions:
         command += ["-D", definition]
+    marked = {**os.environ, CLUSTER_VARIABLE: str(directory.path)}
     with open(log, "wb") as output:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=marked,
+            start_new_session=True,
         )
     return Recorded(
         role=role,
@@ -158,6 +166,22 @@ def end_processes(records: Sequence[Recorded], limit_s: float) -> list[Recorded]
                     child.kill()
     psutil.wait_procs(stubborn, timeout=limit_s)
     return [record for record, found in running.items() if found in stubborn]
+
+
+def end_helpers(directory: ClusterDirectory, limit_s: float) -> None:
+    """End what the cluster's processes have started and left behind, once it had that time to end by itself."""
+    helpers = [each for each in psutil.process_iter() if _is_of(each, directory)]
+    _, stubborn = psutil.wait_procs(helpers, timeout=limit_s)
+    for helper in stubborn:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            helper.kill()
+    psutil.wait_procs(stubborn, timeout=limit_s)
+
+
+def _is_of(process: psutil.Process, directory: ClusterDirectory) -> bool:
+    with contextlib.suppress(psutil.Error, OSError):
+        return process.pid != os.getpid() and process.environ().get(CLUSTER_VARIABLE) == str(directory.path)
+    return False
 
 
 def _log_lines(record: Recorded) -> list[str]:

@@ -12,8 +12,8 @@ from firesteel.runtime.client import ClusterClient, UnknownResult
 if TYPE_CHECKING:
     from firesteel.adapters.spark.results import ResultRows
 
-ROWS_SHOWN_MAX = 100
-"""Rows printed for a person; `--json` has them all."""
+ROWS_SHOWN_MAX = 20
+"""Rows of one function on a terminal; who reads with a program, or as `--json`, gets them all."""
 
 RowsByFunction = Mapping[str, "ResultRows"]
 
@@ -42,15 +42,17 @@ def records(rows: RowsByFunction) -> dict[str, list[dict[str, Any]]]:
 
 
 def show_rows(rows: RowsByFunction) -> None:
-    """Print to standard output: a table on a terminal, elsewhere lines with tabs below a line of names."""
+    """Print to standard output: the first of them in a table on a terminal, elsewhere lines with tabs below their names."""
+    is_terminal = sys.stdout.isatty()
     for function, table in rows.items():
-        values = [*zip(*(map(_text, column) for column in table.values(ROWS_SHOWN_MAX)), strict=True)]
-        if sys.stdout.isatty():
+        columns = table.values(ROWS_SHOWN_MAX if is_terminal else None)
+        values = [*zip(*(map(_text, column) for column in columns), strict=True)]
+        if is_terminal:
             _show_table(function, table.columns, values)
         else:
             click.echo("\n".join("\t".join(line) for line in (table.columns, *values)))
-        if len(table) > len(values):
-            click.echo(f"... {len(table) - len(values):,} more rows of {function} (--json prints all)", err=True)
+        if (left := len(table) - len(values)) > 0:
+            click.echo(f"... {left:,} more row{'s' if left != 1 else ''} of {function} (--json prints all)", err=True)
 
 
 def _show_table(function: str, columns: list[str], values: list[tuple[str, ...]]) -> None:

@@ -1,6 +1,7 @@
 """`firesteel run`: build a pipeline's job, submit it, follow it to its end."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import tempfile
@@ -15,19 +16,21 @@ import click
 import msgspec
 
 from firesteel.cli.attachments import attachment_options, taken_attachments
+from firesteel.cli.endings import print_end
 from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
-from firesteel.cli.follow import exit_code, result_json, result_lines
+from firesteel.cli.follow import exit_code
 from firesteel.cli.interrupts import Interrupts
 from firesteel.cli.java import java_problem
 from firesteel.cli.live import JobDisplay, open_display
 from firesteel.cli.logs import open_log_file
 from firesteel.cli.output import ScriptOutput
-from firesteel.cli.rows import fetch_rows, records, show_rows
+from firesteel.cli.prints import job_prints
 from firesteel.cli.scriptarguments import JobCommand
-from firesteel.cli.settings import load_configuration, pairs
+from firesteel.cli.settings import load_configuration, named_values, pairs
+from firesteel.cli.submission import job_id_of, job_id_option, submit
 from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, InvalidJobGraph
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
 from firesteel.model.options import (
     EXECUTION_ATTACHED,
     JOB_PRIORITY,
@@ -43,7 +46,7 @@ from firesteel.model.states import JobStatus
 from firesteel.pipeline.attachments import Attachments
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, build_in_child, decode_build_reply
 from firesteel.pipeline.scripts import is_script
-from firesteel.runtime.client import ClusterClient, DuplicateJob, StorageFull, TooManyJobs
+from firesteel.runtime.client import ClusterClient
 from firesteel.runtime.ports import TaskFailedError
 
 BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
@@ -74,11 +77,17 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     """Of a plain script."""
     parameters: dict[str, str]
+    flags: tuple[str, ...] = ()
+    """Parameters that are true."""
     configuration: Configuration
     parallelism: int | None = None
     overrides: dict[str, str] = {}
     name: str = ""
+    job_id: str = ""
+    """Of the caller's own; empty for a new one."""
     attachments: Attachments = Attachments()
+    elsewhere: bool = False
+    """The cluster is another process, and the job's life does not end with this one's."""
     detach: bool = False
     as_json: bool = False
 
@@ -97,7 +106,14 @@ def job_options(command: Callable[..., int]) -> Callable[..., int]:
 _JOB_OPTIONS = (
     click.argument("file"),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
-    click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter."),
+    click.option(
+        "--param",
+        "-p",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A job parameter; NAME alone sets a bool.",
+    ),
     click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none."),
     click.option(
         "--set",
@@ -108,6 +124,7 @@ _JOB_OPTIONS = (
     ),
     click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*."),
     click.option("--name", default="", help="Name of the job; the pipeline's by default."),
+    job_id_option,
     click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
     click.option("--queue", help="The queue it waits in."),
     click.option("--timeout", metavar="TIME", help='The job fails after this time, like "90 s" or "10 min".'),
@@ -136,7 +153,7 @@ def run(**arguments: Any) -> int:
     what it prints is printed here, and its exit code is this command's.
 
     On a cluster of its own, or on the one that --master or rest.address name. The result goes to
-    standard output, everything else to standard error. Ctrl-C cancels the job.
+    standard output, everything else to standard error. Ctrl-C cancels the job; pressed again, its end is not waited for.
     """
     return run_command(**arguments)
 
@@ -160,12 +177,16 @@ def run_command(
     configuration = load_configuration(definitions, rest.pop("master")).merged(
         {key: str(value) for key, value in wishes.items() if value is not None}
     )
+    values, flags = named_values(parameters)
     options = RunOptions(
         file=os.path.join(os.getcwd(), rest.pop("file")),
-        parameters=pairs(parameters, "--param"),
+        parameters=values,
+        flags=flags,
         overrides=pairs(rest.pop("overrides"), "--set"),
         attachments=taken_attachments(rest),
         configuration=configuration,
+        job_id=job_id_of(given) if (given := rest.pop("job_id")) else "",
+        elsewhere=opener is None and bool(configuration.get_option(REST_ADDRESS)),
         detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
         **rest,
     )
@@ -187,19 +208,20 @@ def run_command(
 
 async def run_job_somewhere(options: RunOptions) -> End | JobID:
     """Run the job on the cluster that is configured, or on one of its own. Raises CommandError."""
-    if options.detach and not options.configuration.get_option(REST_ADDRESS):
+    if options.detach and not options.elsewhere:
         raise CommandError("a cluster of its own ends with the command: name another one with --master", BAD_USAGE)
-    if not options.configuration.get_option(REST_ADDRESS) and (problem := java_problem()):
+    if not options.elsewhere and (problem := java_problem()):
         raise CommandError(problem, UNREACHABLE)
     return await run_job(options, open_cluster)
 
 
 async def run_job(options: RunOptions, opener: Opener) -> End | JobID:
     """Run the job to its end, or hand it in when it is to be left alone. Raises CommandError."""
+    job_id = JobID(options.job_id or uuid.uuid4().hex)
     display = open_display(is_plain=options.is_script)
     try:
-        with Interrupts() as interrupts:
-            return await _run(options, opener, display, interrupts)
+        with Interrupts(lambda: _end_now(job_id, options, display)) as interrupts:
+            return await _run(options, job_id, opener, display, interrupts)
     except asyncio.CancelledError:
         raise CommandError("interrupted before the job was submitted", INTERRUPTED) from None
     except TaskFailedError as error:
@@ -226,43 +248,48 @@ def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cl
     return cluster
 
 
-async def _run(options: RunOptions, opener: Opener, display: JobDisplay, interrupts: Interrupts) -> End | JobID:
+async def _run(
+    options: RunOptions, job_id: JobID, opener: Opener, display: JobDisplay, interrupts: Interrupts
+) -> End | JobID:
     display.note(f"building {os.path.basename(options.file)}")
     if options.is_script and "--master" in options.arguments:
         display.note("--master follows the script's name, so it is an argument of the script")
     async with opener(options.configuration) as cluster:
         with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
-            built = await _build(cluster, options, directory)
+            built = await _build(cluster, options, job_id, directory)
             for warning in built.warnings:
                 click.echo(f"firesteel: warning: {warning}", err=True)
-            job_id = await _submit(cluster, built)
-        if options.detach:
+            interrupts.defer(hurries=options.elsewhere)  # a job that may have been taken is cancelled, not forgotten
+            is_own_id = bool(options.job_id)
+            await submit(cluster.client, built, display, is_own_id=is_own_id, elsewhere=options.elsewhere)
+        if options.detach and not interrupts.requested.is_set():
             return job_id
-        interrupts.defer()
-        watch = Watch(cluster.client, job_id, display, interrupts.requested)
+        watch = Watch(cluster.client, job_id, display, interrupts, goes_on=options.elsewhere)
         if options.is_script:
             watch.output = ScriptOutput(cluster.client, job_id, merged=options.as_json)
+        else:
+            watch.prints = job_prints(cluster.client, job_id, display.printed)
         end = await watch.until_end()
-        end = msgspec.structs.replace(end, rows=await fetch_rows(cluster.client, end.result))
-        if not options.configuration.get_option(REST_ADDRESS):
+        if not options.elsewhere:
             display.note("closing the cluster")
     return end
 
 
-async def _submit(cluster: Cluster, built: BuiltJob) -> JobID:
-    try:
-        return await cluster.client.submit_job(built.graph, built.artifact_paths())
-    except (InvalidJobGraph, DuplicateJob, TooManyJobs) as error:
-        raise CommandError(str(error), BAD_USAGE) from None
-    except StorageFull as error:
-        raise CommandError(str(error), UNREACHABLE) from None
+def _end_now(job_id: JobID, options: RunOptions, display: JobDisplay) -> None:
+    """Whoever insists is let go at once. Every process of the mini cluster ends with this one: each holds a pipe to it."""
+    with contextlib.suppress(Exception):  # whatever can't be shown any more: the end is what counts
+        display.close()
+        advice = f"; if job {job_id} is there, it may go on: `firesteel cancel {job_id}`" if options.elsewhere else ""
+        click.echo(f"firesteel: interrupted: ended at once{advice}", err=True)
+    os._exit(INTERRUPTED)
 
 
-async def _build(cluster: Cluster, options: RunOptions, directory: str) -> BuiltJob:
+async def _build(cluster: Cluster, options: RunOptions, job_id: JobID, directory: str) -> BuiltJob:
     request = BuildRequest(
         file=options.file,
-        job_id=JobID(uuid.uuid4().hex),
+        job_id=job_id,
         parameters=options.parameters,
+        flags=options.flags,
         arguments=options.arguments,
         configuration=dict(options.configuration),
         parallelism=options.parallelism,
@@ -284,11 +311,7 @@ async def _build(cluster: Cluster, options: RunOptions, directory: str) -> Built
 def _finish(end: End, options: RunOptions, log_file: Path, *, verbose: bool) -> int:
     """Print the result and say why it is not a good one; returns the exit code."""
     result = end.result
-    if options.as_json:
-        click.echo(result_json(result, records(end.rows)))
-    else:
-        click.echo("\n".join(result_lines(result)), err=options.is_script)  # standard output is the script's
-        show_rows(end.rows)
+    print_end(end, as_json=options.as_json, is_script=options.is_script)
     if result.status is not JobStatus.FINISHED:
         trace = result.failure.trace if result.failure and (verbose or not options.is_script) else ""
         _report(_reason(end), trace, log_file, verbose)

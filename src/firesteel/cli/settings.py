@@ -38,6 +38,16 @@ def pairs(definitions: Sequence[str], option: str) -> dict[str, str]:
     return values
 
 
+def named_values(given: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """`--param` options: values by name, and the names that stand alone. Raises CommandError for what comes twice."""
+    flags = [each.strip() for each in given if each.strip().isidentifier()]
+    values = pairs([each for each in given if each.strip() not in flags], "--param")
+    for name in flags:
+        if name in values or flags.count(name) > 1:
+            raise CommandError(f"--param {name} is given twice", BAD_USAGE)
+    return values, tuple(flags)
+
+
 def read_yaml(file: Path) -> dict[str, str]:
     """Values by full key of a file with nested or flat keys. Raises CommandError naming file and key."""
     import yaml

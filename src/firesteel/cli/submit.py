@@ -7,7 +7,8 @@ import click
 from firesteel.cli.run import job_options, run_command
 from firesteel.cli.scriptarguments import JobCommand
 from firesteel.cli.settings import load_configuration
-from firesteel.model.options import REST_ADDRESS, REST_PORT
+from firesteel.client.finding import local_addresses
+from firesteel.model.options import REST_ADDRESS
 
 
 @click.command(cls=JobCommand)
@@ -18,5 +19,5 @@ def submit(master: str, **arguments: Any) -> int:
     To the cluster that --master or rest.address name, else to the one on this machine.
     """
     configured = load_configuration(arguments["definitions"], master)
-    address = configured.get_option(REST_ADDRESS) or f"127.0.0.1:{configured.get_option(REST_PORT)}"
+    address = configured.get_option(REST_ADDRESS) or local_addresses(configured)
     return run_command(master=address, detach=True, **arguments)

@@ -7,12 +7,15 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.cli.java import java_problem
-from firesteel.cli.processes import ClusterDirectory, Recorded, end_processes, start_process, until_serving
+from firesteel.cli.processes import ClusterDirectory, Recorded, end_helpers, end_processes, start_process, until_serving
 from firesteel.model import options
 from firesteel.model.options import Configuration
 
 STOP_GRACE_S = 5.0
 """Beyond the limits that the processes have for their own end."""
+
+HELPERS_LIMIT_S = 30.0
+"""What workers leave, a JVM that makes the archive of Spark's classes once per installation, has this long for its end."""
 
 STOP_COMMAND = "firesteel cluster stop"
 
@@ -97,6 +100,7 @@ def end_all(directory: ClusterDirectory, config: Configuration) -> list[Recorded
     killed: list[Recorded] = []
     for role in ("taskmanager", "jobmanager"):
         killed += end_processes([record for record in known if record.role == role], stop_limit_s(config))
+    end_helpers(directory, HELPERS_LIMIT_S)
     forget(directory)
     return killed
 

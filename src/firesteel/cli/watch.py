@@ -1,16 +1,21 @@
 """Watching a job: show it until it has ended, cancel it when asked."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from firesteel.cli.exits import INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
+from firesteel.cli.interrupts import Interrupts
 from firesteel.cli.live import JobDisplay
 from firesteel.cli.output import ScriptOutput
+from firesteel.cli.prints import JobPrints
+from firesteel.cli.rows import fetch_rows
 from firesteel.model.ids import JobID
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import ClusterClient
+from firesteel.runtime.client import ClusterClient, UnknownJob
 
 
 class End(msgspec.Struct, frozen=True):
@@ -23,27 +28,65 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """One job, from its submission to its end."""
+    """One job, from its submission to its end.
 
-    def __init__(self, client: ClusterClient, job_id: JobID, display: JobDisplay, interrupted: asyncio.Event) -> None:
-        self._client, self._job_id, self._display, self._interrupted = client, job_id, display, interrupted
+    `interrupts` cancel it: without, nobody asks for that here. With `goes_on` the job has a life of its own: whoever
+    can't follow it to its end is told its id.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        job_id: JobID,
+        display: JobDisplay,
+        interrupts: Interrupts | None = None,
+        *,
+        goes_on: bool = True,
+    ) -> None:
+        self._client, self._job_id, self._display, self._goes_on = client, job_id, display, goes_on
+        self._interrupts = interrupts
+        self._cancelled = asyncio.Event()
+        """Its master has that safe."""
         self.output: ScriptOutput | None = None
         """What follows a script's output."""
+        self.prints: JobPrints | None = None
+        """What shows what functions print."""
 
     async def until_end(self) -> End:
-        """Follow the job; a cancelled one is followed to its clean end."""
+        """Follow the job, a cancelled one to its clean end, and fetch what it has returned. Raises CommandError."""
+        try:
+            result = await self._result()
+            interrupted = self._interrupts is not None and self._interrupts.requested.is_set()
+            return End(result, interrupted, await fetch_rows(self._client, result))
+        except UnknownJob as error:
+            text = f"{error}: its master kept it in memory and was ended, or it has been forgotten since its end"
+            raise CommandError(text, JOB_FAILED) from None
+        except ConnectionError as error:
+            if not self._goes_on:
+                raise
+            raise CommandError(f"{error}: {self._whereabouts()}", UNREACHABLE) from None
+
+    async def _result(self) -> JobResult:
         try:
             async with asyncio.TaskGroup() as group:
                 result = group.create_task(self._client.request_job_result(self._job_id))
-                company = [group.create_task(work) for work in (self._show(), self._cancel_when_interrupted())]
+                company = [group.create_task(self._show())]
+                if self.prints is not None:
+                    company.append(group.create_task(self.prints.follow()))
+                if self._interrupts is not None:
+                    company.append(group.create_task(self._cancel_when_interrupted(self._interrupts)))
+                    company.append(group.create_task(self._leave_when_hurried(self._interrupts)))
                 result.add_done_callback(lambda _: [task.cancel() for task in company])
                 if self.output is not None:
                     group.create_task(self.output.follow())
                     result.add_done_callback(self.output.end)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        self._display.show(await self._client.request_job(self._job_id))
-        return End(result.result(), interrupted=self._interrupted.is_set())
+        if self.prints is not None:
+            await self.prints.rest()
+        with contextlib.suppress(ConnectionError, UnknownJob):  # what counts is known
+            self._display.show(await self._client.request_job(self._job_id))
+        return result.result()
 
     async def _show(self) -> None:
         async for view in self._client.follow_job(self._job_id):
@@ -51,7 +94,21 @@ class Watch:
             if self.output is not None:
                 self.output.attempts = max(vertex.attempts for vertex in view.vertices) if view.vertices else 1
 
-    async def _cancel_when_interrupted(self) -> None:
-        await self._interrupted.wait()
-        self._display.note("interrupted: cancelling the job; press Ctrl-C again to end at once")
+    async def _cancel_when_interrupted(self, interrupts: Interrupts) -> None:
+        await interrupts.requested.wait()
+        again = "not to wait for its end" if self._goes_on else "to end at once"
+        self._display.note(f"interrupted: cancelling the job; press Ctrl-C again {again}")
         await self._client.cancel_job(self._job_id)
+        self._cancelled.set()
+
+    async def _leave_when_hurried(self, interrupts: Interrupts) -> None:
+        await interrupts.hurried.wait()
+        if not self._cancelled.is_set():
+            self._display.note("no master has answered to that yet; press Ctrl-C again to end without an answer")
+            await self._cancelled.wait()
+        raise CommandError(f"interrupted: job {self._job_id} is being cancelled", INTERRUPTED)
+
+    def _whereabouts(self) -> str:
+        if self._cancelled.is_set():
+            return f"job {self._job_id} is being cancelled"
+        return f"job {self._job_id} may go on; `firesteel attach {self._job_id}` follows it"

@@ -20,6 +20,7 @@ from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobVie
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, build_job, decode_build_reply
 from firesteel.pipeline.errors import InvalidPipeline
+from firesteel.pipeline.parametertypes import parameter_text
 
 if TYPE_CHECKING:
     from firesteel.adapters.spark.results import ResultRows
@@ -78,7 +79,7 @@ class AsyncClusterClient:
         request = BuildRequest(
             file="" if isinstance(pipeline, Pipeline) else os.path.abspath(pipeline),  # noqa: ASYNC240 - asks no disk
             job_id=JobID(job_id or uuid.uuid4().hex),
-            parameters={key: str(value) for key, value in (parameters or {}).items()},
+            parameters={key: parameter_text(value) for key, value in (parameters or {}).items() if value is not None},
             configuration=dict(configuration or {}),
             parallelism=parallelism,
             overrides={key: str(value) for key, value in (overrides or {}).items()},

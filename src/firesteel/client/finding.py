@@ -1,7 +1,11 @@
 """Where the masters are, when not their addresses are known but where it is written down who leads."""
 
 import asyncio
+import os
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
@@ -12,10 +16,48 @@ BY_CONFIGURATION = "high-availability"
 
 ZOOKEEPER = "zookeeper"
 
+PROCESSES_FILE = "processes.json"
+"""In the directory of a cluster: the processes that were started."""
+
 
 def names_register(address: str) -> bool:
     """Whether it says where leaders are written down, instead of where they listen."""
     return address == BY_CONFIGURATION or address.startswith(f"{ZOOKEEPER}://")
+
+
+def cluster_directory(configuration: Configuration) -> Path:
+    """Where the cluster that was started on this machine has its records."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(configuration.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
+
+
+def local_addresses(configuration: Configuration) -> str:
+    """Of the masters that `firesteel cluster start` has started here, else of one at `rest.port`.
+
+    A port that the configuration names is looked for among the former: another cluster may be meant.
+    """
+    port = configuration.get_option(options.REST_PORT)
+    found = [
+        record.where.rpartition(" REST at ")[2] for record in _recorded(configuration) if record.role == "jobmanager"
+    ]
+    started = [url for url in found if url]
+    is_other = options.REST_PORT.key in configuration and port and all(urlsplit(url).port != port for url in started)
+    return ",".join(started) if started and not is_other else f"127.0.0.1:{port}"
+
+
+class _Recorded(msgspec.Struct):
+    """What of a process's record is read."""
+
+    role: str
+    where: str = ""
+
+
+def _recorded(configuration: Configuration) -> list[_Recorded]:
+    try:
+        content = (cluster_directory(configuration) / PROCESSES_FILE).read_bytes()
+        return msgspec.json.decode(content, type=list[_Recorded])
+    except (OSError, msgspec.MsgspecError):  # there is none, or one that `firesteel cluster` complains of
+        return []
 
 
 class LeaderFinder:

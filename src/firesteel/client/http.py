@@ -15,7 +15,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobView
-from firesteel.runtime.client import UnknownJob, UnknownResult
+from firesteel.runtime.client import DuplicateJob, UnknownJob, UnknownResult
 
 RESULT_WAIT_S = 30.0
 """How long one request for a result waits; then it is sent again."""
@@ -133,8 +133,10 @@ class HttpClusterClient:
         try:
             answer = await self._transport.request("POST", "/v1/jobs", upload=Multipart(parts))
             job_id = JobID(msgspec.json.decode(answer, type=_JobUrl).job_url.rpartition("/")[2])
-        except DoneBefore:
+        except DoneBefore as error:
             job_id = graph.job_id
+            if (await self.request_job(job_id)).name != graph.name:  # not done by us, but long before
+                raise DuplicateJob(str(error)) from None
         self._heartbeats.keep_alive(job_id, graph.client_heartbeat_timeout_ms)
         return job_id
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from firesteel.client.building import call_in_process
-from firesteel.client.finding import LeaderFinder, names_register
+from firesteel.client.finding import LeaderFinder, local_addresses, names_register
 from firesteel.client.heartbeats import Attachment
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import urls
@@ -24,7 +24,7 @@ TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
 
 def http_client(configuration: Configuration, environment: Mapping[str, str] = os.environ) -> HttpClusterClient:
     """A client of the masters that `rest.address` names. Raises ConfigurationError."""
-    text = configuration.get_option(options.REST_ADDRESS) or f"127.0.0.1:{configuration.get_option(options.REST_PORT)}"
+    text = configuration.get_option(options.REST_ADDRESS) or local_addresses(configuration)
     finder = LeaderFinder(text, configuration) if names_register(text) else None
     try:
         addresses = urls(text) if finder is None else []

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
@@ -17,6 +18,10 @@ from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, Unk
 RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
 """Time between two rounds over all addresses: the first, doubled each time up to the second."""
 
+LASTED_S = 3.0
+"""A try that may wait for its answer, and fails after so long, was one to a leader that was there until now: what follows is
+a new outage. A standby that finds no leader says so sooner (it tries to connect for 2 s)."""
+
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
 """An answer begins this long after its request, and after the time that the request says it may wait."""
@@ -25,7 +30,9 @@ KEPT_MAX = 20
 """Connections that are kept for a next request."""
 
 
-CONFLICT, SERVICE_UNAVAILABLE = 409, 503
+CONFLICT = 409
+NOBODY_SERVES = (502, 503, 504)
+"""Said by a master that does not lead, or by a proxy that finds none."""
 
 URL_MARKS = "/?&=%:,+~"
 """In a path with its query; other marks, and letters beyond ASCII, are part of a name that somebody gave."""
@@ -68,8 +75,9 @@ class Finder(Protocol):
 class Transport:
     """Sends requests to `addresses` (URLs), starting with the one that answered last, or where `finder` says.
 
-    A request that finds nobody, or no leader, is sent again for `patience_s`; a cluster that was never
-    reached is given up after one round, for then the address may be wrong.
+    A request that finds nobody, or no leader, is sent again for `patience_s`, which begin when that is noticed and not
+    with the request: it may have waited for its answer for long. A cluster that was never reached is given up after one
+    round, for then the address may be wrong.
     """
 
     def __init__(
@@ -80,8 +88,10 @@ class Transport:
         token: str = "",
         tls: ssl.SSLContext | None = None,
         patience_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         assert addresses or finder is not None, "a cluster has an address"
+        self._clock = clock
         self._headers: dict[bytes | str, bytes | str] = {"Authorization": f"Bearer {token}"} if token else {}
         self._addresses, self._finder, self._patience_s = list(addresses), finder, patience_s
         self._reached, self._why_not = False, ""
@@ -104,8 +114,9 @@ class Transport:
             headers |= {"Content-Type": upload.kind, "Content-Length": str(upload.size)}
         elif json:
             headers["Content-Type"] = "application/json"
+        outage = _Outage(self._patience_s, self._clock, may_wait=wait_s > 0)
         may_be_done = False
-        async for address in self._tried():
+        async for address in self._tried(outage):
             try:
                 answer = await self._http.request(
                     method,
@@ -115,58 +126,68 @@ class Transport:
                     extensions=_timeouts(READ_TIMEOUT_S + wait_s),
                 )
             except BROKEN as error:
+                outage.noticed(error)
                 if not isinstance(error, NOT_MADE):
                     self._reached = may_be_done = True
                 continue
-            if self._serves(answer):
+            if self._serves(answer.status):
                 if may_be_done and answer.status == CONFLICT:
                     raise DoneBefore(_text(answer))
                 _check(answer)
                 return answer.content
             may_be_done, self._why_not = True, _text(answer)
+            outage.noticed()
         raise AssertionError("the addresses end with an error")
 
     async def lines(self, path: str) -> AsyncIterator[str]:
-        """Lines of a stream, once somebody serves it; ends when the connection does."""
-        async for address in self._tried():
-            with contextlib.suppress(*BROKEN):
+        """Lines of a stream, once somebody serves it; ends when the connection does, however it does."""
+        outage = _Outage(self._patience_s, self._clock)
+        async for address in self._tried(outage):
+            is_served = False
+            try:
                 headers = {**self._headers, "Host": urlsplit(address).netloc}
                 url = address + quote(path, safe=URL_MARKS)
                 asked = httpcore.Request("GET", url, headers=headers, extensions=_timeouts(READ_TIMEOUT_S))
                 answer = await self._http.handle_async_request(asked)
                 # Closed here, and not by `stream`: that is a generator too, which a loop that ends would end beside us.
                 try:
-                    if not self._serves(answer):
-                        continue
-                    if not _is_success(answer):
+                    is_served = self._serves(answer.status)
+                    if not is_served or not _is_success(answer):
                         await answer.aread()
+                    if is_served:
                         _check(answer)
-                    begun = b""
-                    async for part in answer.aiter_stream():
-                        *lines, begun = (begun + part).split(b"\n")
-                        for line in lines:
-                            yield line.decode()
+                        begun = b""
+                        async for part in answer.aiter_stream():
+                            *lines, begun = (begun + part).split(b"\n")
+                            for line in lines:
+                                yield line.decode()
+                    else:
+                        self._why_not = _text(answer)
                 finally:
                     await answer.aclose()
-                return
+            except BROKEN as error:
+                self._reached = self._reached or not isinstance(error, NOT_MADE)
+            if is_served:
+                return  # who listens on connects again, with all his patience
+            outage.noticed()
 
-    def _serves(self, answer: httpcore.Response) -> bool:
-        """Whether there is somebody to answer; 503 says that nobody leads."""
+    def _serves(self, status: int) -> bool:
+        """Whether there is somebody to answer."""
         self._reached = True
-        return answer.status != SERVICE_UNAVAILABLE
+        return status not in NOBODY_SERVES
 
-    async def _tried(self) -> AsyncIterator[str]:
+    async def _tried(self, outage: "_Outage") -> AsyncIterator[str]:
         """Addresses to try, again and again; an address that answers is tried first from then on."""
-        loop = asyncio.get_running_loop()
-        until_s, delay_s = loop.time() + self._patience_s, RETRY_DELAY_S
+        delay_s = RETRY_DELAY_S
         while True:
             await self._find()
             for address in tuple(self._addresses):
+                outage.asked()
                 yield address
                 if self._finder is None:
                     self._addresses.remove(address)
                     self._addresses.append(address)
-            if not self._reached or loop.time() >= until_s:
+            if not self._reached or outage.is_too_long():
                 what = "no master leads" if self._reached else "nobody answers"
                 why = f" ({self._why_not})" if self._why_not else ""
                 advice = (
@@ -184,6 +205,33 @@ class Transport:
                 self._why_not = str(error)
             else:
                 self._addresses = [found] if found is not None else []
+
+
+class _Outage:
+    """Of one request: since when nobody has answered it."""
+
+    def __init__(self, patience_s: float, clock: Callable[[], float], *, may_wait: bool = False) -> None:
+        self._patience_s, self._clock, self._may_wait = patience_s, clock, may_wait
+        self._asked_s = clock()
+        self._since_s: float | None = None
+
+    def asked(self) -> None:
+        """A try begins."""
+        self._asked_s = self._clock()
+
+    def noticed(self, error: Exception | None = None) -> None:
+        """A try has failed: by an error of the connection, or because nobody leads."""
+        now_s = self._clock()
+        is_silence = isinstance(error, httpcore.TimeoutException)
+        has_lasted = self._may_wait and not is_silence and now_s - self._asked_s >= LASTED_S
+        if self._since_s is None or has_lasted:
+            self._since_s = now_s
+
+    def is_too_long(self) -> bool:
+        """Whether to give it up."""
+        if self._since_s is None:  # nobody is there to be asked
+            self._since_s = self._clock()
+        return self._clock() - self._since_s >= self._patience_s
 
 
 def urls(text: str) -> list[str]:

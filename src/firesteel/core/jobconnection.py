@@ -6,6 +6,7 @@ import msgspec
 
 from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.slots.table import TaskSlotTable
+from firesteel.core.workeffects import SinkCommitDone
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import AllocationID, DataSetID, JobID, ResourceID
@@ -156,3 +157,14 @@ def answers_without_job(
             return (nothing,)
         case _:
             return ()  # it asks for nothing
+
+
+def commit_answer(resource_id: ResourceID, event: SinkCommitDone) -> m.SinkCommitAnswer:
+    """What the job's master is told of a commit that was done, or could not be."""
+    return m.SinkCommitAnswer(
+        resource_id=resource_id,
+        job_id=event.job_id,
+        commit_id=event.commit_id,
+        failure=event.failure,
+        told=event.told,
+    )

@@ -6,6 +6,8 @@ everything said to them is absolute and repeated with each heartbeat.
 
 from dataclasses import dataclass
 
+import msgspec
+
 from firesteel.core.effects import (
     RESOURCE_MANAGER,
     Event,
@@ -110,7 +112,7 @@ class JobMasterCore(JournaledCore):
         return job_view(self.scheduler, self.progress, self._version, self._shown(may_end=may_end))
 
     def summary(self, *, may_end: bool = True) -> JobSummary:
-        return job_summary(self.scheduler, self._version, self._shown(may_end=may_end))
+        return job_summary(self.scheduler, self.progress, self._version, self._shown(may_end=may_end))
 
     def _shown(self, *, may_end: bool) -> JobStatus:
         status = self.scheduler.phase.status
@@ -230,7 +232,7 @@ class JobMasterCore(JournaledCore):
 
     def _on_commit_answer(self, answer: m.SinkCommitAnswer) -> None:
         if answer.failure is None:
-            self.scheduler.sink_committed(answer.commit_id, self.now_ms)
+            self.scheduler.sink_committed(answer.commit_id, self.now_ms, answer.told)
             self._give_up_commits()
         elif any(commit.commit_id == answer.commit_id for commit in self.scheduler.uncommitted()):
             self.committer.failed(answer.commit_id, answer.failure, self.now_ms)
@@ -327,10 +329,11 @@ class JobMasterCore(JournaledCore):
         job_id = self.job.graph.job_id
         for worker, attempts in output.acknowledge.items():
             self._tell_worker(worker, m.AcknowledgeTaskStates(job_id=job_id, attempts=tuple(attempts)))
+        job = msgspec.structs.replace(self.job, instant_ms=self.scheduler.state.instant_ms)
         for worker, deployments in output.deploy.items():
             unsent = self.workers[worker].unsent_groups(deployments, afresh=worker in output.missed)
             groups = tuple(output.groups[group_id] for group_id in unsent)
-            self._tell_worker(worker, m.SubmitTasks(job=self.job, deployments=tuple(deployments), groups=groups))
+            self._tell_worker(worker, m.SubmitTasks(job=job, deployments=tuple(deployments), groups=groups))
         for worker, attempts in output.cancel.items():
             self._tell_worker(worker, m.CancelTasks(job_id=job_id, attempts=tuple(dict.fromkeys(attempts))))
         if output.discard and self.workers:

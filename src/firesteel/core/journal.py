@@ -9,13 +9,20 @@ from typing import Union, assert_never
 
 import msgspec
 
+from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionIndex, ResourceID
-from firesteel.model.states import JobStatus
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import SinkCommit, TaskOutcome
 from firesteel.model.views import ExceptionEntry
 
 JOURNAL_VERSION = 1
+
+CONCURRENT_FAILURES_MAX = 16
+"""Failures that are kept with the one they came with: the first of them."""
+
+ATTEMPTS_KEPT_MAX = 16
+"""Former attempts of each region that are remembered: the newest."""
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -55,6 +62,8 @@ class RegionsEnded(Record, frozen=True):
     """Attempts that were deployed are gone without a result."""
 
     ended: tuple[tuple[RegionIndex, int], ...]
+    state: ExecutionState = ExecutionState.FAILED
+    """FAILED or CANCELED."""
 
 
 class RestartPlanned(Record, frozen=True):
@@ -65,6 +74,12 @@ class RestartPlanned(Record, frozen=True):
     due_ms: int
     restarts: int
     """Restarts of the job so far, this one included."""
+    backoff: BackoffState | None = None
+    """What the restart strategy remembers from now on. None: a version wrote this that had only counted restarts."""
+    retried: tuple[RegionIndex, ...] = ()
+    """Regions that have used up one of their own retries."""
+    is_root: bool = True
+    """False: it is answered by the restart that the newest failure is waiting for, and shown with that."""
 
 
 class FailureRecorded(Record, frozen=True):
@@ -87,6 +102,8 @@ class CommitsIntended(Record, frozen=True):
 
 class SinkCommitted(Record, frozen=True):
     commit_id: str
+    told: str = ""
+    """What the job's owner is to be told of it."""
 
 
 JournalRecord = Union[
@@ -103,6 +120,16 @@ JournalRecord = Union[
 ]
 
 
+class EndedAttempt(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What stays known of an attempt that was deployed and has ended."""
+
+    attempt: int
+    state: ExecutionState
+    task_manager: ResourceID
+    deployed_ms: int
+    ended_ms: int
+
+
 class JobState(msgspec.Struct, kw_only=True):
     """The durable state of a job: the fold of its records, and what a snapshot of the journal holds."""
 
@@ -112,8 +139,14 @@ class JobState(msgspec.Struct, kw_only=True):
     timestamps_ms: dict[str, int] = {}
     attempts: dict[RegionIndex, int] = {}
     """Number of the current attempt of each region that was ever reset."""
+    instant_ms: int = 0
+    """When its first attempt was deployed: the present for all of them; 0 before."""
     deployed: dict[RegionIndex, ResourceID] = {}
     """Where the current attempt may run, as far as it has not ended."""
+    deployed_ms: dict[RegionIndex, int] = {}
+    """When these were deployed."""
+    history: dict[RegionIndex, tuple[EndedAttempt, ...]] = {}
+    """Attempts that have ended, the current one among them when it has; the oldest first."""
     draws: dict[RegionIndex, tuple[tuple[int, ...], ...]] = {}
     """Input splits that the current attempt was given, draw by draw. They go back when it ends without a result."""
     finished: dict[RegionIndex, TaskOutcome] = {}
@@ -122,17 +155,27 @@ class JobState(msgspec.Struct, kw_only=True):
     restarting: dict[RegionIndex, int] = {}
     """Regions to run again, with the time before which they do not."""
     restarts: int = 0
+    backoff: BackoffState | None = None
+    retried: dict[RegionIndex, int] = {}
+    """How many of their own retries regions have used up, over all of their attempts."""
     backend_deaths: dict[RegionIndex, int] = {}
     """How many Spark backends have died with an attempt of a region in them."""
     exceptions: tuple[ExceptionEntry, ...] = ()
-    """Newest first."""
+    """Roots, newest first."""
     intended: tuple[SinkCommit, ...] = ()
     committed: tuple[str, ...] = ()
+    told: dict[str, str] = {}
+    """What the job's owner is to be told, by commit."""
 
     @property
     def created_ms(self) -> int:
         """When the job began to exist, for the JobMaster that was first; -1 before."""
         return self.timestamps_ms.get(JobStatus.CREATED.value, -1)
+
+    @property
+    def remembered(self) -> BackoffState:
+        """What the restart strategy is to know of the failures so far."""
+        return self.backoff or BackoffState(attempts=self.restarts)
 
 
 def copy_of(state: JobState) -> JobState:
@@ -152,27 +195,31 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.failure = record.failure or state.failure
             state.timestamps_ms[record.status.value] = record.at_ms
         case RegionsDeployed():
+            state.instant_ms = state.instant_ms or record.at_ms
             state.deployed.update((region, worker) for region, _, worker in record.deployed)
+            state.deployed_ms.update((region, record.at_ms) for region, _, _ in record.deployed)
         case SplitsDrawn():
             state.draws[record.region] = (*state.draws.get(record.region, ()), record.splits)
         case RegionsFinished():
-            for region, _, outcome in record.finished:
-                state.deployed.pop(region, None)
+            for region, attempt, outcome in record.finished:
+                _ended(state, region, attempt, ExecutionState.FINISHED, record.at_ms)
                 state.finished[region] = outcome
         case RegionsEnded():
-            for region, _ in record.ended:
-                state.deployed.pop(region, None)
+            for region, attempt in record.ended:
+                _ended(state, region, attempt, record.state, record.at_ms)
                 state.draws.pop(region, None)
                 state.ended[region] = None
         case RestartPlanned():
             state.restarting.update((region, record.due_ms) for region in record.regions)
-            state.restarts = record.restarts
+            state.restarts, state.backoff = record.restarts, record.backoff
+            for region in record.retried:
+                state.retried[region] = state.retried.get(region, 0) + 1
             if record.entry.failure.backend:
                 region = RegionIndex(record.entry.region)
                 state.backend_deaths[region] = state.backend_deaths.get(region, 0) + 1
-            state.exceptions = (record.entry, *state.exceptions)[:history_size]
+            _remember(state, record.entry, history_size, is_root=record.is_root)
         case FailureRecorded():
-            state.exceptions = (record.entry, *state.exceptions)[:history_size]
+            _remember(state, record.entry, history_size, is_root=True)
         case RegionsReset():
             for region in record.regions:
                 state.attempts[region] = state.attempts.get(region, 0) + 1
@@ -182,5 +229,26 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.intended = record.commits
         case SinkCommitted():
             state.committed = (*state.committed, record.commit_id)
+            if record.told:
+                state.told[record.commit_id] = record.told
         case _:
             assert_never(record)
+
+
+def _remember(state: JobState, entry: ExceptionEntry, history_size: int, *, is_root: bool) -> None:
+    """Add a failure to the history: as one of its own, or to those that came with the newest."""
+    if is_root or not state.exceptions:
+        state.exceptions = (entry, *state.exceptions)[:history_size]
+        return
+    root = state.exceptions[0]
+    alone = msgspec.structs.replace(entry, concurrent=())
+    together = (*root.concurrent, alone, *entry.concurrent)[:CONCURRENT_FAILURES_MAX]
+    state.exceptions = (msgspec.structs.replace(root, concurrent=together), *state.exceptions[1:])
+
+
+def _ended(state: JobState, region: RegionIndex, attempt: int, how: ExecutionState, at_ms: int) -> None:
+    """An attempt is not deployed any more; what is known of it stays."""
+    worker, deployed_ms = state.deployed.pop(region, None), state.deployed_ms.pop(region, -1)
+    if worker is not None:
+        known = (*state.history.get(region, ()), EndedAttempt(attempt, how, worker, deployed_ms, at_ms))
+        state.history[region] = known[-ATTEMPTS_KEPT_MAX - 1 :]

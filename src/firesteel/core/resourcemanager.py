@@ -77,6 +77,11 @@ class ResourceManagerCore(Core):
         """The registered workers, in the order they came."""
         return tuple(self._worker_view(worker) for worker in self._tracker.workers.values())
 
+    @property
+    def workers(self) -> tuple[ResourceID, ...]:
+        """The registered workers, in the order they came."""
+        return tuple(self._tracker.workers)
+
     def queue(self) -> dict[JobID, QueuePlace]:
         """The jobs that wait for slots, in the order in which they are served."""
         return queue_places(self._tracker, self.slots.caps)
@@ -114,7 +119,7 @@ class ResourceManagerCore(Core):
         if worker is None:
             self._registrations += 1
             instance_id = InstanceID(derived_id(self.token, self._registrations, body.resource_id))
-            worker = TrackedWorker(body.resource_id, instance_id, sender, self.now_ms)
+            worker = TrackedWorker(body.resource_id, instance_id, sender, self.now_ms, body.hardware)
             self._tracker.add_worker(worker)
             self._heartbeats.watch(("worker", body.resource_id), self.now_ms)
             self._tell(f"registered worker {body.resource_id}")
@@ -266,5 +271,6 @@ class ResourceManagerCore(Core):
             profile=slots[0].profile if slots else ResourceProfile(),
             since_ms=worker.since_ms,
             last_heartbeat_ms=self._heartbeats.last_heard_ms(("worker", worker.resource_id)),
+            hardware=worker.hardware,
             allocations=tuple((slot.job_id, slot.profile) for slot in slots if slot.job_id is not None),
         )

@@ -6,9 +6,10 @@ came of it until a master has it safe, and lets go when it is told to or nobody 
 
 from dataclasses import dataclass
 
+from firesteel.core import workeffects as w
 from firesteel.core.effects import RESOURCE_MANAGER, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
-from firesteel.core.jobconnection import JobConnection, answers_without_job
+from firesteel.core.jobconnection import JobConnection, answers_without_job, commit_answer
 from firesteel.core.machine import Core
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
@@ -20,26 +21,10 @@ from firesteel.core.timers import (
     ReportDue,
     SlotTimeout,
 )
-from firesteel.core.workeffects import (
-    CancelTask,
-    CommitSink,
-    Discard,
-    GiveSplits,
-    JobReleaseDone,
-    ReleaseJob,
-    SinkCommitDone,
-    SplitsWanted,
-    StartTasks,
-    Stopping,
-    TaskProgressed,
-    TasksChanged,
-    UnwatchLeader,
-    WatchLeader,
-)
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.tasks import TaskProgress
 
 
@@ -52,6 +37,7 @@ class TaskExecutorSettings:
     heartbeat_timeout_ms: int
     slot_timeout_ms: int
     master_grace_ms: int
+    hardware: HardwareDescription = UNKNOWN_HARDWARE
 
 
 class TaskExecutorCore(Core):
@@ -62,6 +48,8 @@ class TaskExecutorCore(Core):
         self.resource_id, self.settings = resource_id, settings
         self.table = TaskSlotTable(settings.slots, settings.profile)
         self.jobs: dict[JobID, JobConnection] = {}
+        self.leftovers: dict[JobID, None] = {}
+        """Jobs of which dead workers have left something, and whose masters have not been heard of."""
         self._registration = WorkerRegistration(resource_id)
         self._sequence = 0
 
@@ -69,20 +57,22 @@ class TaskExecutorCore(Core):
     def _on(self, event: Event) -> None:
         match event:
             case Started():
-                self._effects.append(WatchLeader(RESOURCE_MANAGER))
+                self._effects.append(w.WatchLeader(RESOURCE_MANAGER))
                 self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
             case Received():
                 self._on_message(event.envelope)
-            case TasksChanged():
+            case w.TasksChanged():
                 self._on_tasks_changed(event.updates)
-            case TaskProgressed():
+            case w.TaskProgressed():
                 self._on_progress(event.progress)
-            case SplitsWanted():
+            case w.SplitsWanted():
                 self._on_splits_wanted(event.request)
-            case SinkCommitDone():
+            case w.SinkCommitDone():
                 self._on_commit_done(event)
-            case JobReleaseDone():
+            case w.JobReleaseDone():
                 self._on_released(event.job_id)
+            case w.LeftoversFound():
+                self._on_leftovers(event.job_ids)
             case InquiryAnswered():
                 self._send_leader(event.asker, WorkerAnswered(number=event.number, answer=event.answer))
             case TimerFired():
@@ -91,7 +81,7 @@ class TaskExecutorCore(Core):
                 self._on_leader(event)
             case PeerLost():
                 self._on_peer_lost(event)
-            case Stopping():
+            case w.Stopping():
                 self._say_goodbye(event.reason)
             case _:
                 raise AssertionError(f"not an event of a TaskExecutor: {event}")
@@ -103,6 +93,7 @@ class TaskExecutorCore(Core):
                 slot = self.table.find(task.allocation_id)
                 owner = None if slot is None else slot.job_id
                 assert owner == job_id, f"{attempt} runs in a slot that is not its job's"
+        assert not self.jobs.keys() & self.leftovers.keys(), "a job whose master is known is not asked about"
         assert all(slot.job_id in self.jobs for slot in self.table.slots if slot.job_id), "a slot of an unknown job"
 
     def _on_message(self, envelope: m.Envelope) -> None:
@@ -175,7 +166,8 @@ class TaskExecutorCore(Core):
     def _register(self) -> None:
         leader = self._registration.leader
         if leader is not None and self._registration.instance_id is None:
-            self._send_leader(leader, m.RegisterTaskExecutor(resource_id=self.resource_id, report=self._slot_report()))
+            me, hardware, report = self.resource_id, self.settings.hardware, self._slot_report()
+            self._send_leader(leader, m.RegisterTaskExecutor(resource_id=me, report=report, hardware=hardware))
             self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
 
     def _tell_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:
@@ -186,15 +178,15 @@ class TaskExecutorCore(Core):
     def _slot_report(self) -> m.SlotReport:
         self._sequence += 1
         beat_ms = self.settings.heartbeat_interval_ms
-        unheard = tuple(job_id for job_id, job in self.jobs.items() if job.may_be_over(self.now_ms, beat_ms))
-        return m.SlotReport(self._sequence, self.table.sizes, self.table.allocations(), unheard)
+        unheard = [job_id for job_id, job in self.jobs.items() if job.may_be_over(self.now_ms, beat_ms)]
+        return m.SlotReport(self._sequence, self.table.sizes, self.table.allocations(), (*unheard, *self.leftovers))
 
     # ── leaders ──────────────────────────────────────────────────────────────────────────────
     def _on_leader(self, event: LeaderChanged) -> None:
         if event.component == RESOURCE_MANAGER:
             self._registration.follow(event.leader, self.now_ms)
             self._register()
-        elif JobID(event.component) in self.jobs and event.leader is not None:
+        elif event.leader is not None and (event.component in self.jobs or event.component in self.leftovers):
             self._connect(JobID(event.component), event.leader)
             self._report(JobID(event.component))
 
@@ -203,10 +195,20 @@ class TaskExecutorCore(Core):
         job = self.jobs.get(job_id)
         if job is None:
             job = self.jobs[job_id] = JobConnection(leader, self.now_ms)
-            self._effects.append(WatchLeader(job_id))
+            if job_id in self.leftovers:
+                del self.leftovers[job_id]
+            else:
+                self._effects.append(w.WatchLeader(job_id))
         elif job.leader.token < leader.token:
             job.leader, job.told = leader, -1
         return job
+
+    def _on_leftovers(self, job_ids: tuple[JobID, ...]) -> None:
+        """A job that runs has its master release it here, too, when it is over; of others the slot report asks."""
+        for job_id in job_ids:
+            if job_id not in self.jobs and job_id not in self.leftovers:
+                self.leftovers[job_id] = None
+                self._effects.append(w.WatchLeader(job_id))
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def _on_job_master(self, envelope: m.Envelope, job_id: JobID) -> None:
@@ -240,20 +242,20 @@ class TaskExecutorCore(Core):
             case m.CancelTasks():
                 for attempt in body.attempts:
                     if job.tasks.cancel(attempt):
-                        self._effects.append(CancelTask(attempt))
+                        self._effects.append(w.CancelTask(attempt))
                 self._tell_updates(job_id, job)
             case m.AcknowledgeTaskStates():
                 for attempt in body.attempts:
                     job.tasks.acknowledge(attempt)
             case m.NextInputSplits():
                 if job.tasks.take(body.attempt, body.drawn.number):
-                    self._effects.append(GiveSplits(body.attempt, body.drawn))
+                    self._effects.append(w.GiveSplits(body.attempt, body.drawn))
             case m.DiscardResults():
-                self._effects.append(Discard(body.locations))
+                self._effects.append(w.Discard(body.locations))
             case m.CommitSinks() if not job.ending:
                 fresh = [commit for commit in body.commits if commit.commit_id not in job.committing]
                 job.committing.update(dict.fromkeys(commit.commit_id for commit in fresh))
-                self._effects += [CommitSink(job_id, commit) for commit in fresh]
+                self._effects += [w.CommitSink(job_id, commit) for commit in fresh]
             case m.ReleaseJobResources():
                 self._end_job(job_id, job, body.locations)
             case _:
@@ -272,7 +274,7 @@ class TaskExecutorCore(Core):
         if made.must_report:
             self._report(job_id)
         if made.started:
-            self._effects.append(StartTasks(body.job, tuple(made.started)))
+            self._effects.append(w.StartTasks(body.job, tuple(made.started)))
 
     def _report(self, job_id: JobID) -> None:
         """Tell a job's master all that is here of it; again until it answers what it owes."""
@@ -324,14 +326,11 @@ class TaskExecutorCore(Core):
             self._send_leader(self.jobs[job_id].leader, body)
             self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
 
-    def _on_commit_done(self, event: SinkCommitDone) -> None:
+    def _on_commit_done(self, event: w.SinkCommitDone) -> None:
         job = self.jobs.get(event.job_id)
         if job is not None:
             job.committing.pop(event.commit_id, None)
-            answer = m.SinkCommitAnswer(
-                resource_id=self.resource_id, job_id=event.job_id, commit_id=event.commit_id, failure=event.failure
-            )
-            self._send_leader(job.leader, answer)
+            self._send_leader(job.leader, commit_answer(self.resource_id, event))
             self._release_if_idle(event.job_id, job)
 
     # ── letting go ───────────────────────────────────────────────────────────────────────────
@@ -340,7 +339,7 @@ class TaskExecutorCore(Core):
         job.ending, job.discard = True, locations or job.discard
         for attempt in list(job.tasks.running):
             if job.tasks.cancel(attempt):
-                self._effects.append(CancelTask(attempt))
+                self._effects.append(w.CancelTask(attempt))
         self._release_if_idle(job_id, job)
 
     def _release_if_idle(self, job_id: JobID, job: JobConnection) -> None:
@@ -348,12 +347,12 @@ class TaskExecutorCore(Core):
         if job.ending and not (job.releasing or job.tasks.running or job.committing):
             job.releasing = True
             self._free(self.table.of_job(job_id))
-            self._effects.append(ReleaseJob(job_id, job.discard))
+            self._effects.append(w.ReleaseJob(job_id, job.discard))
 
     def _on_released(self, job_id: JobID) -> None:
         job = self.jobs.pop(job_id)
         self._free(self.table.of_job(job_id))
-        self._effects.append(UnwatchLeader(job_id))
+        self._effects.append(w.UnwatchLeader(job_id))
         self._send_leader(job.leader, m.JobReleased(resource_id=self.resource_id, job_id=job_id))
 
     def _free(self, slots: list[TaskSlot]) -> None:

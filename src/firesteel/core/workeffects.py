@@ -37,6 +37,8 @@ class SinkCommitDone(Event):
     job_id: JobID
     commit_id: str
     failure: FailureInfo | None
+    told: str = ""
+    """What the job's owner is to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,13 @@ class JobReleaseDone(Event):
     """Answers ReleaseJob."""
 
     job_id: JobID
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoversFound(Event):
+    """Workers that were killed have left something of these jobs, which this one is to clear. Repeated until it has."""
+
+    job_ids: tuple[JobID, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+NO_ALIASES: Mapping[str, str] = {}
 
 
 class ConfigurationError(ValueError):
@@ -13,13 +14,31 @@ class ConfigurationError(ValueError):
 
 
 class ConfigOption(Generic[T]):
-    """One option. `kind` is one of str, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue)."""
+    """One option. `kind` is one of str, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue).
 
-    def __init__(self, key: str, kind: str, default: T, description: str, choices: tuple[str, ...] = ()) -> None:
+    Of `choices`, which are of kind str, case does not matter; `aliases` are other words for them, in lower case. What is
+    written under `deprecated_key` counts as long as nothing is under `key`.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        kind: str,
+        default: T,
+        description: str,
+        choices: tuple[str, ...] = (),
+        *,
+        aliases: Mapping[str, str] = NO_ALIASES,
+        deprecated_key: str = "",
+    ) -> None:
         assert kind in _PARSERS, f"unknown option type {kind}"
         assert key not in OPTIONS, f"option {key} is declared twice"
         self.key, self.kind, self.default, self.description, self.choices = key, kind, default, description, choices
+        self.aliases, self.deprecated_key = aliases, deprecated_key
+        self._spellings = {choice.lower(): choice for choice in choices} | dict(aliases)
         OPTIONS[key] = self
+        if deprecated_key:
+            DEPRECATED_KEYS[deprecated_key] = key
 
     def parse(self, text: str) -> T:
         """The value that `text` means. Raises ConfigurationError naming key, type and an example."""
@@ -27,19 +46,32 @@ class ConfigOption(Generic[T]):
             value = _PARSERS[self.kind](str(text).strip())
         except ValueError:
             raise ConfigurationError(f"{self.key}: {text!r} is not a {self.kind} ({_EXAMPLES[self.kind]})") from None
-        if self.choices and value not in self.choices:
-            raise ConfigurationError(f"{self.key}: {text!r} is none of {', '.join(self.choices)}")
+        if self.choices:
+            value = self._spellings.get(value.lower())
+            if value is None:
+                raise ConfigurationError(f"{self.key}: {text!r} is none of {', '.join(self.choices)}")
         return value  # type: ignore[no-any-return]
+
+    @property
+    def default_text(self) -> str:
+        """The default as one would write it in a configuration file, with its unit: `parse` gives it back."""
+        return _TEXTS.get(self.kind, str)(self.default)
 
 
 OPTIONS: dict[str, ConfigOption[Any]] = {}
+JOB_PREFIXES = ("job.", "jobmanager.execution.", "pipeline.", "restart-strategy.", "spark.")
+"""With which the keys of options begin that travel with a job."""
+DEPRECATED_KEYS: dict[str, str] = {}
+"""Keys by those that they have replaced."""
 
 
 class Configuration(Mapping[str, str]):
     """Immutable texts by key, checked at construction: every key is an option or starts with `spark.`."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        self._values = {key: str(value) for key, value in (values or {}).items()}
+        given = {key: str(value) for key, value in (values or {}).items()}
+        renamed = {DEPRECATED_KEYS[key]: value for key, value in given.items() if key in DEPRECATED_KEYS}
+        self._values = renamed | {key: value for key, value in given.items() if key not in DEPRECATED_KEYS}
         for key, value in self._values.items():
             if not key.startswith("spark."):
                 option_of(key).parse(value)
@@ -51,11 +83,15 @@ class Configuration(Mapping[str, str]):
 
     def merged(self, other: Mapping[str, str]) -> "Configuration":
         """This configuration with `other` on top."""
-        return Configuration({**self._values, **other})
+        return Configuration({**self._values, **Configuration(other)})
 
     def spark(self) -> dict[str, str]:
         """The keys that are Spark's."""
         return {key: value for key, value in self._values.items() if key.startswith("spark.")}
+
+    def of_job(self) -> dict[str, str]:
+        """What of it can be said for one job. All else is about the process that was given it."""
+        return {key: value for key, value in self._values.items() if key.startswith(JOB_PREFIXES)}
 
     def __getitem__(self, key: str) -> str:
         return self._values[key]
@@ -65,6 +101,11 @@ class Configuration(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def is_known(key: str) -> bool:
+    """Whether an option has, or had, this key."""
+    return key in OPTIONS or key in DEPRECATED_KEYS
 
 
 def option_of(key: str) -> ConfigOption[Any]:
@@ -96,6 +137,23 @@ def parse_memory_mib(text: str) -> int:
         raise ValueError(text)
     scale = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
     return round(float(match[1]) * scale[(match[2] or "m")[0]])
+
+
+def duration_text(milliseconds: int) -> str:
+    """In the largest unit that leaves no remainder."""
+    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size} {unit}"
+    return f"{milliseconds} ms"
+
+
+def memory_text(mebibytes: int) -> str:
+    """In GiB where that is a whole number."""
+    return f"{mebibytes // 1024}g" if mebibytes and mebibytes % 1024 == 0 else f"{mebibytes}m"
+
+
+def _queue_slots_text(slots: Mapping[str, int]) -> str:
+    return ", ".join(f"{queue}={count}" for queue, count in slots.items())
 
 
 def _bool(text: str) -> bool:
@@ -137,6 +195,13 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "memory": parse_memory_mib,
     "slots": parse_queue_slots,
 }
+_TEXTS: dict[str, Callable[[Any], str]] = {
+    "bool": lambda value: str(value).lower(),
+    "duration": duration_text,
+    "memory": memory_text,
+    "slots": _queue_slots_text,
+}
+"""How values are written; others as they are."""
 _EXAMPLES = {
     "str": "any text",
     "int": "like 4",

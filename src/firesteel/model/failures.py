@@ -1,8 +1,14 @@
 """Failures as data: what went wrong, whose fault it is, where to look."""
 
+import re
 from enum import Enum
 
 import msgspec
+
+WORKER_LOST = "TaskManagerLost"
+"""What a failure has for an exception whose worker is gone."""
+
+_OUT_OF_MEMORY = re.compile(r"\b(?:Spark)?OutOfMemoryError\b")
 
 
 class FailureKind(Enum):
@@ -18,7 +24,7 @@ class FailureKind(Enum):
     """A stored result could not be read: its producer runs again too."""
 
     NON_RECOVERABLE = "non-recoverable"
-    """Running again can't help (bad graph, version mismatch): the job fails at once."""
+    """Running again can't help (bad graph, version mismatch, a syntax error): the job fails at once."""
 
 
 class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,8 +45,54 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Which of the worker's Spark backends has died of it, or with it; empty when none did."""
     exit_code: int = 0
     """What a script ended with, by itself or (128 and the signal's number) killed; 0 where no script has ended."""
+    spark_error: str = ""
+    """Spark's condition (`DIVIDE_BY_ZERO`), or its exception, where Spark has refused or failed what the user's code asked
+    for; empty where that has raised by itself, in Spark's Python workers too."""
+    verdict: str = ""
+    """Why the job was let fail of it, where others are restarted; else empty."""
 
     def headline(self) -> str:
-        """One line: where, then what."""
+        """One line: where, then what, then why it was for good."""
         where = " ".join(part for part in (self.vertex, f"({self.location})" if self.location else "") if part)
-        return f"{where}: {self.message}" if where else self.message
+        text = f"{where}: {self.message}" if where else self.message
+        return f"{text} (failed for good: {self.verdict})" if self.verdict else text
+
+
+class FailureType(Enum):
+    """What a failure is of, for those who look at many: the label `type`."""
+
+    USER = "USER"
+    """The user's code has raised, or was refused."""
+    SPARK = "SPARK"
+    """Spark has refused or failed what the user's code asked for."""
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    """A task process, Spark's Python workers or a JVM had too little memory, or took too much."""
+    LOST_WORKER = "LOST_WORKER"
+    """The worker is gone, or does not know of the attempt any more."""
+    LOST_RESULT = "LOST_RESULT"
+    """A stored result could not be read."""
+    ENVIRONMENT = "ENVIRONMENT"
+    """A JVM, a disk, the network, another machine."""
+
+
+def failure_labels(failure: FailureInfo) -> dict[str, str]:
+    """Labels, as Flink's failure enrichers give them: `type`, and `condition` where it is Spark's."""
+    labels = {"type": failure_type(failure).value}
+    if labels["type"] == FailureType.SPARK.value:
+        labels["condition"] = failure.spark_error
+    return labels
+
+
+def failure_type(failure: FailureInfo) -> FailureType:
+    """Of what it is, as far as it says."""
+    if failure.exception in ("MemoryError", "MemoryLimitExceeded") or any(
+        _OUT_OF_MEMORY.search(text) for text in (failure.exception, failure.message, failure.trace)
+    ):
+        return FailureType.OUT_OF_MEMORY
+    if failure.exception == WORKER_LOST:
+        return FailureType.LOST_WORKER
+    if failure.kind is FailureKind.PARTITION:
+        return FailureType.LOST_RESULT
+    if failure.kind is FailureKind.ENVIRONMENT or failure.backend:
+        return FailureType.ENVIRONMENT
+    return FailureType.SPARK if failure.spark_error else FailureType.USER

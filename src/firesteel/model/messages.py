@@ -12,7 +12,7 @@ from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, RegionAttemptID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.message import Message
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, ResultGroup, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
@@ -96,9 +96,10 @@ class SplitRequest(msgspec.Struct, frozen=True):
 
 
 # ── TaskExecutor → ResourceManager ───────────────────────────────────────────────────────────
-class RegisterTaskExecutor(Message, frozen=True):
+class RegisterTaskExecutor(Message, frozen=True, omit_defaults=True):
     resource_id: ResourceID
     report: SlotReport
+    hardware: HardwareDescription = UNKNOWN_HARDWARE
 
 
 class TaskExecutorHeartbeat(Message, frozen=True):
@@ -234,6 +235,8 @@ class SinkCommitAnswer(Message, frozen=True):
     job_id: JobID
     commit_id: str
     failure: FailureInfo | None = None
+    told: str = ""
+    """What the job's owner is to be told, like of another job that writes there."""
 
 
 class JobReleased(Message, frozen=True):

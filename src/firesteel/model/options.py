@@ -9,10 +9,17 @@ from firesteel.model.configuration import (
     ConfigOption,
     Configuration,
     ConfigurationError,
+    is_known,
     option_of,
     parse_duration_ms,
     parse_memory_mib,
     parse_queue_slots,
+)
+from firesteel.model.restartoptions import (
+    EXCEPTION_HISTORY_SIZE,
+    FAILOVER_STRATEGY,
+    RESTART_FIXED_DELAY,
+    RESTART_STRATEGY,
 )
 from firesteel.model.restoptions import (
     CLIENT_HEARTBEAT_INTERVAL,
@@ -52,10 +59,14 @@ __all__ = [
     "CLIENT_HEARTBEAT_INTERVAL",
     "CLIENT_HEARTBEAT_TIMEOUT",
     "CLIENT_TIMEOUT",
+    "EXCEPTION_HISTORY_SIZE",
     "EXECUTION_ATTACHED",
+    "FAILOVER_STRATEGY",
     "HA_RETRY_PERIOD",
     "HA_STORAGE_DIR",
     "OPTIONS",
+    "RESTART_FIXED_DELAY",
+    "RESTART_STRATEGY",
     "REST_ADDRESS",
     "REST_BIND_ADDRESS",
     "REST_CA",
@@ -74,6 +85,7 @@ __all__ = [
     "ConfigOption",
     "Configuration",
     "ConfigurationError",
+    "is_known",
     "option_of",
     "parse_duration_ms",
     "parse_memory_mib",
@@ -276,16 +288,6 @@ CANCELLATION_TIMEOUT = ConfigOption(
 CANCELLATION_INTERVAL = ConfigOption(
     "task.cancellation.interval", "duration", 2_000, "Time between two requests to cancel one attempt."
 )
-RESTART_STRATEGY = ConfigOption(
-    "restart-strategy.type", "str", "none", "What to do when a region fails.", ("none", "fixed-delay")
-)
-RESTART_FIXED_ATTEMPTS = ConfigOption(
-    "restart-strategy.fixed-delay.attempts", "int", 1, "Restarts before the job fails."
-)
-RESTART_FIXED_DELAY = ConfigOption(
-    "restart-strategy.fixed-delay.delay", "duration", 1_000, "Time between a failure and the restart."
-)
-EXCEPTION_HISTORY_SIZE = ConfigOption("web.exception-history-size", "int", 16, "Failures kept per job.")
 
 # ── TaskExecutor ─────────────────────────────────────────────────────────────────────────────
 TASKMANAGER_RESOURCE_ID = ConfigOption(
@@ -339,8 +341,8 @@ TASK_SPARES = ConfigOption("taskmanager.task-process.spares", "int", 2, "Task pr
 LOAD_BALANCE_MODE = ConfigOption(
     "taskmanager.load-balance.mode",
     "str",
-    "NONE",
-    "How slots are chosen among workers: NONE fills one worker after the other, SLOTS takes the least used.",
+    "SLOTS",
+    "How slots are chosen among workers: SLOTS takes the least used worker, NONE fills one after the other (Flink's default).",
     ("NONE", "SLOTS"),
 )
 
@@ -377,7 +379,7 @@ SPARK_START_TIMEOUT = ConfigOption(
     "taskmanager.spark.start-timeout",
     "duration",
     120_000,
-    "A backend that does not answer within this time is given up and started again.",
+    "A backend of which nothing has moved for this time, or that does not answer within five times this time, is ended and started again, and has twice, then three times as long; after four failures in a row its attempts fail.",
 )
 
 # ── Pipelines ────────────────────────────────────────────────────────────────────────────────

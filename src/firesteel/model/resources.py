@@ -1,4 +1,4 @@
-"""ResourceProfile: what a slot offers and what a region asks for."""
+"""ResourceProfile: what a slot offers and what a region asks for. HardwareDescription: what a worker runs on."""
 
 import msgspec
 
@@ -22,4 +22,14 @@ class ResourceProfile(msgspec.Struct, frozen=True, order=True, array_like=True):
         return (self.cpu_cores > 0) != (self.memory_mib > 0)
 
 
+class HardwareDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A worker's machine, and what of it the worker's Spark takes. -1: not known."""
+
+    cpu_cores: int = -1
+    physical_memory_bytes: int = -1
+    heap_bytes: int = -1
+    """Of all its Spark backends together."""
+
+
 UNSPECIFIED = ResourceProfile()
+UNKNOWN_HARDWARE = HardwareDescription()

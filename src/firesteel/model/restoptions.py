@@ -7,7 +7,7 @@ REST_ADDRESS = ConfigOption(
     "rest.address",
     "str",
     "",
-    "Where clients find the masters: HOST:PORT or https://HOST:PORT, several parted by commas; or where it is written down who leads: `zookeeper://HOST:PORT,.../ROOT`, or `high-availability` for what the options of that name say. Empty means the REST port of this machine, and for `firesteel run` a cluster of its own.",
+    "Where clients find the masters: HOST:PORT or https://HOST:PORT, several parted by commas; or where it is written down who leads: `zookeeper://HOST:PORT,.../ROOT`, or `high-availability` for what the options of that name say. Empty means the cluster that was started on this machine (else its REST port), and for `firesteel run` a cluster of its own.",
 )
 CLIENT_TIMEOUT = ConfigOption(
     "client.timeout",

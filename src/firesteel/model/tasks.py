@@ -16,6 +16,8 @@ class JobInformation(msgspec.Struct, frozen=True, kw_only=True):
     graph: JobGraph
     user: str
     """Owner of the job: the Spark Connect user id of its sessions."""
+    instant_ms: int = 0
+    """What all of its attempts take for the present: when the first was deployed. 0: each query has its own."""
 
 
 class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     """With more than one, consumer subtask i reads subpartition i; else every consumer reads all of it."""
     key_types: tuple[str, ...] = ()
     """Of HASH subpartitions: the canonical type of each key, as which it was hashed."""
+    settings: tuple[tuple[str, str | None], ...] = ()
+    """Of Spark, as they differed from the job's own when it was made; None: unset. They hold for what is made of it."""
 
 
 class ResultGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +95,10 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     """Staged data files, relative to `staging`, sorted."""
     rows: int = -1
     size_bytes: int = -1
+    place: str = ""
+    """What the target is, the same for all that write there, however they spell it: a path, or a name. Empty: its own."""
+    partitions: tuple[str, ...] = ()
+    """Directories below the place that get rows, where `files` does not tell."""
     parts: tuple[StagedPart, ...] = ()
     """Of the sink's other subtasks: they become visible in the same step."""
 
@@ -125,6 +133,17 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
     """Run it in a Spark backend of its own: earlier attempts were there when backends died."""
 
 
+class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an attempt, or all of a vertex, has read and written in the end. -1: nobody has counted it."""
+
+    rows_read: int = -1
+    bytes_read: int = -1
+    rows_written: int = -1
+    bytes_written: int = -1
+    tasks: int = -1
+    """Spark's."""
+
+
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a finished attempt leaves behind."""
 
@@ -132,6 +151,8 @@ class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     sinks: tuple[SinkCommit, ...] = ()
     splits: SplitEnumeration | None = None
     """Of a source, found by this attempt."""
+    io: IOMetrics | None = None
+    """What it has read; what it has written is in its partitions and sinks."""
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +161,8 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
     attempt: RegionAttemptID
     function: str = ""
     """The sink or stored result being computed."""
+    waits_for: str = ""
+    """What it needs before it can compute anything, in words; empty when it has that."""
     stages_done: int = 0
     stages_total: int = 0
     tasks_done: int = 0

@@ -5,9 +5,9 @@ import msgspec
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, ResourceID
 from firesteel.model.jobgraph import JobType
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import TaskProgress
+from firesteel.model.tasks import IOMetrics, TaskProgress
 
 
 class ExceptionEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,27 +21,9 @@ class ExceptionEntry(msgspec.Struct, frozen=True, kw_only=True):
     task_manager: ResourceID | None = None
     concurrent: tuple["ExceptionEntry", ...] = ()
 
-
-class VertexView(msgspec.Struct, frozen=True, kw_only=True):
-    """A vertex with its subtasks counted by state."""
-
-    id: JobVertexID
-    name: str
-    functions: tuple[str, ...]
-    parallelism: int
-    status: ExecutionState
-    tasks: dict[str, int]
-    """Number of subtasks in each state that any is in, by the state's name."""
-    attempts: int
-    """Attempts used by the subtask that used most."""
-    start_time_ms: int = -1
-    end_time_ms: int = -1
-    progress: tuple[TaskProgress, ...] = ()
-    """Latest progress of the running regions that hold this vertex, at most 16."""
-    first_region: int = 0
-    """The region of its subtask 0; those of the others follow."""
-    is_script: bool = False
-    """What it prints can be read."""
+    def together(self) -> tuple["ExceptionEntry", ...]:
+        """Itself, and those that came with it."""
+        return (self, *self.concurrent)
 
 
 class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +36,39 @@ class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
     """Where it was deployed last."""
     entered_ms: dict[str, int] = {}
     """When it entered each state that it has been in, by the state's name."""
+    io: IOMetrics = IOMetrics()
+    earlier: tuple["SubtaskView", ...] = ()
+    """Former attempts that were deployed, the oldest first, as far as they are kept."""
+
+
+class VertexView(msgspec.Struct, frozen=True, kw_only=True):
+    """A vertex with its subtasks counted by state."""
+
+    id: JobVertexID
+    name: str
+    functions: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+    """What each of its functions is: `source`, `transform`, `sink` ..."""
+    parallelism: int
+    status: ExecutionState
+    tasks: dict[str, int]
+    """Number of subtasks in each state that any is in, by the state's name."""
+    attempts: int
+    """Attempts used by the subtask that used most."""
+    start_time_ms: int = -1
+    end_time_ms: int = -1
+    progress: tuple[TaskProgress, ...] = ()
+    """Latest progress of the running regions that hold this vertex, at most 16."""
+    io: IOMetrics = IOMetrics()
+    """Of the subtasks that have finished, together."""
+    io_lacking: tuple[str, ...] = ()
+    """Names of those figures of `io` that are not known of every subtask."""
+    first_region: int = 0
+    """The region of its subtask 0; those of the others follow."""
+    is_script: bool = False
+    """What it prints can be read."""
+    subtasks: tuple[SubtaskView, ...] = ()
+    """Of a job that has ended, the first thousand of all its vertices together."""
 
 
 class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,8 +118,6 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, str | int | float | bool] = {}
     configuration: dict[str, str] = {}
     """The job's own options."""
-    archived_subtasks: tuple[SubtaskView, ...] = ()
-    """Of a job that has ended: its regions' last attempts, in the regions' order, the first thousand."""
     client_heartbeat_timeout_ms: int = 0
     """As in its graph: whoever follows a job that ends with its client shows that he is there."""
 
@@ -161,6 +174,8 @@ class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     rows: int = -1
     size_bytes: int = -1
+    told: str = ""
+    """What its owner should know, like of another job that wrote there at the same time."""
 
 
 class ReturnedRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +217,7 @@ class TaskManagerView(msgspec.Struct, frozen=True, kw_only=True):
     profile: ResourceProfile
     since_ms: int
     last_heartbeat_ms: int
+    hardware: HardwareDescription = UNKNOWN_HARDWARE
     allocations: tuple[tuple[JobID, ResourceProfile], ...] = ()
     """The job and the size of each slot that is taken."""
 

@@ -1,11 +1,14 @@
 """Pipeline: where a user's functions are declared. They stay plain functions."""
 
+import inspect
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar, Unpack, overload
+from datetime import timedelta
+from typing import Any, TypeVar, get_overloads, overload
 
 from firesteel.model.jobgraph import FunctionKind, JobType
-from firesteel.pipeline.definition import FunctionDefinition, FunctionOptions, define
+from firesteel.model.splits import InputFormat
+from firesteel.pipeline.definition import FunctionDefinition, Inputs, Share, define
 from firesteel.pipeline.errors import InvalidPipeline
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,7 +19,7 @@ class Pipeline:
 
     An argument named as another function of the pipeline is an edge; `spark` and `context` are
     the session and the runtime context; any other argument is a job parameter, typed by its
-    annotation. Options of the decorators: see FunctionOptions.
+    annotation. Options of the decorators: see FunctionOptions, and docs/functions.md.
     """
 
     def __init__(self, name: str, *, mode: str = "batch") -> None:
@@ -38,7 +41,23 @@ class Pipeline:
     @overload
     def source(self, function: F, /) -> F: ...
     @overload
-    def source(self, /, **options: Unpack[FunctionOptions]) -> Callable[[F], F]: ...
+    def source(
+        self,
+        /,
+        *,
+        uid: str = ...,
+        parallelism: int = ...,
+        splits: InputFormat = ...,
+        per_share: bool = ...,
+        share: Share = ...,
+        retries: int = ...,
+        max_attempts: int = ...,
+        timeout: float | str | timedelta = ...,
+        cpu: float = ...,
+        memory: int | str = ...,
+        slot_sharing_group: str = ...,
+        co_location: str = ...,
+    ) -> Callable[[F], F]: ...
     def source(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a function that reads from outside: takes no input of this pipeline, returns a DataFrame."""
         return self._declare(FunctionKind.SOURCE, function, options)
@@ -46,7 +65,23 @@ class Pipeline:
     @overload
     def transform(self, function: F, /) -> F: ...
     @overload
-    def transform(self, /, **options: Unpack[FunctionOptions]) -> Callable[[F], F]: ...
+    def transform(
+        self,
+        /,
+        *,
+        uid: str = ...,
+        parallelism: int = ...,
+        inputs: Inputs = ...,
+        per_share: bool = ...,
+        share: Share = ...,
+        retries: int = ...,
+        max_attempts: int = ...,
+        timeout: float | str | timedelta = ...,
+        cpu: float = ...,
+        memory: int | str = ...,
+        slot_sharing_group: str = ...,
+        co_location: str = ...,
+    ) -> Callable[[F], F]: ...
     def transform(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a function that takes DataFrames of this pipeline and returns one."""
         return self._declare(FunctionKind.TRANSFORM, function, options)
@@ -54,7 +89,23 @@ class Pipeline:
     @overload
     def sink(self, function: F, /) -> F: ...
     @overload
-    def sink(self, /, **options: Unpack[FunctionOptions]) -> Callable[[F], F]: ...
+    def sink(
+        self,
+        /,
+        *,
+        uid: str = ...,
+        parallelism: int = ...,
+        inputs: Inputs = ...,
+        per_share: bool = ...,
+        idempotent: bool = ...,
+        retries: int = ...,
+        max_attempts: int = ...,
+        timeout: float | str | timedelta = ...,
+        cpu: float = ...,
+        memory: int | str = ...,
+        slot_sharing_group: str = ...,
+        co_location: str = ...,
+    ) -> Callable[[F], F]: ...
     def sink(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a function that writes DataFrames of this pipeline to the outside."""
         return self._declare(FunctionKind.SINK, function, options)
@@ -62,7 +113,20 @@ class Pipeline:
     @overload
     def result(self, function: F, /) -> F: ...
     @overload
-    def result(self, /, **options: Unpack[FunctionOptions]) -> Callable[[F], F]: ...
+    def result(
+        self,
+        /,
+        *,
+        uid: str = ...,
+        inputs: Inputs = ...,
+        retries: int = ...,
+        max_attempts: int = ...,
+        timeout: float | str | timedelta = ...,
+        cpu: float = ...,
+        memory: int | str = ...,
+        slot_sharing_group: str = ...,
+        co_location: str = ...,
+    ) -> Callable[[F], F]: ...
     def result(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a function whose rows go to whoever runs the pipeline: few, and kept with the job's result."""
         return self._declare(FunctionKind.RESULT, function, options)
@@ -87,6 +151,25 @@ class Pipeline:
                 self._definitions[index] = definition
                 return
         self._definitions.append(definition)
+
+
+def option_names(kind: FunctionKind) -> list[str]:
+    """The options that the decorator of this kind takes, in the order of its signature."""
+    declared = get_overloads(getattr(Pipeline, kind.value))[1]
+    return [name for name in inspect.signature(declared).parameters if name != "self"]
+
+
+def _show_options() -> None:
+    """What type checkers see in overloads is shown by `help` and completed in notebooks, too."""
+    for kind in (FunctionKind.SOURCE, FunctionKind.TRANSFORM, FunctionKind.SINK, FunctionKind.RESULT):
+        method = getattr(Pipeline, kind.value)
+        function, options = (inspect.signature(each) for each in get_overloads(method))
+        taken = list(options.parameters.values())
+        positional = function.parameters["function"].replace(default=None)
+        method.__signature__ = options.replace(parameters=[taken[0], positional, *taken[1:]])
+
+
+_show_options()
 
 
 def _is_interactive(definition: FunctionDefinition) -> bool:

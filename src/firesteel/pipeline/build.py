@@ -41,6 +41,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`FILE` or `FILE:NAME`."""
     job_id: JobID
     parameters: dict[str, str] = {}
+    flags: tuple[str, ...] = ()
+    """Names of parameters that are true."""
     arguments: tuple[str, ...] = ()
     """Of a plain script."""
     configuration: dict[str, str] = {}
@@ -110,7 +112,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
         raise InvalidPipeline(f"{request.arguments[0]!r}: a pipeline has parameters: give --param NAME=VALUE")
     settings = Configuration(request.configuration)
     with on_module_path(request.attachments), loaded_pipeline(request.file) as loaded:
-        declared = tuple(resolve(loaded.pipeline).parameters.values())
+        declared = tuple(resolve(loaded.pipeline).declared.parameters.values())
         told = warnings(loaded.pipeline.definitions)
         code = _Code(loaded.pipeline, loaded)
         if request.output_dir:
@@ -124,6 +126,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
             loaded.pipeline,
             job_id=request.job_id,
             parameters=request.parameters,
+            flags=request.flags,
             configuration=request.configuration,
             parallelism=request.parallelism,
             overrides=request.overrides,
@@ -140,8 +143,8 @@ def _build_script(request: BuildRequest, file: Path) -> BuiltJob:
         raise InvalidPipeline(
             f"{shown} is a plain script, without an import of firesteel: there is no plan, only a run"
         )
-    if request.parameters or request.parallelism not in (None, 1):
-        option = "--param" if request.parameters else "--parallelism"
+    if request.parameters or request.flags or request.parallelism not in (None, 1):
+        option = "--param" if request.parameters or request.flags else "--parallelism"
         raise InvalidPipeline(f"{shown} is a plain script: {option} is for pipelines, its arguments follow its name")
     check_script(file)
     settings, code = Configuration(request.configuration), _Artifacts()
@@ -182,7 +185,7 @@ def build_job(
 
     Artifacts are written into `output_dir`. Raises InvalidPipeline or ConfigurationError.
     """
-    declared = tuple(resolve(pipeline).parameters.values())
+    declared = tuple(resolve(pipeline).declared.parameters.values())
     told = warnings(pipeline.definitions)
     code = _Code(pipeline, None)
     code.store_pickle(output_dir)

@@ -5,7 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import msgspec
 
@@ -19,7 +19,8 @@ from firesteel.pipeline.splits import SPLITS_ARGUMENT
 
 SESSION_ARGUMENT = "spark"
 CONTEXT_ARGUMENT = "context"
-SHARE_MODES = ("store", "recompute", "cache")
+Share = Literal["store", "recompute", "cache"]
+SHARE_MODES = get_args(Share)
 
 Inputs = Mapping[str, Distribution] | Sequence[str]
 
@@ -38,7 +39,7 @@ class FunctionOptions(TypedDict, total=False):
     splits: InputFormat
     """Of a source: what its subtasks share, `file_splits(...)`, `range_splits(...)` or `date_splits(...)`. The function
     gets the splits it is to read as the argument `splits`."""
-    share: str
+    share: Share
     """How the result reaches its consumers: `store` keeps it once, in Parquet; `recompute` computes it for each;
     `cache` has Spark cache it, for consumers that are fused with it into one region."""
     idempotent: bool

@@ -26,9 +26,10 @@ from firesteel.pipeline.chaining import chain_functions
 from firesteel.pipeline.definition import CONTEXT_ARGUMENT, SESSION_ARGUMENT, FunctionDefinition
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.exchanges import Exchange, plan_exchanges
-from firesteel.pipeline.logical import LogicalGraph, check_supported, missing_parameter, resolve
+from firesteel.pipeline.logical import LogicalGraph, check_supported, missing_parameters, resolve
 from firesteel.pipeline.overrides import overridden
-from firesteel.pipeline.parameters import WireValue, parameter_values
+from firesteel.pipeline.parameters import parameter_values
+from firesteel.pipeline.parametertypes import WireValue
 from firesteel.pipeline.splits import with_finders
 
 
@@ -37,6 +38,7 @@ def build_job_graph(
     *,
     job_id: JobID,
     parameters: Mapping[str, object] | None = None,
+    flags: Sequence[str] = (),
     configuration: Mapping[str, str] | None = None,
     parallelism: int | None = None,
     overrides: Mapping[str, str] | None = None,
@@ -47,7 +49,7 @@ def build_job_graph(
 ) -> JobGraph:
     """The job graph. A pure function of its arguments, when `environment` is given.
 
-    `parameters` are texts or values; `parallelism` is for functions that state none;
+    `parameters` are texts or values, `flags` names of those that are true; `parallelism` is for functions that state none;
     `overrides` are options by `FUNCTION.OPTION`, on top of what functions state;
     `name` replaces the pipeline's; `require_parameters=False` accepts that some are missing,
     for looking at a plan. Raises InvalidPipeline.
@@ -59,7 +61,7 @@ def build_job_graph(
     graph = resolve(pipeline)
     counts = {each.name: each.parallelism or _default_parallelism(each, parallelism) for each in pipeline.definitions}
     check_supported(pipeline, counts)
-    values = _values(graph, parameters or {}, require_parameters)
+    values = _values(graph, parameters or {}, flags, require_parameters)
     exchanges = plan_exchanges(graph, counts)
     chains = chain_functions(graph, exchanges, counts, enabled=settings.get_option(OPERATOR_CHAINING))
     vertices = tuple(_vertex(graph, chain, counts, code) for chain in chains)
@@ -73,8 +75,8 @@ def build_job_graph(
         datasets=datasets,
         edges=edges,
         parameters=values,
-        parameter_types={each: parameter.type for each, parameter in graph.parameters.items()},
-        configuration=dict(settings),
+        parameter_types={each: parameter.type for each, parameter in graph.declared.parameters.items()},
+        configuration=settings.of_job(),
         artifacts=code.artifacts,
         environment=environment or current_environment(),
     )
@@ -128,11 +130,13 @@ def _default_parallelism(definition: FunctionDefinition, parallelism: int | None
     return 1 if is_whole or definition.kind is FunctionKind.RESULT else parallelism or 1
 
 
-def _values(graph: LogicalGraph, given: Mapping[str, object], require_all: bool) -> dict[str, WireValue]:
-    values = parameter_values(graph.parameters, given)
-    for name, parameter in graph.parameters.items():
-        if require_all and parameter.required and name not in values:
-            raise missing_parameter(name, parameter, graph)
+def _values(
+    graph: LogicalGraph, given: Mapping[str, object], flags: Sequence[str], require_all: bool
+) -> dict[str, WireValue]:
+    values = parameter_values(graph.declared, given, flags)
+    needed = [name for name, parameter in graph.declared.parameters.items() if parameter.required]
+    if require_all and (missing := [name for name in needed if name not in values]):
+        raise missing_parameters(missing, graph)
     return values
 
 
@@ -162,7 +166,7 @@ def _function(graph: LogicalGraph, definition: FunctionDefinition, code: CodeRef
         kind=definition.kind,
         entry_point="" if is_noop else code.entry_point(definition),
         inputs=tuple(edge.source for edge in graph.inputs(definition.name)),
-        parameters=() if is_noop else tuple(name for name in arguments if name in graph.parameters),
+        parameters=() if is_noop else tuple(name for name in arguments if name in graph.declared.parameters),
         wants_session=SESSION_ARGUMENT in arguments,
         wants_context=CONTEXT_ARGUMENT in arguments,
         location=code.location(definition),

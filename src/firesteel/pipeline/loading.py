@@ -13,6 +13,7 @@ from types import ModuleType
 import msgspec
 
 from firesteel.pipeline.authoring import Pipeline
+from firesteel.pipeline.declarations import need_no_session
 from firesteel.pipeline.errors import InvalidPipeline, shown_path
 from firesteel.pipeline.packaging import module_root
 from firesteel.pipeline.usercode import is_below, run_user_code
@@ -152,7 +153,8 @@ def _is_below(module: ModuleType, root: Path) -> bool:
 
 @contextlib.contextmanager
 def _connect_mode() -> Iterator[None]:
-    """Column expressions at module level must not ask for a JVM."""
+    """Column expressions and declared functions at module level must not ask for a JVM."""
+    need_no_session()
     key = "SPARK_CONNECT_MODE_ENABLED"
     before = os.environ.get(key)
     os.environ[key] = "1"

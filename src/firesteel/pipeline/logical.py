@@ -21,7 +21,8 @@ from firesteel.pipeline.definition import (
 )
 from firesteel.pipeline.distributions import Distribution
 from firesteel.pipeline.errors import InvalidPipeline
-from firesteel.pipeline.parameters import PARAMETER_TYPES, Parameter, annotated_type, declared_parameters
+from firesteel.pipeline.parameters import DeclaredParameters, annotated_type, declared_parameters
+from firesteel.pipeline.parametertypes import ANNOTATIONS
 from firesteel.pipeline.splits import SPLITS_ARGUMENT, references
 
 
@@ -39,7 +40,7 @@ class LogicalGraph(msgspec.Struct, frozen=True, kw_only=True):
     functions: Mapping[str, FunctionDefinition]
     edges: tuple[LogicalEdge, ...]
     """Ordered by target, then by argument."""
-    parameters: Mapping[str, Parameter]
+    declared: DeclaredParameters
 
     def inputs(self, name: str) -> list[LogicalEdge]:
         return [edge for edge in self.edges if edge.target == name]
@@ -68,7 +69,7 @@ def resolve(pipeline: Pipeline) -> LogicalGraph:
     return LogicalGraph(
         functions={name: functions[name] for name in order},
         edges=tuple(sorted(edges, key=lambda edge: ranks[edge.target])),
-        parameters=declared_parameters(takers),
+        declared=declared_parameters(takers),
     )
 
 
@@ -135,20 +136,25 @@ def _check_parameter(
     if argument.name in definition.distributions:
         near = did_you_mean(argument.name, functions)
         raise definition.error(f"inputs names {argument.name!r}, which is no function of this pipeline{near}")
-    if not annotated_type(definition, argument):
+    if annotated_type(definition, argument) is None:
         near = did_you_mean(argument.name, functions)
         raise definition.error(
             f"argument {argument.name!r} names no function of this pipeline{near}"
-            f" (as a job parameter it must be annotated with {', '.join(PARAMETER_TYPES)})"
+            f" (as a job parameter it must be annotated with {', '.join(ANNOTATIONS)})"
         )
 
 
-def missing_parameter(name: str, parameter: Parameter, graph: LogicalGraph) -> InvalidPipeline:
-    """The error for a parameter that was not given and has no default."""
-    near = nearest(name, graph.functions)
-    hint = f"; or did you mean the function {near!r}?" if near else ""
-    definition = graph.functions[parameter.functions[0]]
-    return definition.error(f"parameter {name!r} ({parameter.type}) is missing: give --param {name}=...{hint}")
+def missing_parameters(names: Sequence[str], graph: LogicalGraph) -> InvalidPipeline:
+    """The error for parameters that were not given and have no default: all of them, for they are given at once."""
+    texts = []
+    for name in names:
+        near = nearest(name, graph.functions)
+        hint = f"; or did you mean the function {near!r}?" if near else ""
+        texts.append(
+            f"parameter {name!r} ({graph.declared.types[name].name}) is missing: give --param {name}=...{hint}"
+        )
+    first = graph.functions[graph.declared.parameters[names[0]].functions[0]]
+    return first.error("; ".join(texts))
 
 
 def _check_kinds(functions: Mapping[str, FunctionDefinition], edges: Sequence[LogicalEdge]) -> None:

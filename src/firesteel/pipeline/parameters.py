@@ -1,28 +1,16 @@
-"""Job parameters: their types, their texts, their values in a job graph."""
+"""Job parameters: what functions declare, and the values they are given."""
 
+import enum
 import inspect
-import math
-import types
-import typing
-from collections.abc import Callable, Mapping
-from datetime import date, datetime
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from firesteel.pipeline.definition import Argument, FunctionDefinition, did_you_mean
 from firesteel.pipeline.errors import InvalidPipeline
-
-WireValue: TypeAlias = str | int | float | bool
-
-PARAMETER_TYPES: dict[str, type] = {
-    "str": str, "int": int, "float": float, "bool": bool, "date": date, "datetime": datetime,
-}  # fmt: skip
-_EXAMPLES = {
-    "str": "any text", "int": "like 4", "float": "like 1.5", "bool": "true or false",
-    "date": "like 2026-01-31", "datetime": "like 2026-01-31T12:00:00",
-}  # fmt: skip
-_INT64 = 2**63
+from firesteel.pipeline.parametertypes import SCALARS, Choice, ParameterType, WireValue, parameter_type
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,91 +25,109 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """Functions that take it."""
 
 
-def declared_parameters(takers: Mapping[str, list[tuple[FunctionDefinition, Argument]]]) -> dict[str, Parameter]:
-    """The parameters by name, in the order given. Raises InvalidPipeline when functions disagree on one."""
-    return {name: _declared(name, uses) for name, uses in takers.items()}
+class DeclaredParameters(msgspec.Struct, frozen=True):
+    """Those of a pipeline, by name, in the order of its functions."""
+
+    parameters: Mapping[str, Parameter]
+    types: Mapping[str, ParameterType]
 
 
-def parameter_values(declared: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, WireValue]:
+def declared_parameters(takers: Mapping[str, list[tuple[FunctionDefinition, Argument]]]) -> DeclaredParameters:
+    """Raises InvalidPipeline when functions disagree on one."""
+    types = {name: _agreed_type(name, uses) for name, uses in takers.items()}
+    return DeclaredParameters({name: _declared(name, uses, types[name]) for name, uses in takers.items()}, types)
+
+
+def parameter_values(
+    declared: DeclaredParameters, given: Mapping[str, object], flags: Sequence[str] = ()
+) -> dict[str, WireValue]:
     """Values in wire form: what is given, else the defaults. A parameter without either is left out.
 
-    Raises InvalidPipeline for an unknown name or a value that does not fit the type.
+    `flags` are names that were given without a value. Raises InvalidPipeline for an unknown name or a value that does
+    not fit the type.
     """
-    for name in given:
-        if name not in declared:
-            known = f"this pipeline takes {', '.join(declared)}" if declared else "this pipeline takes none"
-            raise InvalidPipeline(f"unknown parameter {name!r}{did_you_mean(name, declared)} ({known})")
-    values: dict[str, WireValue] = {}
-    for name, parameter in declared.items():
-        value = to_wire(parameter.type, given[name], name) if given.get(name) is not None else parameter.default
-        if value is not None:
-            values[name] = value
+    for name in (*given, *flags):
+        if name not in declared.parameters:
+            takes = ", ".join(declared.parameters)
+            known = f"this pipeline takes {takes}" if takes else "this pipeline takes none"
+            raise InvalidPipeline(f"unknown parameter {name!r}{did_you_mean(name, declared.parameters)} ({known})")
+    for name in flags:
+        if declared.types[name] != SCALARS["bool"]:
+            text = f"only a bool is true without a value, and this is a {declared.types[name].name}"
+            raise InvalidPipeline(f"parameter {name!r}: {text}: give --param {name}=...")
+    values: dict[str, WireValue] = dict.fromkeys(flags, True)
+    for name, parameter in declared.parameters.items():
+        if name in flags:
+            continue
+        value = given.get(name)
+        wire = parameter.default if value is None else to_wire(declared.types[name], value, name)
+        if wire is not None:
+            values[name] = wire
     return values
 
 
-def to_wire(type_name: str, value: object, name: str) -> WireValue:
+def to_wire(wanted: ParameterType, value: object, name: str) -> WireValue:
     """The value in a job graph for `value`: one of its type, or the text of one. Raises InvalidPipeline."""
-    problem = InvalidPipeline(f"parameter {name!r}: {value!r} is not a {type_name} ({_EXAMPLES[type_name]})")
-    wanted = PARAMETER_TYPES[type_name]
-    if isinstance(value, str) and wanted is not str:
-        try:
-            value = _PARSERS[type_name](value.strip())
-        except ValueError:
-            raise problem from None
-    if wanted is float and type(value) is int:
-        value = float(value)
-    if type(value) is not wanted or not _is_portable(value):
-        raise problem
-    return value.isoformat() if isinstance(value, date) else value  # type: ignore[return-value]
+    try:
+        return wanted.to_wire(wanted.parsed(value) if isinstance(value, str) else value)
+    except (ValueError, TypeError):
+        text = f"parameter {name!r}: {value!r} is not a {wanted.name} ({wanted.example})"
+        raise InvalidPipeline(text) from None
 
 
-def from_wire(type_name: str, value: WireValue) -> object:
-    """The argument to call a function with, for a value of a job graph."""
-    if type_name == "date":
-        return date.fromisoformat(str(value))
-    return datetime.fromisoformat(str(value)) if type_name == "datetime" else value
-
-
-def annotated_type(definition: FunctionDefinition, argument: Argument) -> str:
-    """Name of the parameter type an argument is annotated with, or empty when it is no parameter type.
+def annotated_type(definition: FunctionDefinition, argument: Argument) -> ParameterType | None:
+    """The parameter type an argument is annotated with, None when it is none.
 
     An argument without annotation has the type of its default, else str.
     """
     annotation = argument.annotation
     if annotation is inspect.Parameter.empty:
         has_value = argument.has_default and argument.default is not None
-        return _type_name(type(argument.default)) if has_value else "str"
-    if isinstance(annotation, str):
-        annotation = _evaluated(definition, annotation)
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        members = [member for member in typing.get_args(annotation) if member is not type(None)]
-        annotation = members[0] if len(members) == 1 else None
-    return _type_name(annotation)
+        annotation = type(argument.default) if has_value else str
+    elif isinstance(annotation, str):
+        annotation = evaluated(definition.callable, annotation)
+    return parameter_type(annotation)
 
 
-def _evaluated(definition: FunctionDefinition, annotation: str) -> Any:
+def evaluated(function: Callable[..., object] | None, annotation: str) -> Any:
+    """An annotation that is written as a text; None when it is known to a type checker only."""
     # The same trust as in running the file: the text is the user's own code.
-    function = inspect.unwrap(definition.callable) if definition.callable else None
+    inner = inspect.unwrap(function) if function else None
     try:
-        return eval(annotation, getattr(function, "__globals__", {}))
-    except (NameError, AttributeError, TypeError, SyntaxError):  # known to a type checker only: no parameter type
+        return eval(annotation, getattr(inner, "__globals__", {}))
+    except (NameError, AttributeError, TypeError, SyntaxError):
         return None
 
 
-def _type_name(annotation: object) -> str:
-    return next((name for name, each in PARAMETER_TYPES.items() if each is annotation), "")
+def argument_value(function: Callable[..., object], name: str, wire: WireValue, base: Path) -> object:
+    """The value for the argument `name`, by its annotation. Raises LookupError when that can't be found out here."""
+    annotation = inspect.signature(inspect.unwrap(function)).parameters[name].annotation
+    default = inspect.signature(inspect.unwrap(function)).parameters[name].default
+    if isinstance(annotation, str):
+        annotation = evaluated(function, annotation)
+    elif annotation is inspect.Parameter.empty:
+        annotation = type(default)
+    found = parameter_type(annotation)
+    if found is None:
+        raise LookupError(f"the annotation of {name!r} names a type that its function does not know where it runs")
+    return found.of_wire(wire, base)
 
 
-def _declared(name: str, uses: list[tuple[FunctionDefinition, Argument]]) -> Parameter:
+def _agreed_type(name: str, uses: Sequence[tuple[FunctionDefinition, Argument]]) -> ParameterType:
     first, argument = uses[0]
-    type_name = annotated_type(first, argument)
-    defaults = [(each, _default(each, use, type_name)) for each, use in uses if use.has_default]
+    found = annotated_type(first, argument)
+    assert found is not None, "the arguments of a pipeline were checked"
     for other, use in uses[1:]:
-        if annotated_type(other, use) != type_name:
+        if (here := annotated_type(other, use)) != found:
             raise other.error(
-                f"parameter {name!r} is {annotated_type(other, use)} here and {type_name} in {first.name!r}:"
+                f"parameter {name!r} is {here.name if here else 'none'} here and {found.name} in {first.name!r}:"
                 " one parameter has one type; rename one of them"
             )
+    return found
+
+
+def _declared(name: str, uses: list[tuple[FunctionDefinition, Argument]], wanted: ParameterType) -> Parameter:
+    defaults = [(each, _default(each, use, wanted)) for each, use in uses if use.has_default]
     for other, default in defaults[1:]:
         if default != defaults[0][1]:
             raise other.error(
@@ -132,45 +138,25 @@ def _declared(name: str, uses: list[tuple[FunctionDefinition, Argument]]) -> Par
     everywhere = len(defaults) == len(uses)
     return Parameter(
         name=name,
-        type=type_name,
+        type=wanted.name,
         required=default is None and not everywhere,
         default=default,
         functions=tuple(definition.name for definition, _ in uses),
     )
 
 
-def _default(definition: FunctionDefinition, argument: Argument, type_name: str) -> WireValue | None:
-    if argument.default is None:
+def _default(definition: FunctionDefinition, argument: Argument, wanted: ParameterType) -> WireValue | None:
+    default = argument.default
+    if default is None:
         return None
-    if isinstance(argument.default, str) and type_name != "str":
-        raise definition.error(f"default of {argument.name!r} is a text, but its type is {type_name}")
+    if (
+        isinstance(default, str)
+        and not isinstance(default, enum.Enum)
+        and not isinstance(wanted, Choice)
+        and wanted != SCALARS["str"]
+    ):
+        raise definition.error(f"default of {argument.name!r} is a text, but its type is {wanted.name}")
     try:
-        return to_wire(type_name, argument.default, argument.name)
+        return to_wire(wanted, default, argument.name)
     except InvalidPipeline as error:
         raise definition.error(f"default of {error.message}") from None
-
-
-def _is_portable(value: object) -> bool:
-    """Whether JSON can carry it as it is."""
-    match value:
-        case bool():
-            return True
-        case int():
-            return -_INT64 <= value < _INT64
-        case float():
-            return math.isfinite(value)
-        case str():
-            return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
-        case _:
-            return True
-
-
-def _bool(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
-_PARSERS: dict[str, Callable[[str], object]] = {
-    "int": int, "float": float, "bool": _bool, "date": date.fromisoformat, "datetime": datetime.fromisoformat,
-}  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from firesteel.model.ids import JobID, JobVertexID, derived_id
 from firesteel.model.jobgraph import Artifact, Function, FunctionKind, JobGraph, JobVertex
+from firesteel.model.options import Configuration
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import FunctionDefinition
 from firesteel.pipeline.errors import InvalidPipeline
@@ -79,7 +80,7 @@ def script_graph(
         job_id=job_id,
         name=name or file.stem,
         vertices=(vertex,),
-        configuration=dict(configuration),
+        configuration=Configuration(configuration).of_job(),
         artifacts=tuple(artifacts),
         environment=current_environment(),
     )

@@ -40,8 +40,8 @@ class Services:
     waits: Waits = field(default_factory=Waits)
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
     """Of the jobs in the last overview: making ten thousand lines anew is half of what an overview costs."""
-    log_dir: Path | None = None
-    """Where the master's log files are, when it writes any."""
+    log_file: Path | None = None
+    """The master's own log, when it writes one; older parts of it lie beside it."""
     shut_down: Callable[[], None] | None = None
     """Ends the cluster; absent where REST may not."""
     forwarding: Forwarding | None = None

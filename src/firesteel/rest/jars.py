@@ -48,7 +48,9 @@ class Jars:
         """Keep a copy of a file. Raises RestError for what is no file of a pipeline, or has no room."""
         if not name.endswith(UPLOAD_ENDINGS) or len(name.encode()) > NAME_BYTES_MAX:
             endings = ", ".join(UPLOAD_ENDINGS)
-            raise bad_request(f"{name!r}: upload a file of a pipeline, whose name ends in one of {endings}.")
+            is_java = name.endswith(".jar")
+            why = "jobs here are PySpark pipelines, and no jar files of Java classes; " if is_java else ""
+            raise bad_request(f"{name!r}: {why}upload a file of a pipeline, whose name ends in one of {endings}.")
         known, size = self.list(), source.stat().st_size
         if len(known) >= FILES_MAX or sum(jar.size_bytes for jar in known) + size > TOTAL_BYTES_MAX:
             limit = f"{FILES_MAX:,} files, {TOTAL_BYTES_MAX >> 30} GiB"

@@ -16,6 +16,7 @@ from firesteel.rest.handlers import (
     taskmanagers,
     vertices,
 )
+from firesteel.rest.queries import labels, natural, stream, whole
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema import jars as r
 from firesteel.rest.schema import jobs as j
@@ -26,44 +27,31 @@ from firesteel.rest.security import Role
 
 INTEGER = {"type": "integer", "minimum": 0}
 
-
-def _natural(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise ValueError(text)
-    return int(text)
-
-
-def _stream(text: str) -> str:
-    if text not in ("stdout", "stderr"):
-        raise ValueError(text)
-    return text
-
-
-def _whole(text: str) -> int:
-    if len(text) > 16:
-        raise ValueError(text)
-    return int(text)
-
-
 GET = Query("get", "Names of metrics, parted by commas.")
 AGGREGATED = (GET, Query("agg", "How to aggregate them."))
 FUNCTION = Query("function", "Whose rows; none is needed where only one function returns any.", str, "")
 MODE = Query("mode", "`cancel`.")
-MAX_EXCEPTIONS = Query("maxExceptions", "At most so many.", _natural, 20, INTEGER)
-LABELS = Query("failureLabelFilter", "Ignored: failures have no labels.")
+MAX_EXCEPTIONS = Query("maxExceptions", "At most so many.", natural, 20, INTEGER)
+LABELS = Query(
+    "failureLabelFilter",
+    "Only failures with all of these labels: KEY:VALUE, parted by commas, like `type:SPARK`.",
+    labels,
+    frozenset(),
+)
 JAR_OPTIONS = (
     Query("entry-class", "Which pipeline: MODULE, MODULE:NAME or NAME.", str, ""),
-    Query("programArg", "Job parameters, name=value, parted by commas.", str, ""),
-    Query("parallelism", "For functions that state none.", _natural, None, INTEGER),
+    Query("programArg", "Job parameters, name=value, parted by commas; of a script, its arguments.", str, ""),
+    Query("program-args", "The same as one text; quotes hold words together.", str, ""),
+    Query("parallelism", "For functions that state none.", natural, None, INTEGER),
     Query("savepointPath", "Refused: a batch job starts from none."),
     Query("allowNonRestoredState", "Ignored."),
 )
-LINE = Query("offset", "Where to begin; a negative one counts from the end.", _whole, 0, {"type": "integer"})
+LINE = Query("offset", "Where to begin; a negative one counts from the end.", whole, 0, {"type": "integer"})
 GROWTH = Query("wait", "How long to wait for lines: milliseconds, or a time like `20 s`.", parse_duration_ms, 0)
 WAIT = Query("wait", "How long to wait for the end: milliseconds, or a time like `30 s`.", parse_duration_ms, 0)
-STREAM = Query("stream", "`stdout` or `stderr`.", _stream, "stdout", {"enum": ["stdout", "stderr"]})
-ATTEMPT = Query("attempt", "Of which attempt, from 0 on.", _natural, 0, INTEGER)
-OFFSET = Query("offset", "The first byte that is wanted.", _natural, 0, INTEGER)
+STREAM = Query("stream", "`stdout` or `stderr`.", stream, "stdout", {"enum": ["stdout", "stderr"]})
+ATTEMPT = Query("attempt", "Of which attempt, from 0 on.", natural, 0, INTEGER)
+OFFSET = Query("offset", "The first byte that is wanted.", natural, 0, INTEGER)
 
 ROUTES: tuple[Route, ...] = (
     # ── the cluster ──────────────────────────────────────────────────────────────────────────
@@ -87,7 +75,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/jobmanager/environment", cluster.environment, "The master's interpreter.", c.EnvironmentInfo),
     Route("GET", "/jobmanager/logs", logs.master_logs, "The master's log files.", c.LogListInfo),
     Route("GET", "/jobmanager/logs/{filename}", logs.master_log_file, "One of them.", None),
-    Route("GET", "/jobmanager/log", logs.master_log, "The newest of them.", None),
+    Route("GET", "/jobmanager/log", logs.master_log, "The one it writes now.", None),
     Route("GET", "/jobmanager/stdout", logs.no_text_file, "Kept nowhere.", None),
     Route("GET", "/jobmanager/metrics", cluster.master_metrics, "The master's metrics.", list[c.Metric], query=(GET,)),
     Route("GET", "/jobmanager/thread-dump", logs.master_threads, "Where its threads are.", c.ThreadDumpInfo),

@@ -148,7 +148,7 @@ def serve_rest(
     *,
     work_dir: Path,
     jar_files: Files | None = None,
-    log_dir: Path | None = None,
+    log_file: Path | None = None,
     clock: Clock | None = None,
     shut_down: Callable[[], None] | None = None,
     leadership: Leadership | None = None,
@@ -168,7 +168,7 @@ def serve_rest(
         operations=Operations(),
         uploads=Uploads(work_dir, limit_bytes),
         jars=Jars(jar_files or DirectoryFiles(work_dir / "jars")),
-        log_dir=log_dir,
+        log_file=log_file,
         shut_down=shut_down,
         forwarding=Forwarding(leadership, rest_tls(config)) if leadership is not None else None,
     )

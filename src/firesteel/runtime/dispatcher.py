@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import TypeVar
 
-import msgspec
-
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
@@ -21,14 +19,14 @@ from firesteel.core.scheduler.view import subtask_views
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import FencingToken, JobID, ResourceID
-from firesteel.model.jobgraph import JobGraph, JobType
+from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
 from firesteel.model.refusals import UnknownJob
-from firesteel.model.states import JobStatus
-from firesteel.model.views import JobResult, JobSummary, JobView, SubtaskView, VertexView, summary_of
+from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView, summary_of
 from firesteel.runtime.changes import JobChanges
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
+from firesteel.runtime.lastknown import last_known_view
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.orphans import Named, Sweep, staged_rows, swept
@@ -112,13 +110,11 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
         """The current or last attempts of a vertex's subtasks, as far as they are known. Raises UnknownJob."""
         job = self._known(job_id)
-        regions = range(vertex.first_region, vertex.first_region + vertex.parallelism)
         core = self._job_master_core(job)
         if core is not None:
-            return subtask_views(core.scheduler.graph, regions)
+            return subtask_views(core.scheduler, vertex.id)
         view = job.view or await self._archived(job_id)
-        archived = view.archived_subtasks[regions.start : regions.stop] if view is not None else ()
-        return tuple(msgspec.structs.replace(each, subtask=index) for index, each in enumerate(archived))
+        return next((each.subtasks for each in view.vertices if each.id == vertex.id), ()) if view is not None else ()
 
     async def delete_unused_blobs(self, names: Iterable[str]) -> None:
         """Delete those that only jobs have which were refused, or need them no more."""
@@ -211,6 +207,8 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     async def _load(self) -> None:
         graphs, results = await self._retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
+        text = "leading in epoch %d: %d stored jobs go on, %d have ended"
+        logger.info(text, self.leader.token.epoch, len(graphs), len(results))
         self.tell(r.JobsLoaded(graphs, results))
         await self.catch_up()
         await self._retried("looking through the archive", lambda: self._archive.keep(self.core.jobs))
@@ -227,6 +225,8 @@ class DispatcherEndpoint(LeadingEndpoint):
             text = f"the job may be stored or not, so submit it again under the same id ({error})"
             self.tell(r.JobGraphStored(graph.job_id, text))
         else:
+            owner = f" by {graph.owner}" if graph.owner else ""
+            logger.info("job %s (%s): submitted%s", graph.job_id, graph.name, owner)
             self.tell(r.JobGraphStored(graph.job_id))
 
     async def _store_result(self, effect: r.StoreJobResult) -> None:
@@ -306,6 +306,9 @@ class DispatcherEndpoint(LeadingEndpoint):
         state = await self._store.claim_journal(graph.job_id, token)
         if self.core.jobs[graph.job_id].result is not None and not state.status.is_globally_terminal:
             return await self._release(graph.job_id, token, on_broken)
+        if state.timestamps_ms:
+            text = "job %s (%s): taken over, %s, with %d attempts that may run"
+            logger.info(text, graph.job_id, graph.name, state.status.value, len(state.deployed))
         me = Leader(self._rpc.address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
         core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
         core.doom = effect.failure
@@ -366,31 +369,6 @@ class DispatcherEndpoint(LeadingEndpoint):
             text = f"firesteel's own JobMaster failed ({name}: {error}); please report it with the log"
         failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=text, exception=name)
         self.tell(r.JobMasterBroke(job_id, failure))
-
-
-def last_known_view(job: JobEntry) -> JobView:
-    """A job of which no JobMaster tells: one that starts, changes hands, or ended under a former leader."""
-    result, known = job.result if job.has_ended else None, job.graph or job.summary
-    return JobView(
-        job_id=job.job_id,
-        name=job.name,
-        status=job.status,
-        start_time_ms=job.since_ms,
-        end_time_ms=result.end_time_ms if result is not None else -1,
-        timestamps_ms={job.status.value: result.end_time_ms} if result is not None else {},
-        restarts=result.restarts if result is not None else 0,
-        job_type=known.job_type if known is not None else JobType.BATCH,
-        owner=result.owner if result is not None else known.owner if known is not None else "",
-        reason=_cancelled_because(result) if result is not None else "",
-        client_heartbeat_timeout_ms=job.graph.client_heartbeat_timeout_ms if job.graph is not None else 0,
-    )
-
-
-def _cancelled_because(result: JobResult) -> str:
-    """Empty when somebody has asked for it, or it was not cancelled."""
-    if result.status is not JobStatus.CANCELED or result.failure is None:
-        return ""
-    return result.failure.headline()
 
 
 def admission(config: Configuration) -> Admission:

@@ -1,17 +1,21 @@
 """The JobMaster's endpoint: its core, its journal, and the leaders it follows."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 from firesteel.core.effects import Effect, Event, Persist, Persisted
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JournalRecord
-from firesteel.core.scheduler.backoff import restart_strategy
+from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
 from firesteel.model import options
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.options import Configuration
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.leading import LeadingEndpoint
+from firesteel.runtime.narration import lines_of
 from firesteel.runtime.services import Clock, JobStore, Rpc
+
+logger = logging.getLogger(__name__)
 
 
 class JobMasterEndpoint(LeadingEndpoint):
@@ -56,9 +60,19 @@ class JobMasterEndpoint(LeadingEndpoint):
         token = self.leader.token
         while self._unwritten:
             batch, self._unwritten = self._unwritten, []
-            await self._store.append(job_id, token, [record for item in batch for record in _records(item)])
+            records = [record for item in batch for record in _records(item)]
+            await self._store.append(job_id, token, records)
+            self._narrate(records)
             self.tell(Persisted(batch[-1].sequence))
         self._writing = False
+
+    def _narrate(self, records: Sequence[JournalRecord]) -> None:
+        """Log what has become a fact."""
+        if logger.isEnabledFor(logging.INFO):
+            graph, scheduler = self.core.job.graph, self.core.scheduler
+            for record in records:
+                for line in lines_of(record, scheduler.topology, scheduler.state.intended):
+                    logger.info("job %s (%s): %s", graph.job_id, graph.name, line)
 
 
 def _records(effect: Persist) -> Sequence[JournalRecord]:
@@ -67,11 +81,14 @@ def _records(effect: Persist) -> Sequence[JournalRecord]:
 
 def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSettings:
     job = Configuration(graph.configuration)
+    either = effective(config, graph.configuration)
     return JobMasterSettings(
         scheduler=SchedulerSettings(
-            restart_strategy(config, graph.configuration),
+            _strategy(config, graph),
             config.get_option(options.EXCEPTION_HISTORY_SIZE),
             job.get_option(options.JOB_TIMEOUT),
+            either.get_option(options.RESTART_FIXED_DELAY),
+            restarts_all=either.get_option(options.FAILOVER_STRATEGY) == "full",
         ),
         queue=job.get_option(options.JOB_QUEUE),
         priority=job.get_option(options.JOB_PRIORITY),
@@ -80,3 +97,12 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
         slot_idle_timeout_ms=config.get_option(options.SLOT_IDLE_TIMEOUT),
         reconciliation_timeout_ms=config.get_option(options.RECONCILIATION_TIMEOUT),
     )
+
+
+def _strategy(config: Configuration, graph: JobGraph) -> RestartStrategy:
+    """It was checked at the submission, on a cluster that may have had other options."""
+    try:
+        return restart_strategy(config, graph.configuration, graph.job_id)
+    except ConfigurationError as error:
+        logger.warning("job %s (%s) restarts nothing: %s", graph.job_id, graph.name, error)
+        return NoRestart()

@@ -51,9 +51,10 @@ class TaskBackend(Protocol):
         before CancelledError leaves this coroutine.
         """
 
-    async def commit(self, commit: SinkCommit) -> None:
+    async def commit(self, commit: SinkCommit) -> str:
         """Make a staged output visible. Idempotent, and resumes what another worker began.
 
+        Returns what the job's owner is to be told of it, like of other jobs that write there, or nothing.
         Raises TaskFailedError when it can't be done (the disk is full, the target is gone).
         """
 
@@ -68,6 +69,16 @@ class TaskBackend(Protocol):
 
         Raises TaskFailedError. The process ends when the awaiting task is cancelled.
         """
+
+
+class Inheritance(Protocol):
+    """What workers that were killed have left, and this worker is to clear once the jobs are over."""
+
+    async def look(self) -> Sequence[JobID]:
+        """Jobs of which something is left, also those that were named before."""
+
+    async def release(self, job_id: JobID) -> None:
+        """The job is over: delete what is left of it."""
 
 
 class InquiryDesk(Protocol):

@@ -1,17 +1,44 @@
 """The ResourceManager's endpoint: nothing but its core, its mailbox and its session."""
 
+import logging
+
+from firesteel.core.effects import Event, PeerLost, Received, TimerFired
 from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
 from firesteel.model import options
-from firesteel.model.ids import JobID
+from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.messages import DisconnectTaskExecutor, Envelope, RegisterTaskExecutor
 from firesteel.model.options import Configuration
 from firesteel.model.views import QueuePlace, TaskManagerView
 from firesteel.runtime.leading import LeadingEndpoint
+
+logger = logging.getLogger(__name__)
 
 
 class ResourceManagerEndpoint(LeadingEndpoint):
     """Serves one leadership of the ResourceManager."""
 
     core: ResourceManagerCore
+    _told: tuple[ResourceID, ...] = ()
+    """The workers that the log says are here."""
+
+    def handled(self, event: Event) -> None:
+        match event:
+            case Received(envelope=Envelope(body=RegisterTaskExecutor() | DisconnectTaskExecutor())):
+                self._narrate()
+            case PeerLost() | TimerFired():
+                self._narrate()
+            case _:
+                pass  # it brings no worker and takes none away
+
+    def _narrate(self) -> None:
+        here = self.core.workers
+        if here == self._told:
+            return
+        for worker in (each for each in here if each not in self._told):
+            logger.info("worker %s is here: %d in all", worker, len(here))
+        for worker in (each for each in self._told if each not in here):
+            logger.info("worker %s is gone: %d are left", worker, len(here))
+        self._told = here
 
     def task_managers(self) -> tuple[TaskManagerView, ...]:
         return self.core.task_managers()

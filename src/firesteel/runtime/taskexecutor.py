@@ -18,16 +18,19 @@ from firesteel.model.inquiries import AnyAnswer, InquiryRefused
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobVertex
 from firesteel.model.messages import SplitRequest, TaskStateUpdate
 from firesteel.model.options import Configuration
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import HardwareDescription, ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.endpoint import Endpoint
-from firesteel.runtime.ports import InquiryDesk, TaskBackend, TaskFailedError
+from firesteel.runtime.ports import Inheritance, InquiryDesk, TaskBackend, TaskFailedError
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 
 RELEASE_TRIES_MAX, RELEASE_RETRY_S = 5, 0.5
 """How often a worker tries to delete what an ended job has left here, and the time between two tries."""
+
+LOOK_S = 10.0
+"""How often a worker looks for others that have died."""
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +49,21 @@ class TaskExecutorEndpoint(Endpoint):
         leaders: LeaderRetrieval,
         backend: TaskBackend,
         desk: InquiryDesk | None = None,
+        inheritance: Inheritance | None = None,
         on_broken: Callable[[Exception], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
         self._leaders, self._backend, self._desk = leaders, backend, desk
+        self._inheritance = inheritance
         self._attempts: dict[RegionAttemptID, asyncio.Task[TaskStateUpdate]] = {}
         self._drawing: dict[RegionAttemptID, asyncio.Future[DrawnSplits]] = {}
         self._host = socket.gethostname()
         self._unwatch: dict[str, Callable[[], None]] = {}
+
+    def start(self) -> None:
+        super().start()
+        if self._inheritance is not None:
+            self.background(self._look_for_dead(self._inheritance))
 
     async def shut_down(self, reason: str) -> None:
         """Say goodbye, then stop."""
@@ -167,13 +177,16 @@ class TaskExecutorEndpoint(Endpoint):
 
     async def _commit(self, effect: w.CommitSink) -> None:
         failure: FailureInfo | None = None
+        told = ""
         try:
-            await self._backend.commit(effect.commit)
+            told = await self._backend.commit(effect.commit)
+            if told:
+                logger.info("job %s: %s", effect.job_id, told)
         except TaskFailedError as error:
             failure = error.failure
         except Exception as error:
             failure = _backend_failure(error)
-        self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure))
+        self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure, told))
 
     async def _discard(self, locations: Sequence[str]) -> None:
         """What can't be deleted now is found again when its job is released."""
@@ -182,11 +195,23 @@ class TaskExecutorEndpoint(Endpoint):
         except Exception:
             logger.warning("%s could not delete %s", self.core.address, ", ".join(locations), exc_info=True)
 
+    async def _look_for_dead(self, inheritance: Inheritance) -> None:
+        """Workers may die at any time, and others be killed while they clear up."""
+        while True:
+            try:
+                if found := tuple(await inheritance.look()):
+                    self.tell(w.LeftoversFound(found))
+            except OSError:
+                logger.warning("%s can't look for what dead workers have left", self.core.address, exc_info=True)
+            await asyncio.sleep(LOOK_S)
+
     async def _release(self, effect: w.ReleaseJob) -> None:
         """A disk that refuses to delete must not keep the job, and its slots here, for ever."""
         for attempt in range(1, RELEASE_TRIES_MAX + 1):
             try:
                 await self._backend.discard(effect.locations)
+                if self._inheritance is not None:
+                    await self._inheritance.release(effect.job_id)
                 await self._backend.release_job(effect.job_id)
                 break
             except Exception:
@@ -237,4 +262,9 @@ def task_executor_settings(config: Configuration) -> TaskExecutorSettings:
         heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
         slot_timeout_ms=config.get_option(options.SLOT_TIMEOUT),
         master_grace_ms=config.get_option(options.MASTER_GRACE),
+        hardware=HardwareDescription(
+            cpu_cores=os.cpu_count() or -1,
+            physical_memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            heap_bytes=config.get_option(options.SPARK_HEAP) << 20,
+        ),
     )

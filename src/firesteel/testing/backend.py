@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from firesteel.adapters.blob.local import BlobSource
 from firesteel.adapters.spark.forkclient import ForkServer
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -17,6 +19,7 @@ from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
 from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.tasks import (
+    IOMetrics,
     JobInformation,
     ResultPartition,
     SinkCommit,
@@ -62,10 +65,14 @@ class TaskScript:
     """Attempts that are cancelled end only when their backend is closed."""
     close_error: Exception | None = None
     """What closing a backend raises, after it was done."""
+    told: str = ""
+    """What is told of each commit."""
     disk_errors: int = 0
     """Deletions that are still to fail."""
     discard_s: float = 0.0
     """How long a deletion takes."""
+    io: IOMetrics | None = None
+    """What each attempt has read; what it stores and stages has as many rows and bytes as this says."""
     start_error: Exception | None = None
     """What the start of a backend raises."""
     backends: list["FakeTaskBackend"] = field(default_factory=list)
@@ -212,7 +219,7 @@ class FakeTaskBackend:
             await asyncio.sleep(self.script.pause_s())
             number += 1
 
-    async def commit(self, commit: SinkCommit) -> None:
+    async def commit(self, commit: SinkCommit) -> str:
         await asyncio.sleep(self.script.pause_s())
         if self.script.refuses(commit):
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full"))
@@ -221,6 +228,7 @@ class FakeTaskBackend:
         self.script.stored.pop(commit.staging, None)
         if commit.commit_id not in done:
             done.append(commit.commit_id)
+        return self.script.told
 
     async def discard(self, locations: Sequence[str]) -> None:
         await asyncio.sleep(self.script.discard_s)
@@ -245,7 +253,7 @@ class FakeTaskBackend:
         if missing:
             text = "a stored result is gone"
             raise TaskFailedError(FailureInfo(kind=FailureKind.PARTITION, message=text, partitions=missing))
-        outcome = outcome_of(job, deployment)
+        outcome = _counted(outcome_of(job, deployment), self.script.io)
         for location in (*(part.location for part in outcome.partitions), *(sink.staging for sink in outcome.sinks)):
             self.script.stored[location] = deployment.attempt
         return outcome
@@ -275,6 +283,19 @@ def outcome_of(job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
             for data in datasets
         ),
         sinks=tuple(_commit(deployment, vertex, base) for vertex in sinks),
+    )
+
+
+def _counted(outcome: TaskOutcome, io: IOMetrics | None) -> TaskOutcome:
+    if io is None:
+        return outcome
+    rows = {"rows": io.rows_written, "size_bytes": io.bytes_written}
+    replace = msgspec.structs.replace
+    return replace(
+        outcome,
+        io=io,
+        partitions=tuple(replace(part, **rows) for part in outcome.partitions),
+        sinks=tuple(replace(sink, **rows) for sink in outcome.sinks),
     )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JobState, JournalRecord, fold
-from firesteel.core.scheduler.backoff import FixedDelay
+from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -19,6 +19,11 @@ from tests.core.graphs import JOB, job, outcome
 from tests.core.stories.player import Player, attempt, listed, show
 
 SETTINGS = JobMasterSettings(SchedulerSettings(FixedDelay(2, 1_000), 4), 10_000, 50_000, 30_000, 20_000)
+STRATEGIES: dict[str, RestartStrategy] = {
+    "none": NoRestart(),
+    "fixed": SETTINGS.scheduler.strategy,
+    "exponential": ExponentialDelay(1_000, 60_000, 2.0, 100_000, 0.0, attempts=3),
+}
 SLOT = ResourceProfile(1.0, 1_024)
 DISPATCHER = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
 
@@ -42,12 +47,19 @@ class JobMasterPlayer(Player):
         self.settings = SETTINGS
         return new_core(job("v"))
 
-    def do_graph(self, *words: str, attempts: str | None = None, timeout: str = "0") -> None:
-        """Another job, from its beginning; `timeout` in milliseconds is its limit."""
+    def do_graph(
+        self, *words: str, attempts: str | None = None, timeout: str = "0", strategy: str = "fixed", failover: str = ""
+    ) -> None:
+        """Another job, from its beginning; `timeout` in milliseconds is its limit, `attempts` is that of each vertex."""
         self.timers.clear()
         self.journal.clear()
         self.writes.clear()
-        scheduler = dataclasses.replace(SETTINGS.scheduler, timeout_ms=int(timeout))
+        scheduler = dataclasses.replace(
+            SETTINGS.scheduler,
+            strategy=STRATEGIES[strategy],
+            timeout_ms=int(timeout),
+            restarts_all=failover == "full",
+        )
         self.settings = dataclasses.replace(SETTINGS, scheduler=scheduler)
         self.core = new_core(
             job(" ".join(words), attempts=None if attempts is None else int(attempts)), settings=self.settings
@@ -103,8 +115,8 @@ class JobMasterPlayer(Player):
         )
         self.deliver(worker, body)
 
-    def do_progress(self, worker: str, text: str) -> None:
-        item = TaskProgress(attempt=attempt(text), stages_done=1)
+    def do_progress(self, worker: str, text: str, waits: str = "") -> None:
+        item = TaskProgress(attempt=attempt(text), stages_done=1, waits_for=waits)
         self.deliver(worker, m.ReportProgress(resource_id=ResourceID(worker), job_id=JOB, progress=(item,)))
 
     def do_draw(self, worker: str, *requests: str) -> None:

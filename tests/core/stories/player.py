@@ -219,7 +219,7 @@ def show_known(value: object) -> str:
         case m.Leader():
             return f"{value.address} ({value.token.epoch})"
         case FailureInfo():
-            return f"{value.kind.value}: {value.message}"
+            return f"{value.kind.value}: {value.message}{value.verdict and f' ({value.verdict})'}"
         case ResourceProfile():
             return f"{value.cpu_cores:g} cores"
         case JobGraph():

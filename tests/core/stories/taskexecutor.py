@@ -4,6 +4,7 @@ from firesteel.core.inquiries import InquiryAnswered
 from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
 from firesteel.core.workeffects import (
     JobReleaseDone,
+    LeftoversFound,
     SinkCommitDone,
     SplitsWanted,
     Stopping,
@@ -160,6 +161,10 @@ class TaskExecutorPlayer(Player):
     def do_gone(self) -> None:
         """What the job had here is deleted."""
         self.give(JobReleaseDone(JOB))
+
+    def do_leftovers(self, *jobs: str) -> None:
+        """Dead workers have left something: of the stories' job, unless others are named."""
+        self.give(LeftoversFound(tuple(JobID(name) for name in jobs) or (JOB,)))
 
     def do_stop(self) -> None:
         self.give(Stopping("the machine goes down"))

@@ -21,7 +21,7 @@ from firesteel.model.tasks import SinkCommit, StagedPart
 from tests.integration.cluster.files import Files
 
 pytestmark = pytest.mark.spark
-Commit = Callable[[SinkCommit], Awaitable[None]]
+Commit = Callable[[SinkCommit], Awaitable[str]]
 
 SOURCE = """
 @pipeline.source
@@ -279,16 +279,16 @@ def test_a_table_has_the_rows_of_one_run_whatever_dies(
 ) -> None:
     """An attempt is killed when it has staged its rows; the commit ends in each phase, and another goes on."""
     restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
-    phases: list[Callable[[Commit, SinkCommit], Awaitable[None]]] = []
+    phases: list[Callable[[Commit, SinkCommit], Awaitable[str | None]]] = []
     commit_really = sinkoutput.SinkOutput.commit
 
-    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> None:
+    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> str:
         real = functools.partial(commit_really, self)
-        await (phases.pop(0)(real, commit) if phases else real(commit))
+        return await (phases.pop(0)(real, commit) if phases else real(commit)) or ""
 
     monkeypatch.setattr(sinkoutput.SinkOutput, "commit", so_far)
 
-    def write(mode: str, first: int, *stages: Callable[[Commit, SinkCommit], Awaitable[None]]) -> None:
+    def write(mode: str, first: int, *stages: Callable[[Commit, SinkCommit], Awaitable[str | None]]) -> None:
         phases[:] = stages
         parameters = {"mode": mode, "first": str(first)}
         result = files.do(files.run(files.write(TABLE), parameters, restarts))

@@ -2,7 +2,6 @@
 
 import tests.connectmode  # noqa: F401, I001
 
-import atexit
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -42,11 +41,9 @@ class InProcess:
         return self.session.get()
 
     def close(self) -> None:
-        """While the server lives: a client whose server is gone retries for minutes, also when its process ends."""
+        """While the server lives: a client whose server is gone retries for minutes."""
         if self.session.opened:
-            client = self.session.get().client
             self.session.get().stop()
-            atexit.unregister(client._on_exit)
 
     def run(self, pipeline: Pipeline, **build: Any) -> tuple[SinkCommit, ...]:
         """Every region, producers first; returns the commits that would make the sinks' outputs visible."""

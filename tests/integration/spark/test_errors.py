@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from firesteel.adapters.spark.backend import SparkTaskBackend
-from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.failures import FailureInfo, FailureKind, failure_labels
 from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import Function, RuntimeEnvironment
 from firesteel.model.tasks import JobInformation, ResultPartition
@@ -60,10 +60,24 @@ def test_missing_column_names_function_and_line(
     assert (failure.vertex, failure.location) == ("source", "job.py:5")
 
 
+def test_what_no_retry_mends_says_so(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
+    """An unknown column may be there the next time, when it was Spark that has found the columns."""
+    wrong = {
+        "return spark.sql('SELEKT 1')": (FailureKind.NON_RECOVERABLE, "SPARK"),
+        "import no_such_module_x": (FailureKind.NON_RECOVERABLE, "USER"),
+        "return spark.range(3).select('nope')": (FailureKind.USER, "SPARK"),
+        "raise KeyError('k')": (FailureKind.USER, "USER"),
+    }
+    for body, expected in wrong.items():
+        failure = failure_of(backend, do, source_job(jobs, tmp_path, f"def source(spark):\n    {body}\n"))
+        assert (failure.kind, failure_labels(failure)["type"]) == expected, failure
+
+
 def test_division_by_zero_at_run_time(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
     body = "def source(spark):\n    return spark.range(3).select((F.col('id') / (F.col('id') - 1)).alias('x'))\n"
     failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
     assert failure.message.startswith("[DIVIDE_BY_ZERO]")
+    assert failure_labels(failure) == {"type": "SPARK", "condition": "DIVIDE_BY_ZERO"}
     assert (failure.vertex, failure.location) == ("source", "job.py:4")
 
 
@@ -76,6 +90,8 @@ def test_python_function_that_raises_in_spark(
     )
     failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
     assert failure.message == "KeyError: 'boom'"
+    assert failure_labels(failure) == {"type": "USER"}
+    assert failure.exception == "KeyError"
     assert failure.location == "job.py:4"
     assert failure.kind is FailureKind.USER
 
@@ -92,8 +108,13 @@ def test_exception_in_the_function_itself(
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("pass", "source source returned nothing (None), not a DataFrame; is its `return` missing?"),
-        ("return 3", "source source returned a int, not a DataFrame"),
+        ("pass", "source source returned nothing (None), not a DataFrame of Spark; is its `return` missing?"),
+        ("return 3", "source source returned an int, not a DataFrame of Spark"),
+        (
+            "import pandas; return pandas.DataFrame()",
+            "returned a DataFrame of pandas, not a DataFrame of Spark; make one",
+        ),
+        ("import pathlib; return pathlib.Path()", "returned an object of pathlib.PosixPath, not a DataFrame of Spark"),
         ("import sys; sys.exit(3)", "source ended the process with sys.exit(3)"),
         ("import os; os._exit(3)", "the task process ended with status 3 before it had a result"),
     ],

@@ -41,7 +41,10 @@ def shares(
         partitions.store(frame, directory / str(index), DATASET, index, layout) for index, frame in enumerate(frames)
     ]
     assert all(len(list((directory / str(n)).glob("*.parquet"))) <= layout.subpartitions for n in range(len(frames)))
-    frames = [partitions.read(local.spark, stored, index) for index in range(layout.subpartitions)]
+    frames = [
+        partitions.read(local.spark, stored, index, directory / f"read-{index}")
+        for index in range(layout.subpartitions)
+    ]
     return [view(frame).collect() for frame in frames]
 
 
@@ -155,25 +158,27 @@ def test_producers_with_different_columns_are_refused(local: InProcess, tmp_path
 def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_path: Path, layout: Layout) -> None:
     """All of it, or a file: Spark would read what is left, and say nothing."""
     stored = partitions.store(local.spark.range(100), tmp_path / "x", DATASET, 0, layout)
-    frame = partitions.read(local.spark, [stored], layout.subpartitions - 1)
+    frame = partitions.read(local.spark, [stored], layout.subpartitions - 1, tmp_path / "read")
     next((tmp_path / "x").glob("part-00001-*.parquet")).unlink()
     with pytest.raises(partitions.PartitionLost):
         partitions.check_there([stored], layout.subpartitions - 1)
     with pytest.raises(partitions.PartitionLost):
-        partitions.read(local.spark, [stored], layout.subpartitions - 1)
-    assert layout.subpartitions == 1 or partitions.read(local.spark, [stored], 0).count() < 100, "it reads another one"
+        partitions.read(local.spark, [stored], layout.subpartitions - 1, tmp_path / "read")
+    assert layout.subpartitions == 1 or partitions.read(local.spark, [stored], 0, tmp_path / "other").count() < 100, (
+        "it reads another one"
+    )
     local.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        assert layout.subpartitions == 1 or raises_when_read(frame)
+        assert raises_when_read(frame)
     finally:
         local.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     manifest = tmp_path / "x" / partitions.MANIFEST_FILE
     manifest.write_bytes(manifest.read_bytes()[:-1])
     with pytest.raises(partitions.PartitionLost):
-        partitions.read(local.spark, [stored], 0)
+        partitions.read(local.spark, [stored], 0, tmp_path / "read")
     manifest.unlink()
     with pytest.raises(partitions.PartitionLost):
-        partitions.read(local.spark, [stored], 0)
+        partitions.read(local.spark, [stored], 0, tmp_path / "read")
 
 
 def raises_when_read(frame: Any) -> bool:

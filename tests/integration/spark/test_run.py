@@ -56,6 +56,9 @@ def test_a_word_count_is_visible_only_when_committed(
     (commit,) = outcome.sinks
     assert (commit.rows, commit.function, commit.mode) == (3, "result", "overwrite")
     assert commit.size_bytes > 0
+    assert outcome.io is not None
+    assert outcome.io.bytes_read >= len("a b a\nc a\n")
+    assert outcome.io.tasks >= 1  # of two stages; Spark may tell of the last one's too late
     for _ in range(2):
         do(backend.commit(commit))
     assert {row["word"]: row["count"] for row in rows(target)} == {"a": 3, "b": 1, "c": 1}

@@ -13,6 +13,7 @@ import pytest
 
 import firesteel as fs
 from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.pipeline.authoring import Pipeline
 from tests.connectmode import connect_mode
@@ -168,6 +169,57 @@ def test_ranges_and_days(local: InProcess, tmp_path: Path) -> None:
     )
     found = sorted(str(row.d) for row in local.spark.read.parquet(str(tmp_path / "d")).collect())
     assert found == ["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01", "2024-03-02"]
+
+
+FOREIGN = {
+    "it ignores them": lambda spark, splits, path: spark.read.json(path),
+    "rows of its own": lambda spark, splits, path: splits.read(spark).unionAll(spark.range(3)),
+    "a condition on something else": lambda spark, splits, path: spark.read.parquet(path).where("n > 0"),
+    "a limit below the condition": lambda spark, splits, path: (
+        spark.read.parquet(path).limit(5).where(splits.predicate)
+    ),
+    "another table beside": lambda spark, splits, path: (
+        spark.read.parquet(path).where(splits.predicate).unionAll(spark.read.parquet(path))
+    ),
+}
+OWN = {
+    "read": lambda spark, splits, path: splits.read(spark).where("n > 3"),
+    "by condition": lambda spark, splits, path: spark.read.parquet(path).where(splits.predicate),
+    "with a lookup": lambda spark, splits, path: (
+        spark.read.parquet(path).where(splits.predicate).join(spark.range(100).toDF("n"), "n", "left")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_rows_that_are_not_of_the_splits_are_refused(local: InProcess, tmp_path: Path, name: str) -> None:
+    """They would come with every draw again."""
+    with pytest.raises(PipelineRefused, match="split by split"):
+        _read_with(local, FOREIGN[name], tmp_path)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_rows_of_the_splits_come_once(local: InProcess, tmp_path: Path, name: str) -> None:
+    found = _read_with(local, OWN[name], tmp_path)
+    assert sorted(found) == [n for n in range(10) if name != "read" or n > 3]
+
+
+def _read_with(local: InProcess, body: Any, tmp_path: Path) -> list[int]:
+    path = str(tmp_path / "in")
+    local.spark.range(10).toDF("n").write.parquet(path)
+    pipeline = Pipeline("pieces")
+
+    def rows(spark: Any, splits: Any) -> Any:
+        return body(spark, splits, path)
+
+    def out(rows: Any) -> None:
+        fs.write_parquet(rows, str(tmp_path / "out"))
+
+    pipeline.source(parallelism=2, splits=fs.range_splits("n", 0, 10, 5))(rows)
+    pipeline.sink(out)
+    for commit in local.run(pipeline):
+        commit_sink(commit)
+    return [row.n for row in local.spark.read.parquet(str(tmp_path / "out")).collect()]
 
 
 def test_what_splits_would_change_is_refused_by_name(local: InProcess, tmp_path: Path) -> None:

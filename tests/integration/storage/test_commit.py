@@ -331,7 +331,7 @@ def test_those_who_wait_for_their_turn_all_get_it(tmp_path: Path) -> None:
 
     def take_turns(_: int) -> None:
         for _ in range(300):
-            with local._alone(commit, target):
+            with local._alone(commit.commit_id, target):
                 inside.append(1)
                 assert inside == [1]
                 inside.clear()

@@ -39,7 +39,9 @@ class RegisterElection:
         network: NetworkSettings,
         lease_ms: int,
         retry_ms: int,
+        on_over: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_over` is called when the leader says that the cluster has ended."""
         self._register, self._name, self._clock = register, name, clock
         self._retry_s, self._lease_ms = retry_ms / 1000, lease_ms
         self._watch = LeaseWatch(lease_ms)
@@ -51,6 +53,7 @@ class RegisterElection:
             suspicion_s=suspicion_s,
             on_lost=self._news.set,
             on_gone=self._leader_gone,
+            on_over=on_over,
         )
         self._components = EmbeddedLeaderElection(name, is_open=False)
         self._epoch = 0

@@ -5,30 +5,49 @@ more, and sooner, than signs of life that fail to come.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
-from firesteel.adapters.rpc.channel import Channel
-from firesteel.adapters.rpc.frames import ProtocolError
+from firesteel.adapters.rpc.channel import Channel, Way
+from firesteel.adapters.rpc.frames import ClusterOver, Frame, ProtocolError
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.register import Registered
 
 VIGIL = "vigil"
-"""Purpose of connections on which nothing is said."""
+"""Purpose of connections on which nothing is said, but that the cluster is over."""
 
 LOOK_AGAIN_S = 0.05
 """Between a connection that broke and the next one."""
 
 
-async def keep_company(stream: PeerStream) -> str:
-    """Serve such a connection to its end, at either side; returns why it ended."""
-    return await Channel(stream, lambda way, frame: None).run()
+class Company:
+    """The standbys that keep such a connection to this master."""
+
+    def __init__(self) -> None:
+        self._channels: dict[int, tuple[Channel, PeerStream]] = {}
+
+    async def serve(self, stream: PeerStream) -> str:
+        """Serve a connection to its end; returns why it ended."""
+        channel = Channel(stream, lambda way, frame: None)
+        self._channels[channel.number] = channel, stream
+        try:
+            return await channel.run()
+        finally:
+            del self._channels[channel.number]
+
+    async def dismiss(self) -> None:
+        """Tell them all that the cluster is over. Who misses it takes over, and is told when it is asked to end, too."""
+        for channel, stream in list(self._channels.values()):
+            with contextlib.suppress(OSError):
+                channel.send(stream.encode(ClusterOver()))
+                await channel.close()
 
 
 class Vigil:
     """Watches one leader after the other: calls `on_lost` when the connection to it breaks, and `on_gone` with its
-    epoch when nobody listens where it did.
+    epoch when nobody listens where it did; `on_over` when it says that the cluster has ended with it.
 
     At once if it could be reached in this epoch; else after `suspicion_s`, since a firewall refuses too.
     """
@@ -41,8 +60,9 @@ class Vigil:
         suspicion_s: float,
         on_lost: Callable[[], None],
         on_gone: Callable[[int], None],
+        on_over: Callable[[], None],
     ) -> None:
-        self._settings, self._on_lost, self._on_gone = settings, on_lost, on_gone
+        self._settings, self._on_lost, self._on_gone, self._on_over = settings, on_lost, on_gone, on_over
         self._retry_s, self._suspicion_s = retry_s, suspicion_s
         self._tasks = BackgroundTasks()
         self._epoch = 0
@@ -77,6 +97,10 @@ class Vigil:
                 await asyncio.sleep(self._retry_s)
             else:
                 was_reached, refused_since_s = True, 0.0
-                await keep_company(stream)
+                await Channel(stream, self._on_frame).run()
                 self._on_lost()
                 await asyncio.sleep(LOOK_AGAIN_S)
+
+    def _on_frame(self, way: Way, frame: Frame) -> None:
+        if isinstance(frame, ClusterOver):
+            self._on_over()

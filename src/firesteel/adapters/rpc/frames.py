@@ -81,6 +81,10 @@ class Superseded(msgspec.Struct, frozen=True, tag=True):
     """The newer process, for people."""
 
 
+class ClusterOver(msgspec.Struct, frozen=True, tag=True):
+    """Of a leader that was told to end the cluster, to those who stand by: they end too."""
+
+
 class GetBlob(msgspec.Struct, frozen=True, tag=True):
     """Answered by BlobChunks and a BlobEnd, or by BlobRefused."""
 
@@ -127,6 +131,7 @@ Frame = Union[
     Ping,
     Absent,
     Superseded,
+    ClusterOver,
     GetBlob,
     PutBlob,
     DropBlob,

@@ -22,6 +22,8 @@ _KILL_HINTS = {
     signal.SIGABRT: "a native library gave up",
 }
 _EOF_GRACE_SECONDS = 1.0
+_TELL_SECONDS = 1.0
+"""How often an attempt that waits for its backend says so."""
 CACHED_MAX = 1_000
 """Plans of an attempt that are released one by one."""
 
@@ -74,7 +76,9 @@ class AttemptRun:
                 case wire.Cached():
                     self._note_cached(message)
                 case wire.WantEndpoint():
-                    endpoint = await self.seat.take().server.endpoint()
+                    endpoint = await self._started(on_progress)
+                    if endpoint is None:
+                        return self._without_report(await self.child.exited)
                     self._bind(endpoint)
                     self.child.send(wire.UseEndpoint(endpoint=endpoint))
                 case wire.WantSplits(number=number):
@@ -87,6 +91,22 @@ class AttemptRun:
                     return self._without_report(await self.child.exited)
                 case _:
                     raise AssertionError(f"not from a task process: {message}")
+
+    async def _started(self, on_progress: Callable[[TaskProgress], None]) -> wire.Endpoint | None:
+        """Where its backend listens, once it does; meanwhile it is told what the attempt waits for. None when the task
+        process has ended before that."""
+        server, attempt = self.seat.take().server, self.task.deployment.attempt
+        while True:
+            try:
+                async with asyncio.timeout(_TELL_SECONDS):
+                    endpoint = await server.endpoint()
+            except TimeoutError:
+                if self.child.exited.done():
+                    return None
+                on_progress(TaskProgress(attempt=attempt, waits_for=server.waits_for()))
+            else:
+                on_progress(TaskProgress(attempt=attempt))
+                return endpoint
 
     def _without_report(self, status: int) -> wire.Finished:
         """What it means that the process has ended so. Raises TaskFailedError."""

@@ -26,6 +26,7 @@ from firesteel.adapters.spark.server import ServerSpec, SparkServer, backend_com
 from firesteel.adapters.spark.sinknotes import SINKS, STAGED
 from firesteel.adapters.spark.sinkoutput import SinkOutput
 from firesteel.adapters.spark.sizes import BackendSize, backend_size, task_memory_limit_mib
+from firesteel.adapters.spark.starts import machine_turns
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
@@ -60,7 +61,7 @@ class SparkTaskBackend:
         self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
         self._pool: BackendPool | None = None
         self._archive: ClassDataArchive | None = None
-        self._numbers = itertools.count(1)
+        self._numbers, self._turns = itertools.count(1), machine_turns()
         self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
         self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended", self.endpoint)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
@@ -151,9 +152,10 @@ class SparkTaskBackend:
             self._output.note(run.task.job.graph.job_id, run.staging)
             self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
-    async def commit(self, commit: SinkCommit) -> None:
-        if commit.format != RESULT_FORMAT:  # rows are where they belong since their attempt finished
-            await self._output.commit(commit)
+    async def commit(self, commit: SinkCommit) -> str:
+        if commit.format == RESULT_FORMAT:  # rows are where they belong since their attempt finished
+            return ""
+        return await self._output.commit(commit)
 
     async def discard(self, locations: Sequence[str]) -> None:
         await discard_rows(self._blobs, locations)
@@ -185,6 +187,7 @@ class SparkTaskBackend:
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if _is_script(job) else "",
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
+            scheduler_pool=seat.scheduler_pool,
             settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
@@ -253,6 +256,7 @@ class SparkTaskBackend:
             self._config.get_option(options.SPARK_START_TIMEOUT) / 1000,
             self._ephemeral,
             self._numbers,
+            self._turns,
         )
         return SparkBackend(SparkServer(spec), SessionKeeper(self._forks), own)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import shutil
 from collections.abc import Callable
@@ -143,6 +144,22 @@ class Place(NamedTuple):
     attempt: int = -1
 
 
+class SmallNumbers:
+    """Numbers for what exists at the same time: the lowest that is free."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+
+    def take(self) -> int:
+        number = next(number for number in itertools.count(1) if number not in self._taken)
+        self._taken.add(number)
+        return number
+
+    def give_back(self, number: int) -> None:
+        """Once for each time it was taken."""
+        self._taken.discard(number)
+
+
 class BackendPool:
     """Makes backends when they are needed, some ahead of need, and ends those whose time is over.
 
@@ -158,6 +175,8 @@ class BackendPool:
         """The one that was asked for last is last."""
         self._spares: list[SparkBackend] = []
         self._endings = BackgroundTasks()
+        self.numbers = SmallNumbers()
+        """Of the seats: their scheduler pools in Spark are named by them."""
 
     async def shared(self) -> wire.Endpoint:
         """Where the backend of everybody listens. Raises TaskFailedError."""
@@ -241,6 +260,10 @@ class Seat:
         self._pool, self._attempt = pool, deployment.attempt
         self._place = pool.place_of(deployment)
         self._backend: SparkBackend | None = None
+        self._number: int | None = pool.numbers.take()
+        self.scheduler_pool = f"attempt-{self._number}"
+        """Of Spark: tasks of attempts that share a JVM take turns by these. Spark never forgets a pool, so that names are
+        given again: there are as many as attempts have run at a time."""
 
     def take(self) -> SparkBackend:
         """The attempt's backend; always the same."""
@@ -251,6 +274,9 @@ class Seat:
 
     def leave(self) -> None:
         """The attempt is over, and its session closed. Repeatable."""
+        if self._number is not None:
+            self._pool.numbers.give_back(self._number)
+            self._number = None
         if self._backend is not None:
             self._backend.leave(self._attempt)
             self._pool.release_attempt(self._place)

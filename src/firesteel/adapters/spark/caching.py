@@ -26,7 +26,6 @@ class CacheWatch:
 
     def __init__(self, note: Note) -> None:
         self._note = note
-        self._before: dict[str, Callable[[bytes], None]] = {}
 
     def install(self) -> None:
         """Have `DataFrame.persist` set apart what it caches."""
@@ -40,9 +39,8 @@ class CacheWatch:
 
         DataFrame.persist = persist_apart  # type: ignore[method-assign,assignment]
 
-    def add(self, session: Any, before: Callable[[bytes], None]) -> None:
-        """A session was opened. `before` gets a relation of it before Spark does."""
-        self._before[session.client._session_id] = before
+    def add(self, session: Any) -> None:
+        """A session was opened."""
         session.client._session_hooks.append(self)
 
     def on_execute_plan(self, request: Any) -> Any:
@@ -56,9 +54,6 @@ class CacheWatch:
         client = frame._session.client
         _set_apart(frame._plan)
         relation = frame._plan.plan(client).SerializeToString()
-        before = self._before.get(client._session_id)
-        if before is not None:
-            before(relation)
         self._note(Cached(client._session_id, relation if len(relation) <= RELATION_BYTES_MAX else b""))
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from firesteel.adapters.spark import wire
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.pipeline import declarations
 
 MAX_TRACE_CHARS = 64 * 1024
 
@@ -27,9 +28,7 @@ def main(sock: Any) -> None:
             taskprocess.main(channel, task)
         case wire.CallFunction() as call:
             _reseed()
-            from firesteel.adapters.spark import authoring
-
-            authoring.install()
+            declarations.need_no_session()
             channel.send(_call(call))
         case wire.KeepSessions() as keep:
             from firesteel.adapters.spark import keeperprocess

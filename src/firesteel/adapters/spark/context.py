@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from firesteel.adapters.spark.refusals import SinkRefused
+from firesteel.core.execution.sinktargets import clash_of, clash_sentence
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import Artifact, Function
 from firesteel.model.options import RESULT_MAX_SIZE
@@ -58,6 +60,13 @@ class AttemptContext:
         self.runtime: RuntimeContext | None = None
         self.artifacts: tuple[Artifact, ...] = ()
         """The job's code, for whoever commits what its sinks have written."""
+
+    def check_target(self, commit: SinkCommit) -> None:
+        """Before anything is written there. Raises SinkRefused where this attempt has staged what the two would spoil."""
+        for earlier in self.sinks:
+            why = clash_of(earlier, commit)
+            if why:
+                raise SinkRefused(clash_sentence(earlier, commit, why))
 
     @property
     def name(self) -> str:

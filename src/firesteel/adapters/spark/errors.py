@@ -6,9 +6,12 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from firesteel.adapters.spark.child import MAX_TRACE_CHARS
 from firesteel.adapters.spark.partitions import PartitionLost
 from firesteel.adapters.spark.plan import RegionPlan, line_range
+from firesteel.adapters.spark.recoverability import is_settled, no_retry_mends
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.model.failures import FailureInfo, FailureKind
 
@@ -17,12 +20,21 @@ MAX_CAUSES = 20
 """Links of an exception's chain that are looked at."""
 
 _WORKER_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
+"""The class in the last line of a traceback."""
 _CALL_SITE = re.compile(r"(?P<file>\S.*?):(?P<line>\d+)\s*$")
 _ENVIRONMENT_MARKS = ("UNAVAILABLE", "Connection refused", "Socket closed", "RETRIES_EXCEEDED", "SESSION_CLOSED")
+_NO_PATH = "PATH_NOT_FOUND"
 _STORED_READ_FAILED = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_READ_FILE_FOOTER")
 
 
-def describe(error: BaseException, plan: RegionPlan, code: Sequence[str]) -> FailureInfo:
+ExplainPath = Callable[[str], tuple[str, Sequence[tuple[str, int]]] | None]
+"""Of a message that names a path: where it was looked for (or nothing), and the lines that have given it."""
+
+
+def describe(
+    error: BaseException, plan: RegionPlan, code: Sequence[str], explain_path: ExplainPath = lambda message: None
+) -> FailureInfo:
     """The failure of an attempt whose plan came as far as `plan.active`."""
     from pyspark.errors import PySparkException
 
@@ -31,16 +43,24 @@ def describe(error: BaseException, plan: RegionPlan, code: Sequence[str]) -> Fai
     if isinstance(error, PartitionLost):
         return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
     if isinstance(error, PySparkException):
-        return _spark_failure(error, plan, locate, trace)
+        failure = _spark_failure(error, plan, locate, trace)
+        return _with_path(failure, locate, explain_path) if error.getCondition() == _NO_PATH else failure
     vertex, location = locate.from_traceback(error)
+    is_hopeless = isinstance(error, PipelineRefused) or no_retry_mends(error)
     return FailureInfo(
-        kind=FailureKind.NON_RECOVERABLE if isinstance(error, PipelineRefused) else FailureKind.USER,
+        kind=FailureKind.NON_RECOVERABLE if is_hopeless else FailureKind.USER,
         message=_plain_message(error),
-        exception=type(error).__name__,
+        exception=_raised(error),
         vertex=vertex,
         location=location,
         trace=trace,
     )
+
+
+def _raised(error: BaseException) -> str:
+    """The class that the user's code has raised: not of the refusal that stands for it."""
+    cause = error.__cause__ if isinstance(error, UserError) else None
+    return type(cause or error).__name__
 
 
 def _plain_message(error: BaseException) -> str:
@@ -62,16 +82,21 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
     if lost:
         kind = FailureKind.PARTITION
     worker = _python_worker_error(text)
+    of_spark = (condition or name) if worker is None and kind is FailureKind.USER else ""
+    if of_spark and is_settled(name, condition):
+        kind = FailureKind.NON_RECOVERABLE
     vertex, location = locate.from_traceback(error)
     if worker is not None:
         message, frames = worker
+        raised = _RAISED.match(message)
+        name = raised[1] if raised is not None else name
         vertex, location = locate.from_frames(frames) or (vertex, location)
     else:
         message = _main_sentence(text, condition)
         site = locate.from_query_context(error)
         if site is not None:
             vertex, location = site[0] or vertex, site[1]
-        elif kind is FailureKind.USER and "Analysis" in name:
+        elif of_spark and "Analysis" in name:
             vertex = _first_unanalysable(plan) or vertex
     return FailureInfo(
         kind=kind,
@@ -81,7 +106,19 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
         location=location,
         trace=trace,
         partitions=lost,
+        spark_error=of_spark,
     )
+
+
+def _with_path(failure: FailureInfo, locate: "_Locator", explain_path: ExplainPath) -> FailureInfo:
+    """Of a path that is not there: by which line it was given, when Spark was asked to look for it later."""
+    explained = explain_path(failure.message)
+    if failure.kind is FailureKind.PARTITION or explained is None:
+        return failure
+    where, frames = explained
+    vertex, location = locate.from_frames(frames) or (failure.vertex, failure.location)
+    message = f"{failure.message.rstrip('.')} ({where})" if where else failure.message
+    return msgspec.structs.replace(failure, message=_shortened(message), vertex=vertex, location=location)
 
 
 def _is_environment(name: str, text: str) -> bool:
@@ -151,10 +188,12 @@ class _Locator:
         return self._active, ""
 
     def from_frames(self, frames: Sequence[tuple[str, int]]) -> tuple[str, str] | None:
+        """The innermost line of the user's code, and the function of the pipeline that has called it."""
         for file, line in reversed(frames):
             shown = self._shown(file)
             if shown is not None:
-                return self._function_at(file, line) or self._active, f"{shown}:{line}"
+                functions = (self._function_at(*frame) for frame in reversed(frames))
+                return next(filter(None, functions), self._active), f"{shown}:{line}"
         return None
 
     def from_query_context(self, error: Any) -> tuple[str, str] | None:

@@ -52,7 +52,7 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> t
         return frame.repartition(layout.subpartitions), ()
     from pyspark.sql import functions as F
 
-    positions = [_position(key, names) for key in layout.keys]
+    positions = [key_position(key, names) for key in layout.keys]
     families = tuple(_family(names[position], schema.fields[position].dataType) for position in positions)
     hashed: list[Any] = []
     for position, family in zip(positions, families, strict=True):
@@ -60,7 +60,7 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> t
     return frame.repartition(layout.subpartitions, F.lit(_SALT), *hashed), families
 
 
-def _position(key: str, names: tuple[str, ...]) -> int:
+def key_position(key: str, names: tuple[str, ...]) -> int:
     found = [index for index, name in enumerate(names) if name == key]
     found = found or [index for index, name in enumerate(names) if name.lower() == key.lower()]
     if len(found) == 1:

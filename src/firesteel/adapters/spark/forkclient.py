@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 MAX_DATAGRAM_BYTES = 65_536
 MAX_STARTS = 6
-"""The first, and five more when the fork server was killed: by the kernel, short of memory, say."""
+"""Starts in a row of which none has forked anything, before whoever needs a process is told so."""
 
 
 class Child:
@@ -81,7 +81,10 @@ class ForkServer:
     async def _start(self) -> None:
         self._starts_left -= 1
         if self._closed or self._starts_left < 0:
-            raise TaskFailedError(_gone(f"the fork server has ended {MAX_STARTS} times; its log is {self._log}"))
+            self._starts_left = 1  # who asks after this one has another start tried
+            raise TaskFailedError(
+                _gone(f"the fork server has ended {MAX_STARTS} times without forking; its log is {self._log}")
+            )
         if self._process is not None:
             await self._process.wait()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -153,11 +156,12 @@ class ForkServer:
             await process.wait()
 
     async def _fork(self) -> Child:
-        if self._control is None:
-            raise TaskFailedError(_gone(f"the fork server has ended; its log is {self._log}"))
         ours, theirs = socket.socketpair()
         try:
             reader, writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+            if self._control is None:  # it may have ended meanwhile
+                writer.close()
+                raise TaskFailedError(_gone(f"the fork server has ended; its log is {self._log}"))
             child = Child(reader, writer)
             self._numbers += 1
             self._forking[self._numbers] = child
@@ -188,6 +192,7 @@ class ForkServer:
     def _handle(self, message: wire.FromForkServer) -> None:
         match message:
             case wire.Forked(number=number, pid=pid):
+                self._starts_left = MAX_STARTS
                 child = self._forking.pop(number)
                 self._living[pid] = child
                 child.pid.set_result(pid)

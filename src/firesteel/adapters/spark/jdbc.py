@@ -8,7 +8,7 @@ from typing import Any
 from firesteel.adapters.spark import writeroptions
 from firesteel.adapters.spark.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.database import DatabaseError, connected
-from firesteel.adapters.spark.jdbccommit import StagedTable, column_types, resolved, schema_prefix
+from firesteel.adapters.spark.jdbccommit import StagedTable, column_types, place_of, resolved, schema_prefix
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists, UserError
 from firesteel.adapters.spark.stagedreferences import JDBC_SCHEME, encode
 from firesteel.adapters.spark.storable import types_within
@@ -70,7 +70,7 @@ class _Staging:
 
     def write(self, mode: str, keys: tuple[str, ...], options: Mapping[str, str]) -> None:
         """Look at the target, write the rows beside it, note the commit."""
-        types = self._target_types()
+        types, place = self._target()
         if types and mode == "ignore":
             return
         if types and mode == "error":
@@ -91,29 +91,31 @@ class _Staging:
                 class_path=self._class_path,
             ),
         )
+        assert self._attempt.function is not None, "a sink runs inside a function"
+        commit = SinkCommit(
+            commit_id=self._id,
+            vertex_id=self._attempt.vertex_id,
+            function=self._attempt.function.name,
+            format="jdbc",
+            mode=mode,
+            target=f"{self._url.partition('?')[0]} {self._table}",
+            place=place,
+            staging=reference,
+            files=(),
+        )
+        self._attempt.check_target(commit)
         self._attempt.report_staging(reference, self._secrets)
         self._attempt.allow_write(staging)
         connection = resolved({**self._public, **self._secrets})
         _write(self._df, self._url, staging, "overwrite", {**options, **connection})
-        assert self._attempt.function is not None, "a sink runs inside a function"
-        self._attempt.sinks.append(
-            SinkCommit(
-                commit_id=self._id,
-                vertex_id=self._attempt.vertex_id,
-                function=self._attempt.function.name,
-                format="jdbc",
-                mode=mode,
-                target=f"{self._url.partition('?')[0]} {self._table}",
-                staging=reference,
-                files=(),
-            )
-        )
+        self._attempt.sinks.append(commit)
 
-    def _target_types(self) -> dict[str, str]:
+    def _target(self) -> tuple[dict[str, str], str]:
+        """The types of its columns, if there is such a table, and what it is."""
         properties = resolved({**self._public, **self._secrets})
         try:
             with connected(self._url, properties, self._class_path) as database:
-                return column_types(database, self._table)
+                return column_types(database, self._table), place_of(database, self._table)
         except DatabaseError as error:
             raise UserError(f"write_jdbc: {self._url.partition('?')[0]}: {error}") from None
 

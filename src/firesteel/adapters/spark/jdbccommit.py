@@ -62,6 +62,26 @@ def column_types(database: Database, table: str) -> dict[str, str]:
     return {str(name): str(kind) for name, kind in database.rows(sql, [table])}
 
 
+def place_of(database: Database, table: str) -> str:
+    """What the table is, however its name, its server's and its schema are spelled."""
+    match = _NAME.fullmatch(table)
+    assert match is not None, "schema_prefix has looked at it"
+    schema, name = (_folded(match[part] or "") for part in ("schema", "table"))
+    sql = (
+        "SELECT coalesce(host(inet_server_addr()), '') || ':' || coalesce(inet_server_port(), 0) || '/' ||"
+        " current_database() || ' ' || coalesce((SELECT n.nspname || '.' || c.relname FROM pg_class c"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(?)),"
+        " coalesce(nullif(?, ''), current_schema()) || '.' || ?)"
+    )
+    ((found,),) = database.rows(sql, [table, schema, name])
+    return f"postgresql:{found}"
+
+
+def _folded(name: str) -> str:
+    """An identifier as the database keeps it."""
+    return name[1:-1] if name.startswith('"') else name.lower()
+
+
 def resolved(properties: Mapping[str, str]) -> dict[str, str]:
     """With the values that `env:NAME` and `file:/path` stand for, on this worker. Raises UserError."""
     return {name: _value(name, value) for name, value in properties.items()}
@@ -133,6 +153,8 @@ def _move(database: Database, mode: str, staged: Sequence[StagedTable]) -> None:
     missing = next((name for each in staged for _, name in each.columns if name not in types), None)
     if missing is not None:
         raise CommitRefused(f"table {first.target} has lost its column {missing!r} since the rows were staged")
+    if mode in ("overwrite", "upsert"):  # else rows that another commit inserts meanwhile would not be seen, and stay
+        database.execute(f"LOCK TABLE {first.target} IN SHARE ROW EXCLUSIVE MODE")
     if mode == "overwrite":
         database.execute(f"DELETE FROM {first.target}")
     elif mode == "upsert":

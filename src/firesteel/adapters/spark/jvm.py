@@ -45,7 +45,7 @@ class SparkJvm:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=launch.jvm_environment(self._token),
+                env=launch.jvm_environment(self._token, self.log.parent.parent / launch.PRINTED),
                 process_group=0,
             )
 

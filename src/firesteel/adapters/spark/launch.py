@@ -32,6 +32,12 @@ logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
 """
 """Warnings, and the line that names the port (`STARTED`)."""
+SCHEDULER_POOL = "spark.scheduler.pool"
+"""A setting of a session that Spark hands on to each of its queries: the pool that their tasks are scheduled in."""
+PYTHON_DAEMON = "firesteel.adapters.spark.pythondaemon"
+PRINTED = "printed"
+"""Directory below a worker's, with a link for each session to where its Python functions print."""
+PRINTED_VARIABLE = "FIRESTEEL_PYTHON_PRINTED"
 STARTED = "Spark Connect server started at: "
 BYPASS_MERGE_PARTITIONS_MAX = 8
 """Up to so many partitions a task of a shuffle writes a file for each, beyond that one in all. Spark's own limit is 200,
@@ -119,6 +125,7 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
+        "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
         "spark.local.dir": str(work_dir / "local"),
@@ -131,7 +138,7 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
     }
-    return {**defaults, **user, **fixed}
+    return {**defaults, **python_daemon(user), **user, **fixed}
 
 
 def java_command(
@@ -172,12 +179,21 @@ def configuration_directories() -> tuple[str, ...]:
     return tuple(path for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR") if (path := os.environ.get(name)))
 
 
-def jvm_environment(token: str) -> dict[str, str]:
-    """The worker's environment, with the token and the Python that Spark's Python workers use."""
+def python_daemon(user: Mapping[str, str]) -> dict[str, str]:
+    """The setting that has Spark start Python workers by way of ours; none where they may run a Python without it."""
+    is_another = os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable or "spark.pyspark.python" in user
+    is_local = user.get("spark.master", "local").startswith("local")
+    return {} if is_another or not is_local else {"spark.python.daemon.module": PYTHON_DAEMON}
+
+
+def jvm_environment(token: str, printed: Path) -> dict[str, str]:
+    """The worker's environment, with the token, the Python that Spark's Python workers use, and where those find what
+    they print to."""
     return {
         **os.environ,
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
         "SPARK_LOCAL_IP": LOOPBACK,
+        PRINTED_VARIABLE: str(printed),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
 

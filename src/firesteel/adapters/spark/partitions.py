@@ -16,7 +16,9 @@ import msgspec
 from firesteel.adapters.spark import footers
 from firesteel.adapters.spark.exchange import WHOLE, Layout, spread
 from firesteel.adapters.spark.refusals import PipelineRefused
-from firesteel.adapters.spark.storable import check_storable
+from firesteel.adapters.spark.roworder import is_ordered, may_be_ordered
+from firesteel.adapters.spark.storable import all_nullable, check_storable
+from firesteel.adapters.spark.storedfiles import read_files
 from firesteel.model.ids import DataSetID
 from firesteel.model.stored import StoredRecord
 from firesteel.model.tasks import ResultPartition
@@ -38,6 +40,8 @@ class Manifest(StoredRecord, frozen=True, kw_only=True):
     """Positions of columns that hold nothing but null, and have the type void."""
     files: tuple[tuple[str, ...], ...]
     """By subpartition."""
+    ordered: bool = False
+    """The rows are in an order that their producer has given them: that of the files' names, and of each file."""
 
 
 class PartitionLost(Exception):
@@ -61,7 +65,9 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
     with _microseconds_kept(frame.sparkSession, schema):
         laid_out.write.mode("overwrite").options(**_FORMAT).parquet(str(directory))
     names = _parquet_files(directory)
-    manifest = Manifest(schema=schema.json(), voids=voids, files=_by_subpartition(names, layout.subpartitions))
+    ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(names) < 2 or is_ordered(frame))
+    files = _by_subpartition(names, layout.subpartitions)
+    manifest = Manifest(schema=schema.json(), voids=voids, files=files, ordered=ordered)
     (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
     rows, size = footers.count(directory, names)
     return ResultPartition(
@@ -76,27 +82,23 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
     )
 
 
-def read(spark: Any, stored: Sequence[ResultPartition], subtask: int) -> Any:
+def read(spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
     """What consumer subtask `subtask` reads of the producers' results, with the user's column names.
 
-    Raises PartitionLost, and PipelineRefused when the producers' columns differ.
+    `directory` is the reader's own, and new. The columns are as nullable as they were, and of one producer's result the
+    rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the producers' columns differ.
     """
     from pyspark.sql import functions
-    from pyspark.sql.types import StructType
 
     manifests = check_there(stored, subtask)
     _check_alike(stored, manifests)
-    paths: list[str] = []
-    for partition, manifest in zip(stored, manifests, strict=True):
-        if partition.subpartitions == 1:
-            paths.append(partition.location)
-        else:
-            paths += [os.path.join(partition.location, name) for name in manifest.files[subtask]]
-    schema = StructType.fromJson(msgspec.json.decode(manifests[0].schema))
-    reader = spark.read.schema(schema)  # a known schema saves Spark a job
-    # A job that is lenient with the files of its sources must still not lose rows of its own results.
-    reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
-    frame = reader.parquet(*paths) if paths else reader.parquet(stored[0].location).where(functions.lit(False))
+    files = [
+        Path(partition.location, name)
+        for partition, manifest in zip(stored, manifests, strict=True)
+        for name in manifest.files[subtask if partition.subpartitions > 1 else 0]
+    ]
+    in_order = len(stored) == 1 and manifests[0].ordered
+    frame = read_files(spark, _common_schema(manifests), files, directory, in_order=in_order)
     columns, voids = stored[0].columns, manifests[0].voids
     if voids:
         shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
@@ -104,10 +106,21 @@ def read(spark: Any, stored: Sequence[ResultPartition], subtask: int) -> Any:
     return frame.toDF(*columns) if columns else frame.select()
 
 
+def rows_of(stored: Sequence[ResultPartition], subtask: int) -> int:
+    """How many rows of these results consumer subtask `subtask` reads, -1 when they are not counted."""
+    if all(partition.subpartitions == 1 for partition in stored):
+        return -1 if any(partition.rows < 0 for partition in stored) else sum(partition.rows for partition in stored)
+    shares = [(partition, _manifest(partition).files[subtask]) for partition in stored]
+    if sum(len(names) for _, names in shares) > footers.MAX_FOOTERS:
+        return -1
+    counts = [footers.count(Path(partition.location), names)[0] for partition, names in shares]
+    return -1 if min(counts) < 0 else sum(counts)
+
+
 def check_there(stored: Sequence[ResultPartition], subtask: int) -> list[Manifest]:
     """The producers' manifests. Raises PartitionLost when a file is gone that consumer subtask `subtask` reads.
 
-    Spark reads a directory as it finds it when a query starts, and misses nothing. So this is asked before a query is
+    Spark itself fails of a file that is gone, as of any error; this says which result it was. It is asked before a query is
     made and when it has ended.
     """
     manifests = [_manifest(partition) for partition in stored]
@@ -173,6 +186,15 @@ def _manifest(partition: ResultPartition) -> Manifest:
         raise PartitionLost(partition.location) from None
 
 
+def _common_schema(manifests: Sequence[Manifest]) -> Any:
+    """Of producers that differ in nothing but what may be null: there everything may."""
+    from pyspark.sql.types import StructType
+
+    texts = {manifest.schema for manifest in manifests}
+    schema = StructType.fromJson(msgspec.json.decode(manifests[0].schema))
+    return schema if len(texts) == 1 else all_nullable(schema)
+
+
 def _check_alike(stored: Sequence[ResultPartition], manifests: Sequence[Manifest]) -> None:
     from pyspark.sql.types import StructType
 
@@ -196,4 +218,7 @@ def _shown(shape: tuple[Any, ...]) -> str:
 
 
 def _parquet_files(directory: Path) -> list[str]:
-    return sorted(name for name in os.listdir(directory) if name.endswith(".parquet"))
+    names = [name for name in os.listdir(directory) if name.endswith(".parquet")]
+    return sorted(
+        names, key=lambda name: (len(name.split("-")[1]), name)
+    )  # from the 100,000th on they have more digits

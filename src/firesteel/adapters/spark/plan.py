@@ -1,26 +1,31 @@
 """One region's plan: the functions of its vertices, called in topological order, within one task process."""
 
-import datetime
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from firesteel.adapters.spark import partitions
 from firesteel.adapters.spark.context import AttemptContext, RuntimeContext, current_attempt
 from firesteel.adapters.spark.exchange import layout_of
+from firesteel.adapters.spark.fileorigins import FileOrigins
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.results import stage_rows
 from firesteel.adapters.spark.session import AttemptSession
-from firesteel.adapters.spark.shareguard import ShareGuard
+from firesteel.adapters.spark.sessionsettings import Changes, merged, refuse_change
+from firesteel.adapters.spark.shares.guard import APPROVED, ShareGuard
 from firesteel.adapters.spark.splitfinder import SplitFinder
 from firesteel.adapters.spark.splits import splits_argument
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex, Partitioner
 from firesteel.model.splits import DrawnSplits, InputFormat
 from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
+from firesteel.pipeline.parameters import argument_value
+from firesteel.pipeline.parametertypes import has_enum, read_wire
 
 Resolve = Callable[[Function], Callable[..., Any]]
 
@@ -32,7 +37,7 @@ class RegionPlan:
         self, graph: JobGraph, deployment: TaskDeployment, session: AttemptSession, attempt: AttemptContext
     ) -> None:
         self._graph, self._deployment, self._session, self._attempt = graph, deployment, session, attempt
-        self._parameters = convert_parameters(graph)
+        self._parameters = convert_parameters(graph, attempt.client_directory)
         self._finder = SplitFinder(session.get, self._parameters, attempt.client_directory)
         self._drawn: DrawnSplits | None = None
         """The input splits the source is called with."""
@@ -41,7 +46,12 @@ class RegionPlan:
         """Stored results, by the vertex that reads them and the name of the function that made them."""
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
+        self._settings: dict[str, Changes] = {}
+        """With which the result of each function is made."""
+        self._origins = FileOrigins()
         self._guard: ShareGuard | None = None
+        self.rows_read = -1
+        """Of stored results, when the region has run and reads nothing else; else nobody has counted them."""
         self.active: Function | None = None
         self.frames: dict[str, Any] = {}
         self.callables: dict[str, Callable[..., Any]] = {}
@@ -63,8 +73,8 @@ class RegionPlan:
                 self.active = function
                 self.callables[function.name] = resolve(function)
         if vertices[0].parallelism > 1:
-            self._watch_shares(vertices[0].parallelism)
-        self._read_inputs()
+            self._watch_shares(vertices[0].parallelism, partition_directory.parent / APPROVED)
+        self._read_inputs(partition_directory / "inputs")
         if vertices[0].draws_splits:
             self._draw(vertices[0], partition_directory)
         else:
@@ -72,6 +82,8 @@ class RegionPlan:
                 self._run_vertex(vertex, partition_directory)
         for stored in self._read:
             partitions.check_there(stored, self._deployment.subtask)
+        if not any(f.kind is FunctionKind.SOURCE for vertex in vertices for f in vertex.functions):
+            self.rows_read = _sum([partitions.rows_of(stored, self._deployment.subtask) for stored in self._read])
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
 
     def _run_vertex(self, vertex: JobVertex, directory: Path) -> None:
@@ -98,19 +110,25 @@ class RegionPlan:
                 return
             number += 1
 
-    def _watch_shares(self, parallelism: int) -> None:
-        self._guard = ShareGuard(self._session.get(), parallelism)
+    def _watch_shares(self, parallelism: int, approved: Path) -> None:
+        self._guard = ShareGuard(self._session.get(), parallelism, approved)
         self._attempt.allow_write = self._guard.staging
 
-    def _read_inputs(self) -> None:
+    def _read_inputs(self, directory: Path) -> None:
+        """`directory` is for what reading them takes."""
         subtask = self._deployment.subtask
         for edge in self._graph.edges:
             carries_rows = edge.exchange is ExchangeMode.BLOCKING and edge.partitioner is not Partitioner.SPLITS
             if carries_rows and edge.target in self._deployment.vertices:
                 stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
-                frame = partitions.read(self._session.get(), stored, subtask)
+                frame = partitions.read(self._session.get(), stored, subtask, directory / str(len(self._read)))
                 self._read.append(stored)
-                self._inputs[edge.target, self._datasets[edge.source].name] = frame
+                name = self._datasets[edge.source].name
+                self._inputs[edge.target, name] = frame
+                self._origins.given(frame, stored[0].columns)
+                self._settings[name] = merged(
+                    name, ((f"subtask {each.subtask}", dict(each.settings)) for each in stored)
+                )
                 if self._guard is not None:
                     self._guard.given(frame, edge, stored[0].columns)
 
@@ -120,7 +138,7 @@ class RegionPlan:
         self._attempt.runtime, self._attempt.artifacts = self._runtime_context(vertex), self._graph.artifacts
         token = current_attempt.set(self._attempt)
         try:
-            call = functools.partial(self.callables[function.name], **self._arguments(vertex, function))
+            call = functools.partial(self._in_settings, function, self._arguments(vertex, function))
             result = call() if self._guard is None else self._guard.call(function, call)
         except SystemExit as error:
             raise UserError(
@@ -131,24 +149,49 @@ class RegionPlan:
             current_attempt.reset(token)
         if function.kind is not FunctionKind.SINK:
             self.frames[function.name] = _checked(function, result)
+            self._origins.returned(function, result)
             if function.cached:
                 result.persist()
             if self._guard is not None:
                 self._guard.returned(function, result)
+
+    def _in_settings(self, function: Function, arguments: dict[str, Any]) -> Any:
+        """Call it with the settings that its inputs were made with."""
+        wanted = merged(function.name, ((name, self._settings[name]) for name in function.inputs))
+        self._session.switch_settings(wanted)
+        if function.inputs:
+            self._session.before_setting = functools.partial(refuse_change, function.name, function.inputs)
+        try:
+            return self._origins.call(function, functools.partial(self.callables[function.name], **arguments))
+        finally:
+            self._session.before_setting = lambda name: None
+            self._settings[function.name] = self._session.settings()
 
     def _arguments(self, vertex: JobVertex, function: Function) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             name: self._inputs[vertex.id, name] if (vertex.id, name) in self._inputs else self.frames[name]
             for name in function.inputs
         }
-        arguments.update((name, self._parameters[name]) for name in function.parameters if name in self._parameters)
+        given = [name for name in function.parameters if name in self._parameters]
+        arguments.update((name, self._parameter(function, name)) for name in given)
         if function.kind is FunctionKind.SOURCE and function.splits is not None:
-            arguments["splits"] = self._splits(function.splits)
+            arguments["splits"] = splits = self._splits(function.splits)
+            if self._guard is not None:
+                self._guard.drawn(splits)
         if function.wants_session:
             arguments["spark"] = self._session.get()
         if function.wants_context:
             arguments["context"] = self._attempt.runtime
         return arguments
+
+    def _parameter(self, function: Function, name: str) -> Any:
+        if not has_enum(self._graph.parameter_types.get(name, "")):
+            return self._parameters[name]
+        try:
+            wire, base = self._graph.parameters[name], self._attempt.client_directory
+            return argument_value(self.callables[function.name], name, wire, base)
+        except LookupError as error:
+            raise UserError(f"{function.name}: {error}") from None
 
     def _runtime_context(self, vertex: JobVertex) -> RuntimeContext:
         return RuntimeContext(
@@ -172,27 +215,29 @@ class RegionPlan:
         for dataset in self._graph.datasets:
             layout = layout_of(self._graph, dataset.id)
             if dataset.producer == vertex.id and layout is not None:
-                frame, where = self.frames[vertex.functions[-1].name], directory / dataset.id
+                name, where = vertex.functions[-1].name, directory / dataset.id
+                frame = self.frames[name]
                 if self._drawn is not None and self._drawn.is_end:
                     frame = frame.limit(0)
-                self._stored_here.append(partitions.store(frame, where, dataset.id, self._deployment.subtask, layout))
+                partition = partitions.store(frame, where, dataset.id, self._deployment.subtask, layout)
+                self._stored_here.append(
+                    msgspec.structs.replace(partition, settings=tuple(self._settings[name].items()))
+                )
+
+
+def _sum(counts: list[int]) -> int:
+    """-1 when any of them is not known."""
+    return -1 if min(counts, default=-1) < 0 else sum(counts)
 
 
 def _declared_splits(vertex: JobVertex) -> list[InputFormat]:
     return [function.splits for function in vertex.functions if function.splits is not None]
 
 
-def convert_parameters(graph: JobGraph) -> dict[str, Any]:
-    """Values as the functions declare them: dates and times travel as ISO text."""
-    readers: Mapping[str, Callable[[str], Any]] = {
-        "date": datetime.date.fromisoformat,
-        "datetime": datetime.datetime.fromisoformat,
-    }
-    converted: dict[str, Any] = {}
-    for name, value in graph.parameters.items():
-        reader = readers.get(graph.parameter_types.get(name, ""))
-        converted[name] = reader(value) if reader is not None and isinstance(value, str) else value
-    return converted
+def convert_parameters(graph: JobGraph, base: Path) -> dict[str, Any]:
+    """Values as the functions declare them, but for enums: of those only functions have the class."""
+    types = graph.parameter_types
+    return {name: read_wire(types.get(name, ""), wire, base) for name, wire in graph.parameters.items()}
 
 
 def line_range(function: Callable[..., Any]) -> tuple[str, range] | None:
@@ -209,6 +254,13 @@ def _checked(function: Function, result: Any) -> Any:
 
     if isinstance(result, DataFrame):
         return result
-    returned = "nothing (None)" if result is None else f"a {type(result).__name__}"
-    hint = "; is its `return` missing?" if result is None else ""
-    raise UserError(f"{function.kind.value} {function.name} returned {returned}, not a DataFrame{hint}")
+    kind = type(result)
+    returned, hint = f"an object of {kind.__module__}.{kind.__qualname__}", ""
+    if result is None:
+        returned, hint = "nothing (None)", "; is its `return` missing?"
+    elif kind.__module__.startswith(("pandas", "pyarrow")):
+        returned = f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
+        hint = "; make one of it with spark.createDataFrame(...)"
+    elif kind.__module__ == "builtins":
+        returned = f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
+    raise UserError(f"{function.kind.value} {function.name} returned {returned}, not a DataFrame of Spark{hint}")

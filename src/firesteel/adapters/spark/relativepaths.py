@@ -1,48 +1,140 @@
-"""Relative paths that a script gives to Spark: they start where the script does, not where Spark was started."""
+"""Relative paths that the user's code gives to Spark: they start where the client is, not where Spark was started.
 
+So do those of sinks and of input splits (`filepaths.py`). Which line has given a path is noted: Spark looks for it later.
+"""
+
+import functools
+import glob
 import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql.connect import plan
+import msgspec
+import pyspark
+from pyspark.sql.connect import plan as connect_plan
 
-FORMATS = ("", "avro", "binaryfile", "csv", "delta", "json", "orc", "parquet", "text", "xml")
-"""What is given to these is a path; others may call a table so."""
+from firesteel.adapters.spark.launch import configuration_directories
+from firesteel.adapters.spark.session import AttemptSession
+
+FORMATS = ("", "avro", "binaryfile", "csv", "delta", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
+"""What is given to these is a path; others may call a table so, which is no path unless there is a file of its name."""
+PLACES_MAX, FRAMES_MAX = 1_000, 40
+"""Paths whose line is known, and how deep the user's code may be below the call that names one."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FILES_IN_SQL = re.compile(rf"(\b(?:from|join|table)\s+(?:{'|'.join(FORMATS[1:])})\s*\.\s*)`([^`]+)`", re.IGNORECASE)
+_OWN = tuple(str(Path(file).parent) + os.sep for file in (pyspark.__file__, Path(__file__).parents[1]))
 
 
-def start_paths_at(directory: str, is_local: Callable[[], bool]) -> None:
-    """From here on, for what DataFrames are read from and written to. `is_local` is asked whether a path without a
-    scheme means a file of this machine; that of another storage is left as it is."""
-    read, write = plan.DataSource.plan, plan.WriteOperation.command
+Frames = tuple[tuple[str, int], ...]
+"""Files and lines, the innermost last."""
 
-    def absolute(path: str) -> str:
-        if not path or path.startswith("/") or _SCHEME.match(path) or not is_local():
-            return path
-        return os.path.join(directory, path)
 
-    def reading(self: Any, session: Any) -> Any:
-        relation = read(self, session)
-        source = relation.read.data_source
-        if source.format.lower() in FORMATS:
-            source.paths[:] = [absolute(path) for path in source.paths]
-            _change_option(source.options, absolute)
-        return relation
+class GivenPath(msgspec.Struct, frozen=True):
+    """A path as the user's code has given it, and where."""
 
-    def writing(self: Any, session: Any) -> Any:
-        command = write(self, session)
-        target = command.write_operation
+    text: str
+    frames: Frames
+
+
+class ClientPaths:
+    """Of a task process. `directory` is where the client is; of another storage than files, paths are left as they are."""
+
+    def __init__(self, directory: str, sessions: AttemptSession) -> None:
+        self._directory, self._sessions = directory, sessions
+        self._given: dict[str, GivenPath] = {}
+
+    def install(self) -> None:
+        """From here on, for what DataFrames are read from and written to."""
+        plan: Any = connect_plan  # its classes get other methods
+        begin, read = plan.DataSource.__init__, plan.DataSource.plan
+        write, begin_sql = plan.WriteOperation.command, plan.SQL.__init__
+
+        def beginning(source: Any, *given: Any, **named: Any) -> None:
+            begin(source, *given, **named)
+            source._given_in = _frames()
+
+        def reading(source: Any, session: Any) -> Any:
+            relation = read(source, session)
+            self._start_source(relation.read.data_source, source._given_in)
+            return relation
+
+        def writing(target: Any, session: Any) -> Any:
+            command = write(target, session)
+            self._start_target(command.write_operation)
+            return command
+
+        def beginning_sql(statement: Any, query: str, *given: Any, **named: Any) -> None:
+            begin_sql(statement, self._within_sql(query), *given, **named)
+
+        plan.DataSource.__init__ = beginning
+        plan.DataSource.plan = reading
+        plan.WriteOperation.command = writing
+        plan.SQL.__init__ = beginning_sql
+
+    def explain(self, message: str) -> tuple[str, Sequence[tuple[str, int]]] | None:
+        """Of a message that names a path that was given: where it was looked for, and the lines that gave it."""
+        named = [path for path in self._given if path in message]
+        if not named:
+            return None
+        path = max(named, key=len)
+        given = self._given[path]
+        where = self._directory if os.path.isdir(self._directory) else f"{self._directory}, which this worker has not"
+        said = f"relative paths start where the job was submitted, {given.text!r} in {where}"
+        return said if given.text != path else "", given.frames
+
+    def _start_source(self, source: Any, frames: Frames) -> None:
+        is_format = source.format.lower() in FORMATS
+
+        def started(path: str) -> str:
+            found = self._absolute(path, must_exist=not is_format)
+            if len(self._given) < PLACES_MAX:
+                self._given[found] = GivenPath(path, frames)
+            return found
+
+        source.paths[:] = [started(path) for path in source.paths]
+        if "path" in source.options:
+            source.options["path"] = started(source.options["path"])
+
+    def _start_target(self, target: Any) -> None:
         if target.source.lower() in FORMATS:
             if target.HasField("path"):
-                target.path = absolute(target.path)
-            _change_option(target.options, absolute)
-        return command
+                target.path = self._absolute(target.path)
+            if "path" in target.options:
+                target.options["path"] = self._absolute(target.options["path"])
 
-    plan.DataSource.plan = reading  # type: ignore[method-assign]
-    plan.WriteOperation.command = writing  # type: ignore[method-assign]
+    def _within_sql(self, query: str) -> str:
+        """What is named as a file is one if it is there: tables may be called so."""
+
+        def started(found: re.Match[str]) -> str:
+            path = self._absolute(found[2], must_exist=True)
+            if len(self._given) < PLACES_MAX:
+                self._given[path] = GivenPath(found[2], _frames())
+            return f"{found[1]}`{path}`"
+
+        return _FILES_IN_SQL.sub(started, query)
+
+    def _absolute(self, path: str, *, must_exist: bool = False) -> str:
+        if not path or path.startswith("/") or _SCHEME.match(path) or not self._are_files:
+            return path
+        found = os.path.join(self._directory, os.path.expanduser(path))
+        return path if must_exist and not glob.glob(found) else found
+
+    @functools.cached_property
+    def _are_files(self) -> bool:
+        """Whether Spark looks for a path without a scheme on this machine."""
+        storage = self._sessions.get().conf.get("spark.hadoop.fs.defaultFS", "file:///")
+        return str(storage).startswith("file:") and not configuration_directories()
 
 
-def _change_option(options: Any, absolute: Callable[[str], str]) -> None:
-    if "path" in options:
-        options["path"] = absolute(options["path"])
+def _frames() -> Frames:
+    """Where the user's code is."""
+    found: list[tuple[str, int]] = []
+    frame = sys._getframe(1)
+    while frame is not None and len(found) < FRAMES_MAX:
+        if not frame.f_code.co_filename.startswith(_OWN):
+            found.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(reversed(found))

@@ -2,7 +2,6 @@
 
 import atexit
 import builtins
-import functools
 import os
 import signal
 import sys
@@ -15,8 +14,7 @@ from types import ModuleType
 import msgspec
 
 from firesteel.adapters.spark import wire
-from firesteel.adapters.spark.launch import configuration_directories
-from firesteel.adapters.spark.relativepaths import start_paths_at
+from firesteel.adapters.spark.relativepaths import ClientPaths
 from firesteel.adapters.spark.scriptsession import note, open_sessions_for_builders
 from firesteel.adapters.spark.session import AttemptSession
 from firesteel.adapters.spark.unoffered import way_out
@@ -35,15 +33,17 @@ class ScriptProgram:
         function: Function,
         task: wire.RunTask,
         session: AttemptSession,
+        paths: ClientPaths,
         describe: Callable[[BaseException], FailureInfo],
     ) -> None:
         self._function, self._task, self._session, self._describe = function, task, session, describe
+        self._paths = paths
         self._path = os.path.join(task.code[0], function.entry_point)
 
     def run(self) -> FailureInfo | None:
         """To its very end: its threads have ended, and what it has registered for its exit was called."""
         if _is_there(self._task.client_directory):
-            start_paths_at(os.getcwd(), functools.cache(self._has_local_files))
+            self._paths.install()
         sys.argv = [self._function.entry_point, *self._function.arguments]
         open_sessions_for_builders(self._session)
         failure: FailureInfo | None
@@ -56,11 +56,6 @@ class ScriptProgram:
         threading._shutdown()  # type: ignore[attr-defined]  # as Python does at its end: waits for threads
         atexit._run_exitfuncs()
         return failure
-
-    def _has_local_files(self) -> bool:
-        """Whether Spark looks for a path without a scheme on this machine."""
-        storage = self._session.get().conf.get("spark.hadoop.fs.defaultFS", "file:///")
-        return str(storage).startswith("file:") and not configuration_directories()
 
     def _execute(self) -> FailureInfo | None:
         main = ModuleType("__main__")

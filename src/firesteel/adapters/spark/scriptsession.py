@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from firesteel.adapters.spark.session import AttemptSession
+from firesteel.adapters.spark.session import AttemptSession, offer_by_default
 from firesteel.adapters.spark.unoffered import ScriptContext
 
 _CATALOG = "spark.sql.catalogImplementation"
@@ -34,8 +34,7 @@ def open_sessions_for_builders(sessions: AttemptSession) -> None:
     for builder in (SparkSession.Builder, ConnectSession.Builder):
         builder.getOrCreate = builder.create = get_or_create  # type: ignore[method-assign, assignment]
     ConnectSession.Builder.enableHiveSupport = with_hive  # type: ignore[method-assign, assignment]
-    # Asked by functions that need a session where none is at hand, such as `@udf("string")` before the first builder.
-    ConnectSession._get_default_session = classmethod(lambda cls: sessions.get())  # type: ignore[assignment, method-assign]
+    offer_by_default(sessions)
     ConnectSession.sparkContext = ScriptContext()  # type: ignore[attr-defined]
 
 

@@ -52,18 +52,17 @@ class SinkOutput:
             self._staged.setdefault(job_id, {}).update(dict.fromkeys(staged))
             self._secrets.setdefault(job_id, {}).update(staged)
 
-    async def commit(self, commit: SinkCommit) -> None:
-        """Make it visible; idempotent. Raises TaskFailedError."""
+    async def commit(self, commit: SinkCommit) -> str:
+        """Make it visible; idempotent. Returns what its job is to be told. Raises TaskFailedError."""
         note = await asyncio.to_thread(note_intended, self._intended, commit)
         try:
-            await self._commit(commit, scheme_of(commit.staging))
+            return await self._commit(commit, scheme_of(commit.staging))
         finally:
             note.unlink(missing_ok=True)
 
-    async def _commit(self, commit: SinkCommit, scheme: str) -> None:
+    async def _commit(self, commit: SinkCommit, scheme: str) -> str:
         if not scheme:
-            await asyncio.to_thread(commit_sink, commit)
-            return
+            return await asyncio.to_thread(commit_sink, commit)
         work = SinkWork(
             references=commit.stagings,
             commit_id=commit.commit_id,
@@ -73,7 +72,7 @@ class SinkOutput:
             endpoint=await self._spark() if scheme == TABLE_SCHEME else None,
         )
         try:
-            await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
+            told = await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
         except TaskFailedError as error:
             is_refused = error.failure.exception == "CommitRefused"
             kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
@@ -83,6 +82,7 @@ class SinkOutput:
         for staged in self._staged.values():
             for reference in commit.stagings:
                 staged.pop(reference, None)
+        return told.decode()
 
     async def discard(self, locations: Iterable[str]) -> None:
         """Remove what is staged, and directories of stored results."""

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from firesteel.adapters.spark import writeroptions
 from firesteel.adapters.spark.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
 from firesteel.adapters.storage.local import STAGING_NAME, holds_data, make_directory
+from firesteel.adapters.storage.rivals import write_note
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
@@ -172,20 +175,23 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> Si
     make_directory(
         staging.parent
     )  # not Spark: other jobs that end remove a directory that they share with this one and is empty
-    files = _write_staged(df, file_format, target, staging)
-    rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
-    return SinkCommit(
+    mode = OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode
+    commit = SinkCommit(
         commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
         vertex_id=attempt.vertex_id,
         function=attempt.function.name,
         format=file_format,
-        mode=OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode,
+        mode=mode,
         target=str(path),
+        place=str(path),
         staging=str(staging),
-        files=files,
-        rows=rows,
-        size_bytes=size,
+        files=(),
     )
+    attempt.check_target(commit)
+    write_note(path, staging)
+    files = _write_staged(df, file_format, target, staging)
+    rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
+    return msgspec.structs.replace(commit, files=files, rows=rows, size_bytes=size)
 
 
 def _remove_former(attempt: AttemptContext, job: Path) -> None:

@@ -58,6 +58,22 @@ def types_within(data_type: Any) -> Iterator[Any]:
             return
 
 
+def all_nullable(data_type: Any) -> Any:
+    """The same type, in which everything may be null."""
+    from pyspark.sql import types as T
+
+    match data_type:
+        case T.ArrayType():
+            return T.ArrayType(all_nullable(data_type.elementType))
+        case T.MapType():
+            return T.MapType(all_nullable(data_type.keyType), all_nullable(data_type.valueType))
+        case T.StructType():
+            fields = [T.StructField(each.name, all_nullable(each.dataType), True, each.metadata) for each in data_type]
+            return T.StructType(fields)
+        case _:
+            return data_type
+
+
 def _problems(data_type: Any) -> Iterator[str]:
     from pyspark.sql import types as T
 

@@ -33,11 +33,11 @@ def perform(payload: bytes) -> bytes:
     client: Any = spark.client
     client.set_retry_policies([])  # a JVM that has died does not come back: the master tries again
     try:
-        _commit(spark, work, [decode(reference, StagedFiles) for reference in work.references])
+        told = _commit(spark, work, [decode(reference, StagedFiles) for reference in work.references])
     finally:
         client.release_session()
         client.close()
-    return b""
+    return told.encode()
 
 
 def files_of(commit: SinkCommit) -> SinkCommit:
@@ -47,7 +47,8 @@ def files_of(commit: SinkCommit) -> SinkCommit:
     return msgspec.structs.replace(first, commit_id=commit.commit_id, parts=parts)
 
 
-def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> None:
+def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
+    """Returns what the job is to be told."""
     first = staged[0]
     parts = tuple(StagedPart(staging=each.files.staging, files=each.files.files) for each in staged[1:])
     files = msgspec.structs.replace(first.files, commit_id=work.commit_id, parts=parts)
@@ -57,16 +58,17 @@ def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> None:
         if not is_own and files.mode == "error":
             raise local.CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
         if not is_own:
-            return _remove(staged)
+            _remove(staged)
+            return ""
         files = msgspec.structs.replace(files, mode="append")  # another job may have added rows since it was made
     if not is_done(files, location):
         _check(spark, table, first)
-    local.commit(files, location, Path(files.staging))
+    told = local.commit(files, location, Path(files.staging))
     if first.partition_columns:
         change = "SYNC" if files.mode == "overwrite" else "ADD"
         spark.sql(f"MSCK REPAIR TABLE {first.table} {change} PARTITIONS")
     spark.sql(f"REFRESH TABLE {first.table}")
-    return None
+    return told
 
 
 def _remove(staged: Sequence[StagedFiles]) -> None:

@@ -1,5 +1,6 @@
 """Rows into a table of Spark's catalog: staged as files beside its directory, and made the table's with the job."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,12 @@ class _TableWrite:
         reference = encode(TABLE_SCHEME, staged)
         attempt.sinks.append(
             msgspec.structs.replace(
-                files, format=f"{self.format} table", target=self._name, staging=reference, files=()
+                files,
+                format=f"{self.format} table",
+                target=self._name,
+                staging=reference,
+                files=(),
+                partitions=tuple(dict.fromkeys(os.path.dirname(name) for name in files.files)),
             )
         )
 

@@ -10,17 +10,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyspark
-from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 
 from firesteel.adapters.spark import child, errors, wire
 from firesteel.adapters.spark.caching import CacheWatch
 from firesteel.adapters.spark.context import AttemptContext
+from firesteel.adapters.spark.counted import SparkCounts
+from firesteel.adapters.spark.instants import OneInstant
 from firesteel.adapters.spark.plan import RegionPlan
 from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.relativepaths import ClientPaths
 from firesteel.adapters.spark.script import ScriptProgram
-from firesteel.adapters.spark.session import AttemptSession
+from firesteel.adapters.spark.session import AttemptSession, offer_by_default
 from firesteel.adapters.spark.shipment import Shipment, place
 from firesteel.adapters.spark.sinknotes import note_staged
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -51,8 +54,10 @@ class TaskProcess:
     def __init__(self, channel: wire.ChildChannel, task: wire.RunTask) -> None:
         self._channel, self._task = channel, task
         self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
+        self.session.scheduler_pool = task.scheduler_pool
         self.session.on_open = self._prepare_session
-        self._caches = CacheWatch(channel.send)
+        self.session.on_client = Shipment(task).add
+        self._caches, self._counts = CacheWatch(channel.send), SparkCounts()
         self.session.announce = lambda name: self._channel.send(wire.OpensSession(name))
         self._attempt = AttemptContext(
             task.deployment,
@@ -61,6 +66,7 @@ class TaskProcess:
             report_staging=self._report_staging,
         )
         self._attempt.draw_splits = self._draw_splits
+        self._paths = ClientPaths(task.client_directory, self.session)
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
 
     def _report_staging(self, location: str, secrets: Mapping[str, str] = {}, /) -> None:
@@ -77,16 +83,19 @@ class TaskProcess:
         first = self._task.job.graph.vertices[0].functions[0]
         if first.is_script:
             self._plan.active = first
-            failure = ScriptProgram(first, self._task, self.session, self.describe).run()
+            failure = ScriptProgram(first, self._task, self.session, self._paths, self.describe).run()
             return wire.Finished(TaskOutcome(), True) if failure is None else wire.Failed(failure, True)
         _silence_error_records()
+        offer_by_default(self.session)
+        self._paths.install()
         outcome: TaskOutcome = self._plan.run(self._resolver(), Path(self._task.partitions))
-        return wire.Finished(outcome, self.session.opened)
+        counted = self._counts.total(self._plan.rows_read)
+        return wire.Finished(msgspec.structs.replace(outcome, io=counted), self.session.opened)
 
     def describe(self, error: BaseException) -> FailureInfo:
         """The failure as data; never raises."""
         try:
-            return errors.describe(error, self._plan, self._task.code)
+            return errors.describe(error, self._plan, self._task.code, self._paths.explain)
         except Exception as second:
             return FailureInfo(
                 kind=FailureKind.USER,
@@ -129,12 +138,6 @@ class TaskProcess:
             return child.resolve(entry_point)
         except SystemExit as error:
             raise UserError(f"the module of {entry_point} called sys.exit() when it was imported") from error
-        except PySparkRuntimeError as error:
-            # `@udf("string")` at module level needs an active session, even where no function asks for one.
-            if error.getCondition() != "NO_ACTIVE_OR_DEFAULT_SESSION" or self.session.opened:
-                raise
-        self.session.get()
-        return child.resolve(entry_point)
 
     def _endpoint(self) -> wire.Endpoint:
         if self._task.endpoint is not None:
@@ -155,11 +158,11 @@ class TaskProcess:
                 raise RuntimeError(f"the worker gave no input splits: {other}")
 
     def _prepare_session(self, session: Any) -> None:
-        atexit.unregister(session.client._on_exit)  # it would ask the server for one more operation
         session.registerProgressHandler(self._progress_handler(session.client))
-        shipment = Shipment(session, self._task)
-        session.client._session_hooks.append(shipment)
-        self._caches.add(session, shipment.before)
+        self._caches.add(session)
+        first = self._task.job.graph.vertices[0].functions[0]
+        if self._task.job.instant_ms and not first.is_script:
+            OneInstant(session, self._task.job.instant_ms)
 
     def _progress_handler(self, client: Any) -> Callable[..., None]:
         interval = self._task.progress_interval_ms / 1000
@@ -170,14 +173,16 @@ class TaskProcess:
         def report(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
             nonlocal last, told
             now = time.monotonic()
+            stages = list(stages or ())
             with lock:
+                self._counts.note(operation_id, stages)
                 if not told and client._server_session_id:
                     told = True
                     self._channel.send(wire.SessionKnown(client._server_session_id))
                 if now - last < interval and not done:
                     return
                 last = now
-                self._channel.send(wire.Progressed(self._progress(list(stages or ()), inflight_tasks)))
+                self._channel.send(wire.Progressed(self._progress(stages, inflight_tasks)))
 
         return report
 

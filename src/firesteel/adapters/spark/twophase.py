@@ -7,7 +7,7 @@ import msgspec
 
 from firesteel.adapters.spark.context import RuntimeContext, current_attempt
 from firesteel.adapters.spark.refusals import SinkRefused
-from firesteel.adapters.spark.shareguard import ANYWHERE
+from firesteel.adapters.spark.shares.guard import ANYWHERE
 from firesteel.adapters.spark.stagedreferences import TWO_PHASE_SCHEME, SinkWork, WrittenByUser, decode, encode
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit

@@ -59,6 +59,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Directory with the pipes `stdout` and `stderr`, for a script: what it prints goes there instead."""
     partitions: str
     """Directory under which the attempt stores its results."""
+    scheduler_pool: str
+    """Of its session, unless the job's settings name another."""
     settings: dict[str, str]
     """The job's own Spark settings, apart from those the backend was started with: some of them can't be set later."""
     staged_note: str

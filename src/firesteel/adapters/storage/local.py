@@ -19,9 +19,9 @@ from pathlib import Path
 
 import msgspec
 
-from firesteel.adapters.storage import swap
+from firesteel.adapters.storage import rivals, swap
 from firesteel.adapters.storage.durability import sync, sync_directories, sync_files
-from firesteel.adapters.storage.manifest import is_done, write_manifest
+from firesteel.adapters.storage.manifest import is_done, replaced_by, write_manifest
 from firesteel.model.tasks import SinkCommit
 
 STAGING_NAME = ".firesteel-staging"
@@ -32,14 +32,21 @@ class CommitRefused(Exception):
     """The commit can never succeed; the text says what to do."""
 
 
-def commit(commit: SinkCommit, target: Path, staging: Path) -> None:
-    """Make the staged files readers' files. Raises CommitRefused or OSError."""
-    with _alone(commit, target):
-        if not is_done(commit, target):
+def commit(commit: SinkCommit, target: Path, staging: Path) -> str:
+    """Make the staged files readers' files; returns what the job is to be told of others that write there, or nothing.
+
+    Raises CommitRefused or OSError.
+    """
+    told = ""
+    with _alone(commit.commit_id, target), _alone(rivals.lock_name(target), target):
+        was_replaced = not staging.exists() and commit.commit_id in replaced_by(target)  # by another job, meanwhile
+        if not was_replaced and not is_done(commit, target):
+            told = rivals.told_of(commit, target, staging)
             _carry_out(_gathered(commit, staging), target, staging)
         remove(_aside(staging))
         for path in (staging, *(Path(part.staging) for part in commit.parts)):
             remove(path)
+    return told
 
 
 def remove(path: Path) -> None:
@@ -49,6 +56,7 @@ def remove(path: Path) -> None:
     else:
         path.unlink(missing_ok=True)
     if STAGING_NAME in path.parts:
+        rivals.note_path(path).unlink(missing_ok=True)
         for parent in path.parents:
             with contextlib.suppress(OSError):
                 parent.rmdir()
@@ -83,9 +91,10 @@ def advice(error: OSError, target: Path) -> str:
 
 
 @contextlib.contextmanager
-def _alone(commit: SinkCommit, target: Path) -> Iterator[None]:
-    """One at a time carries out this commit: two swaps at once would swap the old files back."""
-    lock = target.parent / STAGING_NAME / f"{commit.commit_id}.lock"
+def _alone(name: str, target: Path) -> Iterator[None]:
+    """One at a time carries out a commit: two swaps at once would swap the old files back. And one at a time writes a
+    target: files that are renamed into a directory while it is swapped would be lost."""
+    lock = target.parent / STAGING_NAME / f"{name}.lock"
     descriptor = _locked(lock)
     try:
         yield
@@ -145,7 +154,7 @@ def _replace(commit: SinkCommit, target: Path, staging: Path) -> None:
         raise CommitRefused(f"{target} exists and holds data; use mode='overwrite' or 'append', or another path")
     (staging / _SUCCESS).touch()
     sync_files(staging, commit.files)
-    write_manifest(commit, staging, list(commit.files))
+    write_manifest(commit, staging, list(commit.files), target)
     if commit.mode == "overwrite":
         swap.put_in_place(staging, target, _aside(staging))
     else:

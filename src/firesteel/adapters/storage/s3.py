@@ -1,6 +1,7 @@
 """Objects in a bucket of S3, or of a server that speaks its protocol and has conditional writes."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from firesteel.adapters.storage.objects import Conflict, Listed, Version
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-EXTRA = "firesteel[s3]"
+LIBRARY = "obstore"
 
 REQUEST_LIMIT_S, RETRIES_MAX = 10, 3
 """Of a small request, and how often it is sent again; together no longer than twice the limit."""
@@ -23,7 +24,7 @@ FILE_LIMIT_S = 3_600
 
 
 class NotInstalled(ImportError):
-    """What this needs is an extra of the package."""
+    """What this needs is not among what is always installed."""
 
 
 class S3Objects:
@@ -36,7 +37,7 @@ class S3Objects:
             from obstore.exceptions import BaseError
         except ImportError:
             raise NotInstalled(
-                f"storage in s3:// needs a library that is not installed: pip install '{EXTRA}'"
+                f"storage in s3:// needs a library that is not installed: {sys.executable} -m pip install {LIBRARY}"
             ) from None
         self._obstore, self._error = obstore, BaseError
         self._url, self._prefix = f"s3://{bucket}/{prefix}", prefix

@@ -9,11 +9,12 @@ from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
 
-def commit_sink(commit: SinkCommit) -> None:
-    """Make a staged output visible; idempotent. Raises TaskFailedError. Blocking: call from a thread."""
+def commit_sink(commit: SinkCommit) -> str:
+    """Make a staged output visible; idempotent. Returns what its job is to be told. Raises TaskFailedError. Blocking: call
+    from a thread."""
     target, staging = _local(commit.target), _local(commit.staging)
     try:
-        local.commit(commit, target, staging)  # all parts are staged beside one target, so on one file system
+        return local.commit(commit, target, staging)  # all parts are staged beside one target, so on one file system
     except local.CommitRefused as error:
         raise TaskFailedError(_failure(commit, FailureKind.NON_RECOVERABLE, str(error))) from error
     except OSError as error:

@@ -3,9 +3,12 @@
 A vertex's subtask i is row `offset + i` of its logical region: vertices are views on these columns.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
+from firesteel.core.execution.figures import Figures
 from firesteel.core.execution.states import ALLOWED, DEPLOYED, STATE_COUNT, TERMINAL, TERMINAL_STATES
 from firesteel.core.execution.topology import LogicalRegion, Regions, Topology
 from firesteel.core.machine import InvalidTransition
@@ -30,6 +33,7 @@ class ExecutionGraph:
         """[R] index into `workers` of where the current attempt was deployed, or NO_WORKER."""
         self.entered_ms: npt.NDArray[np.int64] = np.zeros((STATE_COUNT, rows), dtype=np.int64)
         """[S, R] when the current attempt entered each state; 0 when it has not."""
+        self.figures = Figures(topology)
         self.workers: list[ResourceID] = []
         self._worker_index: dict[ResourceID, int] = {}
         self.counts: npt.NDArray[np.int64] = np.zeros((len(topology.logical), STATE_COUNT), dtype=np.int64)
@@ -57,10 +61,17 @@ class ExecutionGraph:
         self.attempt[regions] += 1
         self.worker[regions] = NO_WORKER
         self.entered_ms[:, regions] = 0
+        self.figures.forget(regions)
 
     def restore(self, regions: Regions, state: ExecutionState) -> None:
         """Set rows to what the journal says; only before anything has moved."""
         self._set(regions, state)
+
+    def recall(self, region: int, worker: ResourceID, entered_ms: Mapping[ExecutionState, int]) -> None:
+        """Note what the journal knows of a row's current attempt; only before anything has moved."""
+        self.place(region, worker)
+        for state, at_ms in entered_ms.items():
+            self.entered_ms[state, region] = max(0, at_ms)
 
     def place(self, region: int, worker: ResourceID) -> None:
         """Note where a row's current attempt is deployed."""
@@ -115,9 +126,8 @@ class ExecutionGraph:
 
     def nbytes(self) -> int:
         """Bytes of the columns."""
-        return (
-            self.state.nbytes + self.attempt.nbytes + self.worker.nbytes + self.entered_ms.nbytes + self.counts.nbytes
-        )
+        columns = (self.state, self.attempt, self.worker, self.entered_ms, self.counts)
+        return sum(column.nbytes for column in columns) + self.figures.nbytes()
 
     def _set(self, regions: Regions, target: ExecutionState) -> None:
         for logical, part in self.topology.split(np.sort(regions)):

@@ -21,11 +21,13 @@ VERTICES_MAX = 2_000
 NAME_CHARACTERS_MAX = 1_000
 """Of a job's name: every overview has it."""
 
+EMPTY = Configuration()
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def check_job_graph(graph: JobGraph) -> None:
-    """Raises InvalidJobGraph naming what is wrong. Whether its regions wait in a circle, Topology says."""
+def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
+    """Raises InvalidJobGraph naming what is wrong, on a cluster of this configuration. Whether its regions wait in a
+    circle, Topology says."""
     _check_names(graph)
     _check_vertices(graph)
     _check_datasets(graph)
@@ -37,7 +39,7 @@ def check_job_graph(graph: JobGraph) -> None:
     except OverflowError:
         raise InvalidJobGraph("the job graph can't be run: a number in it needs more than 64 bits") from None
     try:
-        restart_strategy(Configuration(), Configuration(graph.configuration))
+        restart_strategy(cluster, Configuration(graph.configuration))
     except ConfigurationError as error:
         raise InvalidJobGraph(f"the job's configuration: {error}") from None
 

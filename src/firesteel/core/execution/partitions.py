@@ -4,7 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from firesteel.core.execution.keytypes import KeyTypes
+from firesteel.core.execution.sinktargets import SinkTargets
 from firesteel.core.execution.topology import LogicalRegion, Topology
+from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import DataSetID, RegionIndex
 from firesteel.model.tasks import ResultGroup, ResultPartition, TaskOutcome, group_results
 
@@ -25,6 +27,7 @@ class PartitionTracker:
         self._groups: list[dict[DataSetID, ResultGroup | None]] = [{} for _ in topology.logical]
         """By producing logical region: what was made of its results as they are."""
         self.key_types = KeyTypes(topology)
+        self.sink_targets = SinkTargets()
 
     def register(self, region: RegionIndex, outcome: TaskOutcome) -> None:
         """The one finished attempt of a region has left this."""
@@ -36,8 +39,14 @@ class PartitionTracker:
             self._by_producer[producer.index][region] = outcome
             self._groups[producer.index].clear()
             self.key_types.note(producer, outcome)
+            self.sink_targets.note(outcome)
         for partition in outcome.partitions:
             self._by_location[partition.location] = region
+
+    @property
+    def conflict(self) -> FailureInfo | None:
+        """What can't go together in what the regions have left."""
+        return self.key_types.conflict or self.sink_targets.conflict
 
     def makers_of(self, locations: tuple[str, ...]) -> list[RegionIndex]:
         """The regions whose registered results these are, ascending; unknown ones are left out."""

@@ -2,7 +2,8 @@
 
 The rule is that of Flink's RestartPipelinedRegionFailoverStrategy: the failed regions; the producers
 of results they need and that can't be read; and whatever has read from a region that runs again,
-since a producer that runs twice need not produce the same rows in the same order.
+since a producer that runs twice need not produce the same rows in the same order. With the failover
+strategy `full` it is all that has run.
 """
 
 from dataclasses import dataclass
@@ -12,39 +13,89 @@ import numpy as np
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
-from firesteel.core.scheduler.backoff import RestartStrategy
+from firesteel.core.journal import JobState
+from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import RegionIndex
 from firesteel.model.states import ExecutionState
 
 
 @dataclass(frozen=True, slots=True)
+class FailoverPolicy:
+    """How a job meets failures, as its settings say."""
+
+    strategy: RestartStrategy
+    retry_delay_ms: int
+    """Time before a region runs again that has retries of its own."""
+    restarts_all: bool
+    """Failover strategy `full`: all that has run runs again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What is to be planned for: regions whose attempts have failed of one cause."""
+
+    regions: Regions
+    lost: Regions
+    """Regions that had finished, and whose stored results turn out not to be readable."""
+    failure: FailureInfo
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class FailoverPlan:
-    """The decision after a failure. `restart` is None when the job is to fail, and `reason` says why."""
+    """The decision after a failure. `restart` is None when the job is to fail, and `reason` says why; it is empty where
+    nothing would ever have been run again."""
 
     restart: tuple[int, ...] | None
     delay_ms: int = 0
     reason: str = ""
+    backoff: BackoffState | None = None
+    """What the restart strategy remembers from now on; None when nothing is restarted."""
+    retried: tuple[RegionIndex, ...] = ()
+    """Regions that use up one of their own retries."""
+    is_root: bool = True
+    """False: the restart that is under way answers this failure too."""
 
 
 def plan_failover(
-    graph: ExecutionGraph,
-    partitions: PartitionTracker,
-    failed: Regions,
-    policy: tuple[FailureInfo, RestartStrategy, int],
+    graph: ExecutionGraph, partitions: PartitionTracker, policy: FailoverPolicy, state: JobState, failed: Failed
 ) -> FailoverPlan:
-    """What to do about `failed`; `policy` is the cause, the strategy, and the job's restarts so far."""
-    failure, strategy, restarts = policy
-    if failure.kind is FailureKind.NON_RECOVERABLE:
-        return FailoverPlan(None, reason="running it again can't help")
-    for logical, part in graph.topology.split(failed):
-        limit = min((v.max_attempts for v in logical.vertices if v.max_attempts is not None), default=None)
-        if limit is not None and int(graph.attempt[part].max()) + 1 >= limit:
-            return FailoverPlan(None, reason=f"all {limit} attempts of {logical.vertices[-1].name} are used up")
-    delay_ms = strategy.delay_ms(restarts)
-    if delay_ms is None:
-        return FailoverPlan(None, reason=strategy.describe())
-    regions = regions_to_restart(graph, partitions, failed)
-    return FailoverPlan(tuple(regions.tolist()), delay_ms)
+    """What to do about `failed`.
+
+    Regions with a limit on their attempts are answered by that alone, all others by the job's restart strategy: once
+    for all that have failed together. Both must allow it where both are concerned, and the longer time counts.
+    """
+    limits = attempt_limits(graph, failed.regions)
+    is_unlimited = len(limits) < len(failed.regions)
+    if failed.failure.kind is FailureKind.NON_RECOVERABLE:
+        may_restart = any(limit > 1 for limit, _ in limits.values()) or (
+            is_unlimited and bool(policy.strategy.describe())
+        )
+        return FailoverPlan(None, reason="running it again can't help" if may_restart else "")
+    for region, (limit, name) in limits.items():
+        if state.retried.get(region, 0) + 1 >= limit:
+            return FailoverPlan(None, reason=f"all {limit} attempts of {name} are used up" if limit > 1 else "")
+    delay_ms, backoff, is_root = policy.retry_delay_ms if limits else 0, state.remembered, True
+    if is_unlimited:
+        answer = policy.strategy.notify_failure(backoff, failed.at_ms)
+        if answer.delay_ms is None:
+            return FailoverPlan(None, reason=policy.strategy.describe())
+        delay_ms, backoff = max(delay_ms, answer.delay_ms), answer.state
+        is_root = answer.is_new_attempt or bool(limits)
+    everywhere = np.arange(len(graph.state)) if policy.restarts_all else np.union1d(failed.regions, failed.lost)
+    again = regions_to_restart(graph, partitions, everywhere)
+    return FailoverPlan(tuple(again.tolist()), delay_ms, "", backoff, tuple(limits), is_root)
+
+
+def attempt_limits(graph: ExecutionGraph, regions: Regions) -> dict[RegionIndex, tuple[int, str]]:
+    """Those that have a limit on their attempts, with it and with the name of the vertex that states it."""
+    limits: dict[RegionIndex, tuple[int, str]] = {}
+    for logical, part in graph.topology.split(regions):
+        stated = [(vertex.max_attempts, vertex.name) for vertex in logical.vertices if vertex.max_attempts is not None]
+        if stated:
+            limits.update((RegionIndex(region), min(stated)) for region in part.tolist())
+    return limits
 
 
 def regions_to_restart(graph: ExecutionGraph, partitions: PartitionTracker, failed: Regions) -> Regions:

@@ -29,8 +29,12 @@ def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
         restored.setdefault(target, []).append(region)
         graph.attempt[region] = state.attempts.get(region, 0)
         if region in state.deployed:
-            graph.place(region, state.deployed[region])
+            graph.recall(region, state.deployed[region], {ExecutionState.DEPLOYING: state.deployed_ms.get(region, 0)})
+        elif (last := state.history.get(region, ())[-1:]) and last[0].attempt == graph.attempt[region]:
+            times_ms = {ExecutionState.DEPLOYING: last[0].deployed_ms, target: last[0].ended_ms}
+            graph.recall(region, last[0].task_manager, times_ms)
         if region in state.finished:
+            graph.figures.note(region, state.finished[region])
             scheduler.partitions.register(region, state.finished[region])
             scheduler.partitions.available[region] = region not in state.restarting
     for target, regions in restored.items():

@@ -12,7 +12,7 @@ import numpy as np
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.scheduler.recovery import adopt_slots
 from firesteel.core.scheduler.scheduler import SEATED, DefaultScheduler
-from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.failures import WORKER_LOST, FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.messages import TaskManagerReport, TaskStateUpdate
 from firesteel.model.states import ExecutionState
@@ -86,7 +86,7 @@ def worker_lost(scheduler: DefaultScheduler, worker: ResourceID, reason: str, no
     if len(canceling):
         scheduler.canceled(canceling, now_ms)
     if len(broken):
-        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"worker {worker} is lost: {reason}")
+        failure = _gone(f"worker {worker} is lost: {reason}")
         scheduler.failed(broken, failure, worker, now_ms)
     for slot in scheduler.pool.of_worker(worker):
         scheduler.pool.drop(slot.allocation_id)
@@ -95,7 +95,7 @@ def worker_lost(scheduler: DefaultScheduler, worker: ResourceID, reason: str, no
 def slot_lost(scheduler: DefaultScheduler, worker: ResourceID, region: RegionIndex, now_ms: int) -> None:
     """The worker no longer has the slot that a region was deployed into."""
     if scheduler.graph.state_of(region) in SEATED:
-        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=f"worker {worker} has taken the slot back")
+        failure = _gone(f"worker {worker} has taken the slot back")
         scheduler.failed(np.array([region]), failure, worker, now_ms)
 
 
@@ -157,5 +157,8 @@ def _ended_by_worker(worker: ResourceID) -> FailureInfo:
 
 
 def _vanished(worker: ResourceID) -> FailureInfo:
-    message = f"worker {worker} no longer runs the attempt and does not know how it ended"
-    return FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)
+    return _gone(f"worker {worker} no longer runs the attempt and does not know how it ended")
+
+
+def _gone(message: str) -> FailureInfo:
+    return FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, exception=WORKER_LOST)

@@ -30,7 +30,8 @@ from firesteel.core.journal import (
 from firesteel.core.scheduler import quarantine
 from firesteel.core.scheduler.backoff import RestartStrategy
 from firesteel.core.scheduler.commit import gather_commits
-from firesteel.core.scheduler.failover import plan_failover
+from firesteel.core.scheduler.exceptionhistory import exception_entry
+from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover
 from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, JobPhase, Reconciling, Restarting, Running
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.restarts import DueRestarts
@@ -54,6 +55,10 @@ class SchedulerSettings:
     exception_history_size: int
     timeout_ms: int = 0
     """Limit on the time from the job's creation to its end; 0 is none."""
+    retry_delay_ms: int = 1_000
+    """Time before a region runs again that has retries of its own."""
+    restarts_all: bool = False
+    """Failover strategy `full`."""
 
 
 class DefaultScheduler:
@@ -72,6 +77,7 @@ class DefaultScheduler:
         self.phase: JobPhase = Created()
         self.output = SchedulerOutput()
         self.settings = settings
+        self._policy = FailoverPolicy(settings.strategy, settings.retry_delay_ms, settings.restarts_all)
         self._journal = journal
         self.wants = [max(vertex.resources for vertex in logical.vertices) for logical in self.topology.logical]
         """The slot profile each logical region asks for."""
@@ -93,6 +99,7 @@ class DefaultScheduler:
         for region, outcome in done:
             self.pool.vacate(region, now_ms)
             self.partitions.register(region, outcome)
+            self.graph.figures.note(region, outcome)
         entries = tuple((region, int(self.graph.attempt[region]), outcome) for region, outcome in done)
         self.record(RegionsFinished(at_ms=now_ms, finished=entries))
         if isinstance(self.phase, Running | Restarting):
@@ -114,18 +121,15 @@ class DefaultScheduler:
             "what runs while a job ends is being cancelled"
         )
         self._end(regions, ExecutionState.FAILED, now_ms)
-        first = int(regions[0])
-        failure = quarantine.judged(self.state, RegionIndex(first), failure)
-        attempt = int(self.graph.attempt[first])
-        entry = ExceptionEntry(timestamp_ms=now_ms, failure=failure, region=first, attempt=attempt, task_manager=worker)
-        lost = self.partitions.makers_of(failure.partitions)
-        policy = (failure, self.settings.strategy, self.state.restarts)
-        plan = plan_failover(self.graph, self.partitions, np.union1d(regions, np.array(lost, dtype=np.int64)), policy)
+        failure = quarantine.judged(self.state, RegionIndex(int(regions[0])), failure)
+        lost = np.array(self.partitions.makers_of(failure.partitions), dtype=np.int64)
+        failed = Failed(regions, lost, failure, now_ms)
+        plan = plan_failover(self.graph, self.partitions, self._policy, self.state, failed)
+        entry = exception_entry(self.graph, self.state, failed, plan, worker)
         if plan.restart is None:
-            self.record(FailureRecorded(at_ms=now_ms, entry=entry))
-            self.fail_job(failure, now_ms)
+            self._fail(entry, now_ms)
         else:
-            self._plan_restart(np.array(plan.restart), entry, now_ms + plan.delay_ms, now_ms)
+            self._plan_restart(plan, entry, now_ms)
 
     def cancel(self, now_ms: int, cause: FailureInfo | None = None) -> None:
         """A client wants the job to end, or there is a cause for it. Once its sinks are being committed it is too late, and it finishes."""
@@ -143,15 +147,14 @@ class DefaultScheduler:
         """End the job; what runs of it is cancelled first."""
         match self.phase:
             case Created() | Reconciling() | Running() | Restarting():
-                self.enter(self.phase.fail(), now_ms, failure)
-                self.cancel_regions(self._all(), now_ms)
+                self._fail(ExceptionEntry(timestamp_ms=now_ms, failure=failure), now_ms)
             case _:
                 pass
 
-    def sink_committed(self, commit_id: str, now_ms: int) -> None:
-        """A staged output is visible now."""
+    def sink_committed(self, commit_id: str, now_ms: int, told: str = "") -> None:
+        """A staged output is visible now; and what the job's owner is to be told of it."""
         if any(commit.commit_id == commit_id for commit in self.uncommitted()):
-            self.record(SinkCommitted(at_ms=now_ms, commit_id=commit_id))
+            self.record(SinkCommitted(at_ms=now_ms, commit_id=commit_id, told=told))
 
     def resume(self, phase: Reconciling, now_ms: int) -> None:
         """Every attempt of the time before this JobMaster is accounted for: go on."""
@@ -166,8 +169,8 @@ class DefaultScheduler:
         match self.phase:
             case Created():
                 self._deploy(now_ms)
-            case Running() | Restarting() if self.partitions.key_types.conflict is not None:
-                self.fail_job(self.partitions.key_types.conflict, now_ms)
+            case Running() | Restarting() if self.partitions.conflict is not None and not self.state.intended:
+                self.fail_job(self.partitions.conflict, now_ms)
             case Running() | Restarting():
                 self._restart_due(now_ms)
                 self._deploy(now_ms)
@@ -242,14 +245,32 @@ class DefaultScheduler:
         for region in regions.tolist():
             self.pool.vacate(RegionIndex(region), now_ms)
         ended = tuple((RegionIndex(region), int(self.graph.attempt[region])) for region in regions.tolist())
-        self.record(RegionsEnded(at_ms=now_ms, ended=ended))
+        self.record(RegionsEnded(at_ms=now_ms, ended=ended, state=state))
         self.restarts.ended(regions.tolist(), self.state.restarting)
 
-    def _plan_restart(self, regions: Regions, entry: ExceptionEntry, due_ms: int, now_ms: int) -> None:
+    def _fail(self, entry: ExceptionEntry, now_ms: int) -> None:
+        assert isinstance(self.phase, Created | Reconciling | Running | Restarting), (
+            "a job that ends is not failed again"
+        )
+        self.record(FailureRecorded(at_ms=now_ms, entry=entry))
+        self.enter(self.phase.fail(), now_ms, entry.failure)
+        self.cancel_regions(self._all(), now_ms)
+
+    def _plan_restart(self, plan: FailoverPlan, entry: ExceptionEntry, now_ms: int) -> None:
+        regions, due_ms = np.array(plan.restart), now_ms + plan.delay_ms
         self.partitions.available[regions] = False
-        indices = tuple(RegionIndex(region) for region in regions.tolist())
-        restarts = self.state.restarts + 1
-        self.record(RestartPlanned(at_ms=now_ms, entry=entry, regions=indices, due_ms=due_ms, restarts=restarts))
+        self.record(
+            RestartPlanned(
+                at_ms=now_ms,
+                entry=entry,
+                regions=tuple(RegionIndex(region) for region in regions.tolist()),
+                due_ms=due_ms,
+                restarts=self.state.restarts + plan.is_root,
+                backoff=plan.backoff,
+                retried=plan.retried,
+                is_root=plan.is_root,
+            )
+        )
         self.cancel_regions(regions, now_ms)
         self.restarts.plan(due_ms)
         self.restarts.ended(regions[TERMINAL[self.graph.state[regions]]].tolist(), self.state.restarting)

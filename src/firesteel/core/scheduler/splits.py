@@ -1,7 +1,8 @@
 """Handing out input splits: which, how many at a time, and to whom. The journal holds what was handed out.
 
 A draw is numbered by the attempt that asks for it, and made once: asked again, it is answered again. When an attempt
-ends without a result its draws fall out of the durable state, and with that they are there for others.
+ends without a result its draws fall out of the durable state, and with that they are there for others; so they are as
+soon as it is to run again, since what has found the splits may run again with it and find others.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from firesteel.core.execution.topology import LogicalRegion, Topology
-from firesteel.core.journal import JobState, JournalRecord, RegionsEnded, RegionsReset, SplitsDrawn
+from firesteel.core.journal import JobState, JournalRecord, RegionsEnded, RegionsReset, RestartPlanned, SplitsDrawn
 from firesteel.model.ids import RegionIndex
 from firesteel.model.messages import SplitRequest
 from firesteel.model.splits import DrawnSplits, SplitEnumeration
@@ -80,7 +81,7 @@ class SplitAssigners:
 
     def follow(self, record: JournalRecord) -> None:
         """A record was applied to the state. After a loss assigners are made anew: that is rare and can't be wrong."""
-        if isinstance(record, RegionsEnded | RegionsReset):
+        if isinstance(record, RegionsEnded | RegionsReset | RestartPlanned):
             self._made.clear()
 
     def of(self, finder: RegionIndex, enumeration: SplitEnumeration, state: JobState) -> SplitAssigner:
@@ -96,14 +97,15 @@ class SplitAssigners:
 
     def _drawn(self, finder: RegionIndex, state: JobState) -> list[int]:
         regions = [RegionIndex(r) for logical in self._drawers(finder) for r in logical.regions().tolist()]
-        return [index for region in regions for draw in state.draws.get(region, ()) for index in draw]
+        held = [state.draws.get(region, ()) for region in regions if region not in state.restarting]
+        return [index for draws in held for draw in draws for index in draw]
 
     def _drawers(self, finder: RegionIndex) -> list[LogicalRegion]:
         producer = self._topology.logical_of(finder).index
         return [logical for logical in self._topology.logical if logical.splits_from == producer]
 
     def validate(self, state: JobState) -> None:
-        """Every split is pending, or in one draw."""
+        """Every split is pending, or in one draw of an attempt that goes on."""
         for finder, assigner in self._made.items():
             both = sorted([*assigner.pending, *self._drawn(finder, state)])
             assert both == list(range(len(self._enumerations[finder].splits))), "splits are lost or handed out twice"

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 
 from firesteel.core.execution.graph import ExecutionGraph
-from firesteel.core.execution.topology import LogicalRegion
+from firesteel.core.execution.topology import MAX_REGIONS, LogicalRegion
+from firesteel.core.journal import EndedAttempt
 from firesteel.core.scheduler.scheduler import DefaultScheduler
-from firesteel.model.ids import RegionIndex
+from firesteel.model.ids import JobVertexID, RegionIndex
 from firesteel.model.jobgraph import JobVertex
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import RESULT_FORMAT, TaskProgress
@@ -23,7 +25,7 @@ from firesteel.model.views import (
 )
 
 SUBTASKS_ARCHIVED_MAX = 1_000
-"""Regions of an ended job whose last attempts are kept with its view."""
+"""Subtasks of an ended job, of all vertices together, that are kept with its view."""
 
 PROGRESS_PER_VERTEX_MAX = 16
 """Running regions whose progress a vertex's view shows."""
@@ -60,6 +62,7 @@ def job_view(
     ended = times_ms.get(status.value, -1) if status.is_globally_terminal else -1
     producer = {dataset.id: dataset.producer for dataset in graph.datasets}
     running = progress_of_running(scheduler.graph, progress)
+    vertices = tuple(_vertex_view(scheduler, vertex, running) for vertex in graph.vertices)
     return JobView(
         job_id=graph.job_id,
         name=graph.name,
@@ -68,10 +71,10 @@ def job_view(
         timestamps_ms=times_ms,
         start_time_ms=min(times_ms.values(), default=-1),
         end_time_ms=ended,
-        reason=_reason(scheduler),
+        reason=_reason(scheduler, running),
         regions=scheduler.topology.region_count,
         restarts=state.restarts,
-        vertices=tuple(_vertex_view(scheduler, vertex, running) for vertex in graph.vertices),
+        vertices=vertices if ended < 0 else _with_subtasks(scheduler, vertices),
         edges=tuple(
             EdgeView(
                 source=producer[edge.source],
@@ -87,12 +90,23 @@ def job_view(
         owner=graph.owner,
         parameters=graph.parameters,
         configuration=graph.configuration,
-        archived_subtasks=_archived(scheduler) if ended >= 0 else (),
         client_heartbeat_timeout_ms=graph.client_heartbeat_timeout_ms,
     )
 
 
-def job_summary(scheduler: DefaultScheduler, version: int, status: JobStatus) -> JobSummary:
+def _with_subtasks(scheduler: DefaultScheduler, vertices: tuple[VertexView, ...]) -> tuple[VertexView, ...]:
+    """For the archive: of a job that has ended this is what stays. As long as there is room."""
+    room, found = SUBTASKS_ARCHIVED_MAX, list[VertexView]()
+    for vertex in vertices:
+        kept = subtask_views(scheduler, vertex.id, room)
+        room -= len(kept)
+        found.append(msgspec.structs.replace(vertex, subtasks=kept))
+    return tuple(found)
+
+
+def job_summary(
+    scheduler: DefaultScheduler, progress: Mapping[RegionIndex, TaskProgress], version: int, status: JobStatus
+) -> JobSummary:
     """The job's line in an overview, in `status`. Costs a pass over the logical regions' counts."""
     graph, times_ms = scheduler.topology.graph, _times_ms(scheduler, status)
     weights = np.array([len(logical.vertices) for logical in scheduler.topology.logical])
@@ -107,14 +121,19 @@ def job_summary(scheduler: DefaultScheduler, version: int, status: JobStatus) ->
         start_time_ms=min(times_ms.values(), default=-1),
         end_time_ms=times_ms[status.value] if status.is_globally_terminal else -1,
         modified_ms=max(times_ms.values(), default=-1),
-        reason=_reason(scheduler),
+        reason=_reason(scheduler, progress_of_running(scheduler.graph, progress)),
         tasks={each.name: int(counts[each]) for each in ExecutionState if counts[each]},
     )
 
 
-def subtask_views(graph: ExecutionGraph, regions: range) -> tuple[SubtaskView, ...]:
-    """The current attempts of some regions of one vertex, by subtask."""
-    return tuple(_subtask_view(graph, region, region - regions.start) for region in regions)
+def subtask_views(
+    scheduler: DefaultScheduler, vertex_id: JobVertexID, limit: int = MAX_REGIONS
+) -> tuple[SubtaskView, ...]:
+    """The current attempts of one vertex's first subtasks, each with those before it."""
+    logical = scheduler.topology.by_vertex[vertex_id]
+    (vertex,) = (each for each in logical.vertices if each.id == vertex_id)
+    shown = range(min(limit, logical.parallelism))
+    return tuple(_subtask_view(scheduler, vertex, logical, subtask) for subtask in shown)
 
 
 def _times_ms(scheduler: DefaultScheduler, status: JobStatus) -> dict[str, int]:
@@ -123,28 +142,41 @@ def _times_ms(scheduler: DefaultScheduler, status: JobStatus) -> dict[str, int]:
     return {name: at_ms for name, at_ms in scheduler.state.timestamps_ms.items() if name not in hidden}
 
 
-def _reason(scheduler: DefaultScheduler) -> str:
+def _reason(scheduler: DefaultScheduler, running: Mapping[RegionIndex, TaskProgress]) -> str:
     """Why it waits, or was cancelled."""
     if scheduler.state.failure is not None and scheduler.phase.status in (JobStatus.CANCELLING, JobStatus.CANCELED):
         return scheduler.state.failure.headline()
-    waits = len(scheduler.pool.waiting)
-    if not waits:
-        return ""
-    return "1 region waits for a slot" if waits == 1 else f"{waits} regions wait for a slot"
+    waits = [item.waits_for for item in running.values() if item.waits_for]
+    reasons = [(len(scheduler.pool.waiting), "a slot"), (len(waits), next(iter(waits), ""))]
+    return ", ".join(_waiting(count, what) for count, what in reasons if count)
 
 
-def _archived(scheduler: DefaultScheduler) -> tuple[SubtaskView, ...]:
-    return subtask_views(scheduler.graph, range(min(scheduler.topology.region_count, SUBTASKS_ARCHIVED_MAX)))
+def _waiting(count: int, what: str) -> str:
+    return f"1 region waits for {what}" if count == 1 else f"{count} regions wait for {what}"
 
 
-def _subtask_view(graph: ExecutionGraph, region: int, subtask: int) -> SubtaskView:
-    entered = graph.entered_ms[:, region]
+def _subtask_view(scheduler: DefaultScheduler, vertex: JobVertex, logical: LogicalRegion, subtask: int) -> SubtaskView:
+    graph, region = scheduler.graph, RegionIndex(logical.offset + subtask)
+    entered, attempt = graph.entered_ms[:, region], int(graph.attempt[region])
+    history = scheduler.state.history.get(region, ())
     return SubtaskView(
         subtask=subtask,
         state=graph.state_of(region),
-        attempt=int(graph.attempt[region]),
+        attempt=attempt,
         task_manager=graph.worker_of(region),
         entered_ms={state.name: int(entered[state]) for state in ExecutionState if entered[state]},
+        io=graph.figures.of_subtask(vertex, subtask),
+        earlier=tuple(_ended_attempt(subtask, each) for each in history if each.attempt < attempt),
+    )
+
+
+def _ended_attempt(subtask: int, ended: EndedAttempt) -> SubtaskView:
+    return SubtaskView(
+        subtask=subtask,
+        state=ended.state,
+        attempt=ended.attempt,
+        task_manager=ended.task_manager,
+        entered_ms={ExecutionState.DEPLOYING.name: ended.deployed_ms, ended.state.name: ended.ended_ms},
     )
 
 
@@ -179,6 +211,7 @@ def job_result(scheduler: DefaultScheduler) -> JobResult:
                 files=len(commit.files),
                 rows=commit.rows,
                 size_bytes=commit.size_bytes,
+                told=state.told.get(commit.commit_id, ""),
             )
             for commit in done
             if commit.format != RESULT_FORMAT
@@ -201,10 +234,12 @@ def _vertex_view(
     counts = graph.counts[logical.index]
     status = next(state for state in _STATUS_ORDER if counts[state])
     shown = [progress[r] for r in progress if rows.start <= r < rows.stop]
+    io, lacking = graph.figures.of_vertex(vertex)
     return VertexView(
         id=vertex.id,
         name=vertex.name,
         functions=tuple(function.name for function in vertex.functions),
+        kinds=tuple(function.kind.value for function in vertex.functions),
         parallelism=vertex.parallelism,
         status=status,
         tasks={state.name: int(counts[state]) for state in ExecutionState if counts[state]},
@@ -212,6 +247,8 @@ def _vertex_view(
         start_time_ms=_first_deployed(graph, logical),
         end_time_ms=int(graph.entered_ms[status, rows].max()) if status.is_terminal else -1,
         progress=tuple(shown[:PROGRESS_PER_VERTEX_MAX]),
+        io=io,
+        io_lacking=lacking,
         first_region=logical.offset,
         is_script=vertex.functions[0].is_script,
     )

@@ -36,7 +36,8 @@ class Need:
 class FreeSlots:
     """The free slots of all workers, in the order in which they are given away.
 
-    With `spread` the worker with most free slots comes first, else workers do in the order they registered.
+    With `spread` the worker comes first of whose slots the smallest part is taken, else workers do in the order they
+    registered.
     Taking a slot costs the logarithm of the workers.
     """
 
@@ -51,7 +52,7 @@ class FreeSlots:
 
     def take(self, wanted: ResourceProfile) -> tuple[ResourceID, int] | None:
         """The first slot that fits, which then is free no more; None when none does."""
-        passed: list[tuple[int, int, ResourceID]] = []
+        passed: list[tuple[float, int, ResourceID]] = []
         found: tuple[ResourceID, int] | None = None
         while self._order and found is None:
             rank, place, worker = heappop(self._order)
@@ -67,8 +68,8 @@ class FreeSlots:
             heappush(self._order, entry)
         return found
 
-    def _rank(self, worker: ResourceID) -> int:
-        return -len(self._free[worker]) if self._spread else 0
+    def _rank(self, worker: ResourceID) -> float:
+        return -len(self._free[worker]) / len(self._tracker.workers[worker].slots) if self._spread else 0.0
 
 
 def plan_allocations(tracker: SlotTracker, caps: Caps, *, spread: bool) -> tuple[PlannedAllocation, ...]:

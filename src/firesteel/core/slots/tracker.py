@@ -7,7 +7,7 @@ from enum import Enum
 
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
 from firesteel.model.messages import DEFAULT_QUEUE, Leader, SlotReport
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 
 
 class SlotState(Enum):
@@ -37,6 +37,7 @@ class TrackedWorker:
     instance_id: InstanceID
     address: Address
     since_ms: int
+    hardware: HardwareDescription = UNKNOWN_HARDWARE
     slots: dict[int, TrackedSlot] = field(default_factory=dict)
     free: dict[int, None] = field(default_factory=dict)
     """Indices of the slots that are FREE."""

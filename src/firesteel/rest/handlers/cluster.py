@@ -66,8 +66,8 @@ async def leader(call: Call) -> c.ClusterLeader:
 
 
 async def configuration(call: Call) -> list[c.ConfigurationInfoEntry]:
-    """What is configured, and the defaults of all else."""
-    defaults = {key: option.default for key, option in OPTIONS.items()}
+    """What is configured, and the defaults of all else, as a configuration file has them."""
+    defaults = {key: option.default_text for key, option in OPTIONS.items()}
     values = redacted({**defaults, **call.services.config})
     return [c.ConfigurationInfoEntry(key, value) for key, value in values.items()]
 

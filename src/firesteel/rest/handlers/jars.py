@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import html
 import uuid
 from collections.abc import AsyncIterator
 
@@ -11,11 +10,14 @@ import msgspec
 from firesteel.model.ids import JobID
 from firesteel.model.inquiries import BuildJob
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.pipeline.build import BuildRequest
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import checked_id
 from firesteel.rest.errors import RestError, bad_request
 from firesteel.rest.handlers.submission import checked_graph
+from firesteel.rest.plans import plan_of_graph
+from firesteel.rest.programargs import program_arguments
 from firesteel.rest.schema import jars as s
 from firesteel.rest.schema import jobs as j
 from firesteel.rest.schema.cluster import Empty
@@ -74,7 +76,7 @@ async def run_application(call: Call) -> s.JarRunApplicationResponseBody:
 
 async def plan(call: Call) -> j.JobPlanInfo:
     async with _built(call, output_dir="") as graph:
-        return j.JobPlanInfo(_plan(graph))
+        return j.JobPlanInfo(plan_of_graph(graph))
 
 
 async def _run(call: Call) -> JobID:
@@ -93,8 +95,8 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
     request = BuildRequest(
         file="",
         job_id=_job_id(body),
-        arguments=tuple(body.program_args_list if body.program_args_list is not None else _queried(call)),
-        configuration=body.flink_configuration or {},
+        arguments=program_arguments(call, body),
+        configuration=_of_job(body.flink_configuration or {}),
         overrides=body.overrides or {},
         parallelism=_parallelism(body.parallelism if body.parallelism is not None else call.query["parallelism"]),
         output_dir=output_dir,
@@ -109,31 +111,21 @@ def _job_id(body: s.JarRunRequestBody) -> JobID:
     return JobID(uuid.uuid4().hex if body.job_id is None else checked_id(body.job_id, "jobId"))
 
 
-def _parallelism(chosen: int | None) -> int | None:
-    if chosen is not None and not 1 <= chosen <= PARALLELISM_MAX:
+def _of_job(configuration: dict[str, str]) -> dict[str, str]:
+    """Raises RestError for options that one job can't have its own way."""
+    try:
+        given = Configuration(configuration)
+    except ConfigurationError as error:
+        raise bad_request(f"flinkConfiguration: {error}") from None
+    if others := given.keys() - given.of_job().keys():
+        raise bad_request(f"flinkConfiguration: {', '.join(sorted(others))}: not an option of a job.")
+    return configuration
+
+
+def _parallelism(chosen: int | str | None) -> int | None:
+    if chosen is None or chosen == "":
+        return None
+    is_number = isinstance(chosen, int) or (chosen.isascii() and chosen.isdigit() and len(chosen) < 10)
+    if not is_number or not 1 <= int(chosen) <= PARALLELISM_MAX:
         raise bad_request(f"parallelism {chosen}: from 1 to {PARALLELISM_MAX}.")
-    return chosen
-
-
-def _queried(call: Call) -> list[str]:
-    return [part for part in (call.query["programArg"] or "").split(",") if part]
-
-
-def _plan(graph: JobGraph) -> j.Plan:
-    """The graph as Flink's dashboard draws it."""
-    producers = {dataset.id: dataset.producer for dataset in graph.datasets}
-    inputs: dict[str, list[j.PlanInput]] = {vertex.id: [] for vertex in graph.vertices}
-    for edge in graph.edges:
-        known = inputs[edge.target]
-        strategy = edge.partitioner.value.upper()
-        known.append(j.PlanInput(len(known), producers[edge.source], strategy, edge.exchange.value))
-    nodes = [
-        j.PlanNode(
-            id=vertex.id,
-            parallelism=vertex.parallelism,
-            description=html.escape(vertex.name),
-            inputs=inputs[vertex.id],
-        )
-        for vertex in graph.vertices
-    ]
-    return j.Plan(jid=graph.job_id, name=graph.name, type=graph.job_type.name, nodes=nodes)
+    return int(chosen)

@@ -1,19 +1,21 @@
 """Jobs as they are: overviews, details, plan, configuration, failures."""
 
-import html
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
 from firesteel.model import options
+from firesteel.model.failures import failure_labels
 from firesteel.model.ids import JobID, derived_id
 from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import IOMetrics
 from firesteel.model.views import ExceptionEntry, JobSummary, JobView, VertexView
 from firesteel.rest.call import Call, EndedLine
 from firesteel.rest.codecs import json_response, redacted, stack_text
 from firesteel.rest.handlers import cluster
+from firesteel.rest.plans import plan_of_view
 from firesteel.rest.schema import jobs as j
 from firesteel.rest.schema.cluster import ConfigurationInfoEntry, Empty, EnvironmentInfo, Metric
 
@@ -61,7 +63,7 @@ async def job(call: Call) -> j.JobDetailsInfo:
         timestamps={status.value: view.timestamps_ms.get(status.value, 0) for status in JobStatus},
         vertices=[_vertex_details(vertex, now_ms) for vertex in view.vertices],
         status_counts=counts,
-        plan=_plan(view),
+        plan=plan_of_view(view),
         owner=view.owner,
         reason=view.reason,
         restarts=view.restarts,
@@ -78,7 +80,7 @@ async def job_view(call: Call) -> JobView:
 
 
 async def job_plan(call: Call) -> j.JobPlanInfo:
-    return j.JobPlanInfo(_plan(await call.job()))
+    return j.JobPlanInfo(plan_of_view(await call.job()))
 
 
 async def job_config(call: Call) -> j.JobConfigInfo:
@@ -97,9 +99,10 @@ async def job_config(call: Call) -> j.JobConfigInfo:
 
 async def job_exceptions(call: Call) -> j.JobExceptionsInfoWithHistory:
     view = await call.job()
-    limit = call.query["maxExceptions"]
-    entries = [_root_exception(view, entry) for entry in view.exceptions[:limit]]
-    return j.JobExceptionsInfoWithHistory(j.ExceptionHistory(entries, truncated=len(view.exceptions) > limit))
+    limit, wanted = call.query["maxExceptions"], call.query["failureLabelFilter"]
+    found = [entry for entry in view.exceptions if wanted <= failure_labels(entry.failure).items()]
+    entries = [_root_exception(view, entry) for entry in found[:limit]]
+    return j.JobExceptionsInfoWithHistory(j.ExceptionHistory(entries, truncated=len(found) > limit))
 
 
 async def job_accumulators(call: Call) -> j.JobAccumulatorsInfo:
@@ -175,10 +178,36 @@ def job_details(job: JobSummary, now_ms: int) -> j.JobDetails:
 
 
 def io_metrics(vertex: VertexView) -> j.IOMetricsInfo:
-    """As far as running attempts have told."""
+    """Of the subtasks that have finished, and as far as running ones have told."""
+    running = vertex.progress
+    return io_info(
+        msgspec.structs.replace(
+            vertex.io,
+            rows_read=vertex.io.rows_read + sum(each.rows_read for each in running),
+            bytes_read=vertex.io.bytes_read + sum(each.bytes_read for each in running),
+        ),
+        vertex.io_lacking,
+    )
+
+
+def io_info(io: IOMetrics, lacking: Collection[str] = ()) -> j.IOMetricsInfo:
+    """What is not known is 0 and not complete."""
+
+    def known(name: str) -> tuple[int, bool]:
+        value: int = getattr(io, name)
+        return max(0, value), value >= 0 and name not in lacking
+
+    (read_bytes, has_read_bytes), (read_rows, has_read_rows) = known("bytes_read"), known("rows_read")
+    (written_bytes, has_written_bytes), (written_rows, has_written_rows) = known("bytes_written"), known("rows_written")
     return j.IOMetricsInfo(
-        read_bytes=sum(each.bytes_read for each in vertex.progress),
-        read_records=sum(each.rows_read for each in vertex.progress),
+        read_bytes=read_bytes,
+        read_bytes_complete=has_read_bytes,
+        write_bytes=written_bytes,
+        write_bytes_complete=has_written_bytes,
+        read_records=read_rows,
+        read_records_complete=has_read_rows,
+        write_records=written_rows,
+        write_records_complete=has_written_rows,
     )
 
 
@@ -215,23 +244,6 @@ def _vertex_details(vertex: VertexView, now_ms: int) -> j.JobVertexDetails:
     )
 
 
-def _plan(view: JobView) -> j.Plan:
-    inputs: dict[str, list[j.PlanInput]] = {vertex.id: [] for vertex in view.vertices}
-    for edge in view.edges:
-        known = inputs[edge.target]
-        known.append(j.PlanInput(len(known), edge.source, edge.partitioner.upper(), edge.exchange))
-    nodes = [
-        j.PlanNode(
-            id=vertex.id,
-            parallelism=vertex.parallelism,
-            description=html.escape(vertex.name),
-            inputs=inputs[vertex.id],
-        )
-        for vertex in view.vertices
-    ]
-    return j.Plan(jid=view.job_id, name=view.name, type=view.job_type.name, nodes=nodes)
-
-
 def _root_exception(view: JobView, entry: ExceptionEntry) -> j.RootExceptionInfo:
     return j.RootExceptionInfo(
         **_exception_fields(view, entry),
@@ -244,6 +256,7 @@ def _exception_fields(view: JobView, entry: ExceptionEntry) -> dict[str, Any]:
         "exception_name": entry.failure.exception or entry.failure.kind.value,
         "stacktrace": stack_text(entry.failure),
         "timestamp": entry.timestamp_ms,
+        "failure_labels": failure_labels(entry.failure),
         "task_name": task_name(view, entry),
         "endpoint": entry.task_manager,
         "task_manager_id": entry.task_manager,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 from starlette.responses import Response, StreamingResponse
 
@@ -50,8 +51,9 @@ async def master_log_file(call: Call) -> Response:
 
 
 async def master_log(call: Call) -> Response:
-    """The file that was written last."""
-    return await _text(_of_master(call, _newest(await _master_files(call))))
+    """Its own log: others may lie beside it, of commands and of other masters."""
+    file = call.services.log_file
+    return await _text(_of_master(call, file.name if file is not None else ""))
 
 
 async def master_threads(call: Call) -> c.ThreadDumpInfo:
@@ -166,8 +168,16 @@ def _of_worker(call: Call, name: str) -> Read:
 
 
 async def _master_files(call: Call) -> tuple[FileEntry, ...]:
-    directory = call.services.log_dir
-    return () if directory is None else await asyncio.to_thread(LogFiles(directory).list)
+    """The log, and what was the log before it was full."""
+    file = call.services.log_file
+    if file is None:
+        return ()
+    found = await asyncio.to_thread(LogFiles(file.parent).list, file.stem)
+    return tuple(each for each in found if _is_part(each.name, file))
+
+
+def _is_part(name: str, file: Path) -> bool:
+    return name == file.name or re.fullmatch(rf"{re.escape(file.stem)}\.\d+\.log", name) is not None
 
 
 async def _require_owner(call: Call, name: str) -> None:
@@ -183,13 +193,13 @@ async def _require_owner(call: Call, name: str) -> None:
 
 
 def _of_master(call: Call, name: str) -> Read:
-    directory = call.services.log_dir
+    file = call.services.log_file
 
     async def read(offset: int, wait_ms: int) -> FilePart:
-        if directory is None:
+        if file is None or not _is_part(name, file):
             raise not_found("File not found.")
         try:
-            return await read_when_grown(LogFiles(directory), ReadFile(name=name, offset=offset, wait_ms=wait_ms))
+            return await read_when_grown(LogFiles(file.parent), ReadFile(name=name, offset=offset, wait_ms=wait_ms))
         except NoSuchFile:
             raise not_found("File not found.") from None
 

@@ -15,6 +15,12 @@ from firesteel.rest.uploads import Upload, UploadedFile
 REQUEST_PART = "request"
 GRAPH_BYTES_MAX = 16 << 20
 """It is read whole, and in one go."""
+JAVA_OBJECT = b"\xac\xed"
+"""How the job graphs begin that Flink's own clients make."""
+FLINKS_OWN_JOB = (
+    "This is a job of Java classes for Flink, as `flink run` makes one of a jar file: firesteel runs PySpark pipelines."
+    " Submit a Python file with `firesteel run FILE.py`, or upload it to /jars and run it from there."
+)
 
 
 async def submit_job(call: Call) -> JobSubmitResponseBody:
@@ -34,7 +40,10 @@ async def _graph(file: UploadedFile) -> JobGraph:
     """Raises InvalidJobGraph, or RestError."""
     if file.size_bytes > GRAPH_BYTES_MAX:
         raise RestError(413, f"The job graph has more than {GRAPH_BYTES_MAX} bytes.")
-    return checked_graph(decode_job_graph(await asyncio.to_thread(file.content) if file.is_on_disk else file.content()))
+    content = await asyncio.to_thread(file.content) if file.is_on_disk else file.content()
+    if content.startswith(JAVA_OBJECT):
+        raise bad_request(FLINKS_OWN_JOB)
+    return checked_graph(decode_job_graph(content))
 
 
 def checked_graph(graph: JobGraph) -> JobGraph:
@@ -61,6 +70,8 @@ def _request(upload: Upload) -> JobSubmitRequestBody:
 
 def _sorted_out(body: JobSubmitRequestBody, upload: Upload) -> tuple[UploadedFile, dict[str, UploadedFile]]:
     """The graph's file, and the artifacts' by their names; every file has one purpose."""
+    if body.job_jar_file_names:
+        raise bad_request(FLINKS_OWN_JOB)
     named = [body.job_graph_file_name, *body.job_artifact_file_names]
     if len(set(named)) != len(named):
         raise bad_request("A file is named twice in the request.")

@@ -6,8 +6,6 @@ from firesteel.rest.call import Call
 from firesteel.rest.errors import not_found
 from firesteel.rest.schema import cluster as c
 
-_BYTES_PER_MIB = 1024 * 1024
-
 
 async def task_managers(call: Call) -> c.TaskManagersInfo:
     return c.TaskManagersInfo([_info(worker) for worker in await call.gateway.list_task_managers()])
@@ -35,8 +33,7 @@ async def _worker(call: Call) -> TaskManagerView:
 
 
 def _info(worker: TaskManagerView) -> c.TaskManagerInfo:
-    whole = _profile(worker.profile, worker.slots)
-    memory = whole.task_heap_memory * _BYTES_PER_MIB
+    hardware = worker.hardware
     return c.TaskManagerInfo(
         id=worker.resource_id,
         path=worker.address,
@@ -44,11 +41,19 @@ def _info(worker: TaskManagerView) -> c.TaskManagerInfo:
         slots_number=worker.slots,
         free_slots=worker.free_slots,
         assigned_tasks=worker.slots - worker.free_slots,
-        total_resource=whole,
+        total_resource=_profile(worker.profile, worker.slots),
         free_resource=_profile(worker.profile, worker.free_slots),
-        hardware=c.HardwareDescription(cpu_cores=round(whole.cpu_cores), physical_memory=memory),
-        memory_configuration=c.TaskExecutorMemoryConfiguration(task_heap=memory, total_process_memory=memory),
+        hardware=c.HardwareDescription(
+            cpu_cores=hardware.cpu_cores,
+            physical_memory=hardware.physical_memory_bytes,
+            free_memory=hardware.heap_bytes,
+        ),
+        memory_configuration=c.TaskExecutorMemoryConfiguration(task_heap=_known(hardware.heap_bytes)),
     )
+
+
+def _known(size_bytes: int) -> int | None:
+    return size_bytes if size_bytes >= 0 else None
 
 
 def _profile(profile: ResourceProfile, times: int = 1) -> c.ResourceProfileInfo:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import IOMetrics
 from firesteel.model.views import SubtaskView, VertexView
 from firesteel.rest.call import Call
 from firesteel.rest.errors import bad_request, not_found
-from firesteel.rest.handlers.jobs import all_states, elapsed_ms, io_metrics
+from firesteel.rest.handlers.jobs import all_states, elapsed_ms, io_info, io_metrics
 from firesteel.rest.schema import vertices as v
 from firesteel.rest.schema.cluster import Metric
 from firesteel.rest.schema.jobs import IOMetricsInfo
@@ -28,7 +29,7 @@ async def vertex(call: Call) -> v.JobVertexDetailsInfo:
         max_parallelism=found.parallelism,
         now=now_ms,
         subtasks=[_details(each, now_ms) for each in subtasks],
-        aggregated=_aggregated(found, subtasks, now_ms),
+        aggregated=_aggregated(subtasks, now_ms),
     )
 
 
@@ -37,7 +38,7 @@ async def subtask(call: Call) -> v.SubtaskDetails:
 
 
 async def attempt(call: Call) -> v.SubtaskDetails:
-    """Of earlier attempts only their failures are kept."""
+    """Also one before the last, as far as it was deployed and is kept."""
     return _details(await _attempt(call), call.now_ms)
 
 
@@ -67,9 +68,9 @@ async def vertex_task_managers(call: Call) -> v.JobVertexTaskManagersInfo:
 
 
 async def back_pressure(call: Call) -> v.JobVertexBackPressureInfo:
-    """Spark pulls: nobody waits for a slow consumer."""
+    """Spark pulls, and nobody measures who waits for whom."""
     await call.vertex()
-    return v.JobVertexBackPressureInfo(end_timestamp=call.now_ms)
+    return v.JobVertexBackPressureInfo("deprecated")
 
 
 async def accumulators(call: Call) -> v.UserAccumulators:
@@ -78,7 +79,11 @@ async def accumulators(call: Call) -> v.UserAccumulators:
 
 async def subtasks_accumulators(call: Call) -> v.SubtasksAllAccumulatorsInfo:
     found = await call.vertex()
-    return v.SubtasksAllAccumulatorsInfo(id=found.id, parallelism=found.parallelism)
+    subtasks = [
+        v.SubtaskAccumulatorsInfo(subtask=each.subtask, attempt=each.attempt, endpoint=_worker(each))
+        for each in await call.gateway.request_subtasks(call.job_id, found)
+    ]
+    return v.SubtasksAllAccumulatorsInfo(id=found.id, parallelism=found.parallelism, subtasks=subtasks)
 
 
 async def flame_graph(call: Call) -> v.VertexFlameGraph:
@@ -101,10 +106,12 @@ async def _subtask(call: Call) -> SubtaskView:
 
 
 async def _attempt(call: Call) -> SubtaskView:
-    found = await _subtask(call)
-    if _number(call, "attempt") != found.attempt:
-        raise not_found(f"Only the last attempt of subtask {found.subtask} is known: {found.attempt}.")
-    return found
+    found, wanted = await _subtask(call), _number(call, "attempt")
+    for each in (found, *found.earlier):
+        if each.attempt == wanted:
+            return each
+    known = ", ".join(str(each.attempt) for each in (*found.earlier, found))
+    raise not_found(f"Attempt {wanted} of subtask {found.subtask} is not known: these are: {known}.")
 
 
 def _number(call: Call, name: str) -> int:
@@ -150,7 +157,7 @@ def _details(subtask: SubtaskView, now_ms: int) -> v.SubtaskDetails:
         start_time=_start_ms(subtask),
         end_time=_end_ms(subtask),
         duration=_duration_ms(subtask, now_ms),
-        metrics=IOMetricsInfo(),
+        metrics=io_info(subtask.io),
         taskmanager_id=_worker(subtask),
         status_duration=_state_durations(subtask, now_ms),
         start_time_of_old=_start_ms(subtask),
@@ -170,27 +177,34 @@ def _on_worker(vertex: VertexView, name: str, subtasks: Sequence[SubtaskView], n
         start_time=start_ms,
         end_time=end_ms,
         duration=elapsed_ms(start_ms, end_ms, now_ms),
-        metrics=IOMetricsInfo(),
+        metrics=io_metrics(vertex) if len(subtasks) == vertex.parallelism else _together(subtasks),
         status_counts=all_states(counts),
         taskmanager_id=name,
-        aggregated=_aggregated(vertex, subtasks, now_ms),
+        aggregated=_aggregated(subtasks, now_ms),
     )
 
 
-def _aggregated(vertex: VertexView, subtasks: Sequence[SubtaskView], now_ms: int) -> v.AggregatedTaskDetailsInfo:
+def _together(subtasks: Sequence[SubtaskView]) -> IOMetricsInfo:
+    """Figures of some of a vertex's subtasks."""
+    names = IOMetrics.__struct_fields__
+    values = {name: [int(getattr(each.io, name)) for each in subtasks] for name in names}
+    sums = {name: sum(value for value in found if value >= 0) for name, found in values.items()}
+    return io_info(IOMetrics(**sums), [name for name, found in values.items() if min(found) < 0])
+
+
+def _aggregated(subtasks: Sequence[SubtaskView], now_ms: int) -> v.AggregatedTaskDetailsInfo:
     durations = [_state_durations(each, now_ms) for each in subtasks]
-    io = io_metrics(vertex)
     figures = {
-        "read-bytes": io.read_bytes,
-        "read-records": io.read_records,
-        "write-bytes": 0,
-        "write-records": 0,
-        "accumulated-backpressured-time": 0,
-        "accumulated-idle-time": 0,
-        "accumulated-busy-time": 0,
+        "read-bytes": [each.io.bytes_read for each in subtasks],
+        "read-records": [each.io.rows_read for each in subtasks],
+        "write-bytes": [each.io.bytes_written for each in subtasks],
+        "write-records": [each.io.rows_written for each in subtasks],
+        "accumulated-backpressured-time": [0],
+        "accumulated-idle-time": [0],
+        "accumulated-busy-time": [0],
     }
     return v.AggregatedTaskDetailsInfo(
-        metrics={name: _statistics([value]) for name, value in figures.items()},
+        metrics={name: _statistics(values) for name, values in figures.items()},
         status_duration={name: _statistics(each[name] for each in durations) for name in _BEFORE_THE_END},
     )
 

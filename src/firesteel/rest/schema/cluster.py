@@ -124,27 +124,28 @@ class ResourceProfileInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=T
 
 
 class HardwareDescription(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Of what the worker offers; bytes."""
+    """The worker's machine; bytes, -1 where it has not said."""
 
     cpu_cores: int
     physical_memory: int
-    free_memory: int = 0
+    free_memory: int
+    """As Flink's workers say it: the largest heap, here of the worker's Spark backends together."""
     managed_memory: int = 0
 
 
 class TaskExecutorMemoryConfiguration(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Bytes."""
+    """Bytes; null is what a worker does not divide."""
 
-    framework_heap: int = 0
-    task_heap: int = 0
-    framework_off_heap: int = 0
-    task_off_heap: int = 0
-    network_memory: int = 0
-    managed_memory: int = 0
-    jvm_metaspace: int = 0
-    jvm_overhead: int = 0
-    total_flink_memory: int = 0
-    total_process_memory: int = 0
+    framework_heap: int | None = None
+    task_heap: int | None = None
+    framework_off_heap: int | None = None
+    task_off_heap: int | None = None
+    network_memory: int | None = None
+    managed_memory: int | None = None
+    jvm_metaspace: int | None = None
+    jvm_overhead: int | None = None
+    total_flink_memory: int | None = None
+    total_process_memory: int | None = None
 
 
 class SlotInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -177,24 +178,26 @@ class GarbageCollectorInfo(msgspec.Struct, frozen=True):
 
 
 class TaskManagerMetricsInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    heap_used: int = 0
-    heap_committed: int = 0
-    heap_max: int = 0
-    non_heap_used: int = 0
-    non_heap_committed: int = 0
-    non_heap_max: int = 0
-    direct_count: int = 0
-    direct_used: int = 0
-    direct_max: int = 0
-    mapped_count: int = 0
-    mapped_used: int = 0
-    mapped_max: int = 0
-    netty_shuffle_memory_segments_available: int = 0
-    netty_shuffle_memory_segments_used: int = 0
-    netty_shuffle_memory_segments_total: int = 0
-    netty_shuffle_memory_available: int = 0
-    netty_shuffle_memory_used: int = 0
-    netty_shuffle_memory_total: int = 0
+    """Null is what nobody has measured."""
+
+    heap_used: int | None = None
+    heap_committed: int | None = None
+    heap_max: int | None = None
+    non_heap_used: int | None = None
+    non_heap_committed: int | None = None
+    non_heap_max: int | None = None
+    direct_count: int | None = None
+    direct_used: int | None = None
+    direct_max: int | None = None
+    mapped_count: int | None = None
+    mapped_used: int | None = None
+    mapped_max: int | None = None
+    netty_shuffle_memory_segments_available: int | None = None
+    netty_shuffle_memory_segments_used: int | None = None
+    netty_shuffle_memory_segments_total: int | None = None
+    netty_shuffle_memory_available: int | None = None
+    netty_shuffle_memory_used: int | None = None
+    netty_shuffle_memory_total: int | None = None
     garbage_collectors: list[GarbageCollectorInfo] = []
 
 

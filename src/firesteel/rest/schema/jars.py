@@ -27,19 +27,26 @@ class JarListInfo(msgspec.Struct, frozen=True):
     files: list[JarFileInfo]
 
 
-class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How to run a file. What is absent here may be said by query parameters."""
 
     entry_class: str | None = None
     """Which pipeline: `MODULE`, `MODULE:NAME`, or of a Python file just `NAME`."""
     program_args_list: list[str] | None = None
     """Job parameters, each as `name=value`, or as `--name` and `value`; of a plain script, its arguments."""
-    parallelism: int | None = None
+    program_args: str | None = None
+    """The same as one text, as Flink's dashboard sends it; quotes hold words together."""
+    parallelism: int | str | None = None
+    """Flink's dashboard sends it as text."""
     job_id: str | None = None
     flink_configuration: dict[str, str] | None = None
     overrides: dict[str, str] | None = None
     """Options of functions, by `FUNCTION.OPTION`."""
     savepoint_path: str | None = None
+    """Refused: a batch job starts from none. So the next three mean nothing."""
+    allow_non_restored_state: bool | None = None
+    claim_mode: str | None = None
+    restore_mode: str | None = None
 
 
 class JarRunResponseBody(msgspec.Struct, frozen=True):

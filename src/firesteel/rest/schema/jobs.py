@@ -81,10 +81,11 @@ class PlanInput(msgspec.Struct, frozen=True):
 class PlanNode(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     parallelism: int
-    operator: str = ""
+    operator: str
+    """What it does: the dashboard's headline of the node. HTML, as `description` is: both are shown as they are."""
     operator_strategy: str = ""
     description: str
-    """HTML: the dashboard shows it as it is, so it is escaped here."""
+    """The names of its functions."""
     optimizer_properties: dict[str, str] = {}
     inputs: list[PlanInput] = []
 
@@ -209,11 +210,13 @@ class JobAccumulatorsInfo(msgspec.Struct, frozen=True, kw_only=True, rename="keb
     serialized_user_task_accumulators: dict[str, str] = {}
 
 
-class JobSubmitRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class JobSubmitRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The part `request` of a submission: which of the uploaded files is what, by file name."""
 
     job_graph_file_name: str
     job_artifact_file_names: list[str] = []
+    job_jar_file_names: list[str] = []
+    """Of Flink's own jobs, which are not for us."""
 
 
 class JobSubmitResponseBody(msgspec.Struct, frozen=True, rename="camel"):
@@ -229,5 +232,5 @@ class JobVertexResourceRequirements(msgspec.Struct, frozen=True):
     parallelism: JobResourceBounds
 
 
-class JobClientHeartbeatRequestBody(msgspec.Struct, frozen=True, rename="camel"):
+class JobClientHeartbeatRequestBody(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     expired_timestamp: int = 0

@@ -18,26 +18,32 @@ class CheckpointType(Enum):
     INCREMENTAL = "INCREMENTAL"
 
 
-class SavepointTriggerRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class SavepointTriggerRequestBody(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True
+):
     target_directory: str | None = None
     cancel_job: bool = False
     format_type: SavepointFormat = msgspec.field(default=SavepointFormat.CANONICAL, name="formatType")
     trigger_id: str | None = msgspec.field(default=None, name="triggerId")
 
 
-class StopWithSavepointRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StopWithSavepointRequestBody(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     target_directory: str | None = None
     drain: bool = False
     format_type: SavepointFormat = SavepointFormat.CANONICAL
     trigger_id: str | None = None
 
 
-class CheckpointTriggerRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CheckpointTriggerRequestBody(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     checkpoint_type: CheckpointType = CheckpointType.CONFIGURED
     trigger_id: str | None = None
 
 
-class SavepointDisposalRequest(msgspec.Struct, frozen=True, rename="kebab"):
+class SavepointDisposalRequest(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     savepoint_path: str
 
 

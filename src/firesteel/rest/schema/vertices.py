@@ -81,12 +81,10 @@ class JobVertexTaskManagersInfo(msgspec.Struct, frozen=True):
     taskmanagers: list[VertexTaskManager]
 
 
-class JobVertexBackPressureInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    status: str = "ok"
-    level: str = msgspec.field(default="ok", name="backpressureLevel")
-    level_of_old: str = msgspec.field(default="ok", name="backpressure-level")
-    end_timestamp: int
-    subtasks: list[dict[str, str]] = []
+class JobVertexBackPressureInfo(msgspec.Struct, frozen=True):
+    """Without a level, a time and subtasks, as Flink answers where nothing was measured."""
+
+    status: str
 
 
 class UserAccumulators(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -94,10 +92,17 @@ class UserAccumulators(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"
     user_accumulators: list[dict[str, str]] = []
 
 
+class SubtaskAccumulatorsInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    subtask: int
+    attempt: int
+    endpoint: str
+    user_accumulators: list[dict[str, str]] = []
+
+
 class SubtasksAllAccumulatorsInfo(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     parallelism: int
-    subtasks: list[dict[str, str]] = []
+    subtasks: list[SubtaskAccumulatorsInfo]
 
 
 class SubtaskAttemptAccumulators(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

@@ -1,5 +1,7 @@
 """Why attempts end: what is cancelled or run again before its time has a cause in the world, and a new leader is none."""
 
+from collections import Counter
+
 from firesteel.core.effects import Effect, Event, Persisted
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JobState
@@ -41,6 +43,7 @@ class Causes:
             state = self.cluster.masters.stored().state(core.job.graph.job_id)
             if state is not None and state.exceptions:
                 self._failures_have_causes(state)
+                _attempts_are_limited(core, state)
 
     def _note_silence(self, node: str, core: TaskExecutorCore) -> None:
         """A worker lets go of a job whose master it has not heard of for its grace."""
@@ -64,7 +67,7 @@ class Causes:
 
     def _failures_have_causes(self, state: JobState) -> None:
         """Every failure that is new in the job's history is one of Spark's, or of a worker that something happened to."""
-        for entry in state.exceptions:
+        for entry in (each for root in state.exceptions for each in root.together()):
             if entry == self._seen.get(state.job_id):
                 break
             attempt = RegionAttemptID(state.job_id, RegionIndex(entry.region), entry.attempt)
@@ -73,3 +76,12 @@ class Causes:
                 f"{attempt} was given up for nothing: {entry.failure.message}"
             )
         self._seen[state.job_id] = state.exceptions[0]
+
+
+def _attempts_are_limited(core: JobMasterCore, state: JobState) -> None:
+    """No region has failed more often than its vertices say, whatever the job's restart strategy."""
+    failed = dict.fromkeys((each.region, each.attempt) for root in state.exceptions for each in root.together())
+    for region, times in Counter(region for region, _ in failed if region >= 0).items():
+        stated = (v.max_attempts for v in core.scheduler.topology.logical_of(RegionIndex(region)).vertices)
+        limit = min((attempts for attempts in stated if attempts is not None), default=times)
+        assert times <= limit, f"region {region} of {state.job_id} was begun again after {limit} failures of its own"

@@ -33,6 +33,20 @@ PATIENCE_S = 10.0
 
 MASTERS, WORKERS_MAX, JOBS_MAX = 2, 3, 4
 
+_GROWING = "restart-strategy.exponential-delay"
+RESTARTS: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"jobmanager.execution.failover-strategy": "full"},
+    {
+        "restart-strategy.type": "exponential-delay",
+        f"{_GROWING}.initial-backoff": "50 ms",
+        f"{_GROWING}.max-backoff": "1 s",
+    },
+    {"restart-strategy.type": "failure-rate", "restart-strategy.failure-rate.max-failures-per-interval": "1000"},
+)
+"""What jobs may say of their restarts themselves."""
+
 RETRIED = (NoLeader, EndpointStopped, TimeoutError, StorageUnavailable, ClusterLost)
 """What a client meets that asks again."""
 
@@ -131,6 +145,8 @@ class EndpointRun:
     async def _client(self, number: int, after_s: float) -> None:
         """Submits a job until it is safe, looks at it to its end, and reads its result twice."""
         graph = _with_artifact(random_job(self.mishaps.stream(f"job {number}"), number, 4, 3))
+        own = self.mishaps.stream(f"restarts {number}").choice(RESTARTS)
+        graph = msgspec.structs.replace(graph, configuration={**graph.configuration, **own})
         await asyncio.sleep(after_s)
         if not self.mishaps.strikes(f"job {number}"):
             return

@@ -102,7 +102,8 @@ class Oracles:
             state = self.cluster.masters.stored().state(attempt.job_id)
             if state is None or len(state.exceptions) == HISTORY_SIZE:
                 continue  # The job is over, which this worker has not heard of; or some may have been forgotten.
-            before = [e for e in state.exceptions if e.region == attempt.region and e.attempt < attempt.attempt]
+            known = {(e.region, e.attempt): e for root in state.exceptions for e in root.together()}
+            before = [e for e in known.values() if e.region == attempt.region and e.attempt < attempt.attempt]
             deaths = sum(bool(entry.failure.backend) for entry in before)
             assert deaths <= 2, f"{attempt} goes on after {deaths} backends have died under it"
             assert started.alone == (deaths == 2), f"{attempt} may kill its neighbours a third time"

@@ -1,5 +1,6 @@
 """One seed, one run: faults first, then healing; safety all the time, liveness within a bound of time after it."""
 
+import dataclasses
 import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.faults import MASTERS_ONLY, Faults, draw
 from firesteel.testing.simulation.mishaps import Mishaps
 from firesteel.testing.simulation.oracles import Oracles
-from firesteel.testing.simulation.settings import ClusterSettings, draw_settings
+from firesteel.testing.simulation.settings import ClusterSettings, draw_scheduling, draw_settings
 from firesteel.testing.simulation.spark import HANG_MS_MAX
-from firesteel.testing.simulation.workload import random_job
+from firesteel.testing.simulation.workload import random_job, with_retries
 from firesteel.testing.simulation.world import World, line_of
 
 FAULTY_MS = 120_000
@@ -82,6 +83,10 @@ class Run:
         self.mix = str(self.world.faults)
         self.is_big = faults is None and seed % BIG_SEED_EVERY == BIG_SEED_EVERY - 1
         settings = draw_settings(drawing.stream("settings"), slots_max=64 if self.is_big else 6)
+        restarting = draw_scheduling(drawing.stream("restarts"), settings.job_master.scheduler)
+        settings = dataclasses.replace(
+            settings, job_master=dataclasses.replace(settings.job_master, scheduler=restarting)
+        )
         self.clients: list[Client] = []
         self.cluster = Cluster(self.world, settings)
         self.oracles = Oracles(self.cluster)
@@ -116,6 +121,7 @@ class Run:
         for number in range(chance.randint(1, JOBS_MAX)):
             wide = self.is_big and not number
             graph = random_job(chance, number, parallelism_max=200 if wide else 6)
+            graph = with_retries(self.world.stream(f"retries {number}"), graph)
             at_ms, cancel_ms, again_ms = (
                 chance.randint(1, FAULTY_MS // 2),
                 chance.randint(0, 60_000),

@@ -1,11 +1,12 @@
 """The settings of a simulated cluster: as drawn by a seed, since what is rare with long times is not with short ones."""
 
+import dataclasses
 import random
 from dataclasses import dataclass
 
 from firesteel.core.jobmaster import JobMasterSettings
 from firesteel.core.resourcemanager import ResourceManagerSettings
-from firesteel.core.scheduler.backoff import FixedDelay, NoRestart, RestartStrategy
+from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
 from firesteel.core.taskexecutor import TaskExecutorSettings
 from firesteel.model.resources import ResourceProfile
@@ -23,6 +24,21 @@ class ClusterSettings:
 
 
 CALM_HEARTBEATS, QUICK_HEARTBEATS = (10_000, 50_000), (2_000, 7_000)
+
+
+GROWING, ENDING = (
+    ExponentialDelay(200, 5_000, 2.0, 20_000, 0.1, attempts=1_000, seed="growing"),
+    ExponentialDelay(500, 2_000, 1.5, 10_000, 0.0, attempts=4),
+)
+STRATEGIES: tuple[RestartStrategy, ...] = (GROWING, ENDING, FailureRate(50, 5_000, 200), FailureRate(2, 5_000, 0))
+
+
+def draw_scheduling(chance: random.Random, first: SchedulerSettings) -> SchedulerSettings:
+    """How failures are met, where it is not as simply as in `first`."""
+    strategy = chance.choice((first.strategy, first.strategy, *STRATEGIES))
+    return dataclasses.replace(
+        first, strategy=strategy, retry_delay_ms=chance.choice((0, 700)), restarts_all=chance.random() < 0.2
+    )
 
 
 def draw_settings(chance: random.Random, *, slots_max: int = 6) -> ClusterSettings:

@@ -59,6 +59,15 @@ def random_job(chance: random.Random, number: int, vertices_max: int = 6, parall
     return _without_circles(graph)
 
 
+def with_retries(chance: random.Random, graph: JobGraph) -> JobGraph:
+    """Some vertices of some jobs limit their attempts."""
+    if chance.random() < 0.7:
+        return graph
+    limits = (None, None, 1, 2, 4, 20)
+    limited = (msgspec.structs.replace(each, max_attempts=chance.choice(limits)) for each in graph.vertices)
+    return msgspec.structs.replace(graph, vertices=tuple(limited))
+
+
 def _vertex(
     chance: random.Random, place: tuple[JobVertexID, int], parallelism: int, is_read_and_reads: tuple[bool, bool]
 ) -> JobVertex:

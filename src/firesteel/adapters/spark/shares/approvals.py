@@ -1,0 +1,51 @@
+"""Plans that Spark's planner has approved for a job: asked for once a vertex, not once a subtask."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Approvals:
+    """Empty files in a directory of the job's, named by what was approved. Whoever finds one need not ask."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __contains__(self, digest: str) -> bool:
+        return (self._directory / digest).exists()
+
+    def add(self, digest: str) -> None:
+        """A directory that can't be written to costs the others their question, nothing else."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            (self._directory / digest).touch()
+        except OSError:
+            return
+
+
+def digest_of(relations: Iterable[Any], settings: Mapping[str, str]) -> str:
+    """Of marked plans and settings: equal for subtasks that do the same, whatever files their shares are in."""
+    hashed = hashlib.sha256(repr(sorted(settings.items())).encode())
+    ids: dict[int, int] = {}
+    for relation in relations:
+        plain = type(relation)()
+        plain.CopyFrom(relation)
+        _forget_places(plain, ids)
+        hashed.update(plain.SerializeToString(deterministic=True))
+    return hashed.hexdigest()
+
+
+def _forget_places(message: Any, ids: dict[int, int]) -> None:
+    """In place: number plan ids anew, and leave out files, lines of code and the numbers of marks."""
+    for field, value in message.ListFields():
+        is_mark = field.name == "name" and message.DESCRIPTOR.name == "CollectMetrics"
+        is_place = field.name == "origin" or (field.name in ("paths", "predicates") and field.is_repeated)
+        if is_mark or is_place:
+            message.ClearField(field.name)
+        elif field.name == "plan_id":
+            setattr(message, field.name, ids.setdefault(value, len(ids)))
+        elif field.message_type is not None:
+            for item in value if field.is_repeated else (value,):
+                if hasattr(item, "DESCRIPTOR"):
+                    _forget_places(item, ids)

@@ -1,0 +1,106 @@
+"""What a function on shares may ask of its rows to decide by: how many there are, and whether there are any."""
+
+import contextlib
+import contextvars
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from firesteel.adapters.spark.refusals import PipelineRefused
+
+asking: contextvars.ContextVar[bool] = contextvars.ContextVar("asking", default=False)
+"""Whether what Spark is told to run now is such a question."""
+
+
+@functools.total_ordering
+class ShareCount:
+    """How many rows a subtask's share has. It can be compared, calculated with and printed; as a number in a plan it
+    would be taken for the count of all rows, so it becomes none."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: float) -> None:
+        self._rows = rows
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._rows == _rows(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self._rows < _rows(other))
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __str__(self) -> str:
+        return f"{self._rows} (of a share of the rows)"
+
+    __repr__ = __str__
+
+    def __int__(self) -> int:
+        raise PipelineRefused(
+            "count() has counted this subtask's share of the rows, and a plan or a number would take it for all: compare it"
+            " to decide something; or count in a function of its own with parallelism=1; or say per_share=True"
+        )
+
+    __index__ = __int__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return int(self)  # a column's arithmetic has taken it for a column
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+
+def _calculated(name: str) -> Callable[..., Any]:
+    def calculate(mine: ShareCount, *others: Any) -> Any:
+        found = getattr(mine._rows, name)(*map(_rows, others))
+        return NotImplemented if found is NotImplemented else ShareCount(found)
+
+    return calculate
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
+    for _method in (f"__{_name}__", f"__r{_name}__"):
+        setattr(ShareCount, _method, _calculated(_method))
+
+
+def _rows(value: Any) -> Any:
+    return value._rows if isinstance(value, ShareCount) else value
+
+
+@contextlib.contextmanager
+def answered(is_share: Callable[[Any], bool]) -> Iterator[None]:
+    """Within, `count` and `isEmpty` of a frame that `is_share` says what they are: about a share."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    count, is_empty = DataFrame.count, DataFrame.isEmpty
+
+    def counted(frame: Any) -> Any:
+        if not is_share(frame):
+            return count(frame)
+        with _asked():
+            return ShareCount(count(frame))
+
+    def emptiness(frame: Any) -> bool:
+        with _asked():
+            return is_empty(frame)
+
+    DataFrame.count, DataFrame.isEmpty = counted, emptiness  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        DataFrame.count, DataFrame.isEmpty = count, is_empty  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    token = asking.set(True)
+    try:
+        yield
+    finally:
+        asking.reset(token)

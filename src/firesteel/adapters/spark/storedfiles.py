@@ -1,0 +1,61 @@
+"""Stored files as Spark reads them: a list in a directory of the reader's, in the form of a streaming file sink's log.
+
+Given files or directories, Spark takes every column for nullable and reads the files in the order of their sizes. Of what a
+log lists it believes the schema that it is told, and it lists and parses nothing itself. One list is one scan, which packs
+files by size; so where their order counts each has a list of its own, and the scans follow one another.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ORDERED_MARK = "firesteel-in-order"
+"""Begins the names of directories with lists of files whose order counts: a plan that has one reads rows in order."""
+_UNLISTED = "read only with spark.sql.streaming.fileStreamSink.ignoreMetadata at false.parquet"
+"""A file beside the list, and no Parquet. With that setting Spark would take a list for an empty directory."""
+_BLOCK_BYTES = 32 * 1024 * 1024
+
+
+def read_files(spark: Any, schema: Any, files: Sequence[Path], directory: Path, *, in_order: bool) -> Any:
+    """A frame of these Parquet files with exactly that schema. `directory` is the caller's own, for the lists."""
+    reader = spark.read.schema(schema)  # a known schema saves Spark a job
+    # A job that is lenient with the files of its sources must still not lose rows of its own results.
+    reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true")
+    parts = [[file] for file in files] if in_order and files else [list(files)]
+    name = ORDERED_MARK if in_order else "files"
+    return _one_after_another(
+        [reader.parquet(_listed(part, directory / f"{name}-{n}")) for n, part in enumerate(parts)]
+    )
+
+
+def _listed(files: Sequence[Path], directory: Path) -> str:
+    log = directory / "_spark_metadata"
+    log.mkdir(parents=True, exist_ok=True)
+    (directory / _UNLISTED).touch()
+    (log / "0").write_text("\n".join(["v1", *map(_entry, files)]))
+    return str(directory)
+
+
+def _entry(file: Path) -> str:
+    status = os.stat(file)
+    return json.dumps(
+        {
+            "path": file.absolute().as_uri(),
+            "size": status.st_size,
+            "isDir": False,
+            "modificationTime": status.st_mtime_ns // 1_000_000,
+            "blockReplication": 1,
+            "blockSize": _BLOCK_BYTES,
+            "action": "add",
+        }
+    )
+
+
+def _one_after_another(frames: list[Any]) -> Any:
+    """Their union; balanced, since a plan may be nested a hundred deep only."""
+    while len(frames) > 1:
+        pairs = [frames[n : n + 2] for n in range(0, len(frames), 2)]
+        frames = [pair[0].union(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return frames[0]

@@ -1,0 +1,16 @@
+"""How a job ended, printed: its result, and the rows it has returned."""
+
+import click
+
+from firesteel.cli.follow import result_json, result_lines
+from firesteel.cli.rows import records, show_rows
+from firesteel.cli.watch import End
+
+
+def print_end(end: End, *, as_json: bool, is_script: bool = False) -> None:
+    """To standard output; of a script, whose output has gone there, to standard error."""
+    if as_json:
+        click.echo(result_json(end.result, records(end.rows)))
+        return
+    click.echo("\n".join(result_lines(end.result)), err=is_script)
+    show_rows(end.rows)

@@ -1,0 +1,93 @@
+"""What ended attempts have read and written, in columns: what is shown of a finished task stays what it was."""
+
+import numpy as np
+import numpy.typing as npt
+
+from firesteel.core.execution.topology import LogicalRegion, Topology
+from firesteel.model.ids import JobVertexID
+from firesteel.model.jobgraph import FunctionKind, JobVertex
+from firesteel.model.tasks import IOMetrics, TaskOutcome
+
+READ = ("rows_read", "bytes_read", "tasks")
+WRITTEN = ("rows_written", "bytes_written")
+UNKNOWN = -1
+
+_NOTHING = IOMetrics()
+
+
+class Figures:
+    """Of the current attempts that have finished. A region runs as one query, so what it reads is known for all of it;
+    what is written is known by vertex, since each writes for itself."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self.read: npt.NDArray[np.int64] = np.full((len(READ), topology.region_count), UNKNOWN, dtype=np.int64)
+        """[READ, regions]"""
+        self._maker = {dataset.id: dataset.producer for dataset in topology.graph.datasets}
+        self.written: dict[JobVertexID, npt.NDArray[np.int64]] = {
+            vertex.id: np.full((len(WRITTEN), vertex.parallelism), UNKNOWN, dtype=np.int64)
+            for vertex in topology.graph.vertices
+        }
+        """[WRITTEN, subtasks]"""
+
+    def note(self, region: int, outcome: TaskOutcome) -> None:
+        """The region's current attempt has left this."""
+        io = outcome.io or _NOTHING
+        self.read[:, region] = [getattr(io, name) for name in READ]
+        logical = self._topology.logical_of(region)
+        for vertex in logical.vertices:
+            self.written[vertex.id][:, region - logical.offset] = 0
+        parts = ((self._maker[part.dataset_id], part.rows, part.size_bytes) for part in outcome.partitions)
+        sinks = ((sink.vertex_id, sink.rows, sink.size_bytes) for sink in outcome.sinks)
+        for vertex_id, rows, size_bytes in (*parts, *sinks):
+            self._add(self.written[vertex_id][:, region - logical.offset], (rows, size_bytes))
+
+    def forget(self, regions: npt.NDArray[np.int64]) -> None:
+        """Their next attempts begin."""
+        self.read[:, regions] = UNKNOWN
+        for logical, part in self._topology.split(np.sort(regions)):
+            for vertex in logical.vertices:
+                self.written[vertex.id][:, part - logical.offset] = UNKNOWN
+
+    def of_subtask(self, vertex: JobVertex, subtask: int) -> IOMetrics:
+        logical = self._topology.by_vertex[vertex.id]
+        read = self._read_of(vertex, logical)[:, subtask].tolist()
+        values = (*read, *self.written[vertex.id][:, subtask].tolist())
+        return IOMetrics(**dict(zip((*READ, *WRITTEN), values, strict=True)))
+
+    def of_vertex(self, vertex: JobVertex) -> tuple[IOMetrics, tuple[str, ...]]:
+        """The sums of what is known of its subtasks, and the names of those that lack any."""
+        logical = self._topology.by_vertex[vertex.id]
+        columns = np.concatenate((self._read_of(vertex, logical), self.written[vertex.id]))
+        names = (*READ, *WRITTEN)
+        sums = np.where(columns >= 0, columns, 0).sum(axis=1).tolist()
+        complete: list[bool] = np.all(columns >= 0, axis=1).tolist()
+        lacking = tuple(name for name, known in zip(names, complete, strict=True) if not known)
+        return IOMetrics(**dict(zip(names, sums, strict=True))), lacking
+
+    def nbytes(self) -> int:
+        return self.read.nbytes + sum(columns.nbytes for columns in self.written.values())
+
+    def _read_of(self, vertex: JobVertex, logical: LogicalRegion) -> npt.NDArray[np.int64]:
+        """[READ, subtasks]. Of several vertices of a region nobody knows which has read what, unless it is only one that
+        reads what was there before."""
+        columns = self.read[:, logical.offset : logical.offset + logical.parallelism]
+        readers = [each.id for each in logical.vertices if _reads(each, logical)]
+        if len(logical.vertices) == 1 or readers == [vertex.id]:
+            return columns
+        shown = columns.copy()
+        shown[: READ.index("tasks")] = UNKNOWN
+        return shown
+
+    @staticmethod
+    def _add(column: npt.NDArray[np.int64], values: tuple[int, int]) -> None:
+        for place, value in enumerate(values):
+            known = value >= 0 and column[place] >= 0
+            column[place] = column[place] + value if known else UNKNOWN
+
+
+def _reads(vertex: JobVertex, logical: LogicalRegion) -> bool:
+    """Whether it reads what was there before its region: a source, or a stored result."""
+    kinds = (FunctionKind.SOURCE, FunctionKind.SPLITS, FunctionKind.SCRIPT)
+    is_source = any(function.kind in kinds for function in vertex.functions)
+    return is_source or any(given.edge.target == vertex.id for given in logical.inputs)

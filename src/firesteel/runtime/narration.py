@@ -1,0 +1,83 @@
+"""What a job's journal says, in lines of a log for people: states, placement, failures with their cause, commits."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from firesteel.core.execution.topology import Topology
+from firesteel.core.journal import (
+    CommitsIntended,
+    FailureRecorded,
+    JobStatusRecord,
+    JournalRecord,
+    RegionsDeployed,
+    RestartPlanned,
+    SinkCommitted,
+)
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import RegionIndex, ResourceID
+from firesteel.model.states import JobStatus
+from firesteel.model.tasks import SinkCommit
+from firesteel.model.views import ExceptionEntry
+
+NAMED_MAX = 4
+"""Attempts, workers and sinks that one line names; more of them are counted."""
+CAUSE_CHARS_MAX = 500
+NO_COMMITS: tuple[SinkCommit, ...] = ()
+
+
+def lines_of(record: JournalRecord, topology: Topology, intended: tuple[SinkCommit, ...] = NO_COMMITS) -> Iterator[str]:
+    """At most one line; none of what happens to every task. `intended` are the commits that the job has announced."""
+    match record:
+        case JobStatusRecord(status=status, failure=failure) if status is not JobStatus.CREATED:
+            yield f"{status.value}: {_cause(failure)}" if failure is not None else status.value
+        case RegionsDeployed(deployed=deployed):
+            yield f"deployed {_placed(deployed, topology)}"
+        case RestartPlanned(entry=entry, regions=regions, due_ms=due_ms, at_ms=at_ms, restarts=restarts):
+            again = f"{len(regions)} region{'s run' if len(regions) != 1 else ' runs'} again in {due_ms - at_ms} ms"
+            yield f"{_failed(entry, topology)}; {again} (restart {restarts})"
+        case FailureRecorded(entry=entry):
+            yield f"{_failed(entry, topology)}; nothing runs again"
+        case CommitsIntended(commits=commits):
+            yield f"commits {_listed([_sink(commit) for commit in commits])}"
+        case SinkCommitted(commit_id=commit_id):
+            sink = next((_sink(commit) for commit in intended if commit.commit_id == commit_id), commit_id)
+            yield f"committed {sink}"
+        case _:
+            return
+
+
+def attempt_name(topology: Topology, region: int, attempt: int) -> str:
+    """A region's attempt as Flink names those of tasks."""
+    logical = topology.logical_of(region)
+    names = ", ".join(vertex.name for vertex in logical.vertices[:NAMED_MAX])
+    return f"{names} ({region - logical.offset + 1}/{logical.parallelism}) #{attempt}"
+
+
+def _placed(deployed: tuple[tuple[RegionIndex, int, ResourceID], ...], topology: Topology) -> str:
+    if len(deployed) <= NAMED_MAX:
+        return "; ".join(
+            f"{attempt_name(topology, region, attempt)} on {worker}" for region, attempt, worker in deployed
+        )
+    counts = Counter(worker for _, _, worker in deployed)
+    return f"{len(deployed)} regions: {_listed([f'{count} on {worker}' for worker, count in counts.items()])}"
+
+
+def _failed(entry: ExceptionEntry, topology: Topology) -> str:
+    if entry.region < 0:
+        return f"failed: {_cause(entry.failure)}"
+    where = f" on {entry.task_manager}" if entry.task_manager is not None else ""
+    return f"{attempt_name(topology, entry.region, entry.attempt)} failed{where}: {_cause(entry.failure)}"
+
+
+def _cause(failure: FailureInfo) -> str:
+    """In one line: what user code raises may have several."""
+    return " ".join(failure.headline().split())[:CAUSE_CHARS_MAX]
+
+
+def _sink(commit: SinkCommit) -> str:
+    return f"{commit.function} -> {commit.target} ({commit.mode})"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

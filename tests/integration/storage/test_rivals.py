@@ -1,0 +1,89 @@
+"""Jobs that write one target at the same time: the later commit is there whole, and both are told."""
+
+from pathlib import Path
+
+import msgspec
+
+from firesteel.adapters.storage import local, rivals, sinks
+from firesteel.model.ids import JobVertexID
+from firesteel.model.tasks import SinkCommit
+
+ANN, BOB = "a" * 32, "b" * 32
+
+
+def staged(root: Path, job: str, mode: str = "overwrite", place: int = 0) -> SinkCommit:
+    staging = root / local.STAGING_NAME / job / "0-0" / str(place)
+    local.make_directory(staging.parent)
+    rivals.write_note(root / "out", staging)
+    staging.mkdir()
+    (staging / f"part-0-{job}.parquet").write_text(job)
+    return SinkCommit(
+        commit_id=f"{job[:30]}{place:02d}",
+        vertex_id=JobVertexID("v"),
+        function="result",
+        format="parquet",
+        mode=mode,
+        target=str(root / "out"),
+        staging=str(staging),
+        files=(f"part-0-{job}.parquet",),
+    )
+
+
+def rows(root: Path) -> list[str]:
+    return sorted(path.read_text() for path in (root / "out").glob("*.parquet"))
+
+
+def test_the_later_wins_whole_and_both_are_told(tmp_path: Path) -> None:
+    first, second = staged(tmp_path, ANN), staged(tmp_path, BOB)
+    assert sinks.commit_sink(first) == f"job {BOB} is writing {tmp_path / 'out'} too, and comes later"
+    assert rows(tmp_path) == [ANN]
+    told = sinks.commit_sink(second)
+    assert (
+        told
+        == f"job {ANN} has committed to {tmp_path / 'out'} while this job ran, and this replaces what it wrote of that"
+    )
+    assert rows(tmp_path) == [BOB]
+    assert not (tmp_path / local.STAGING_NAME).exists()
+
+
+def test_what_is_added_is_told_and_kept(tmp_path: Path) -> None:
+    first, second = staged(tmp_path, ANN), staged(tmp_path, BOB, "append")
+    sinks.commit_sink(first)
+    assert "and this adds to that" in sinks.commit_sink(second)
+    assert rows(tmp_path) == [ANN, BOB]
+
+
+def test_one_after_another_nobody_is_told(tmp_path: Path) -> None:
+    for job in (ANN, BOB):
+        assert sinks.commit_sink(staged(tmp_path, job)) == ""
+    assert sinks.commit_sink(staged(tmp_path, ANN, "append")) == ""
+
+
+def test_two_sinks_of_one_job_are_no_rivals(tmp_path: Path) -> None:
+    both = [staged(tmp_path, ANN, "append", place) for place in (0, 1)]
+    assert [sinks.commit_sink(each) for each in both] == ["", ""]
+
+
+def test_other_targets_beside_it_do_not_matter(tmp_path: Path) -> None:
+    first, other = staged(tmp_path, ANN), staged(tmp_path, BOB)
+    rivals.write_note(tmp_path / "elsewhere", Path(other.staging))
+    assert sinks.commit_sink(first) == ""
+    sinks.remove_location(other.staging)
+    assert not (tmp_path / local.STAGING_NAME).exists()
+
+
+def test_a_commit_that_was_replaced_is_done(tmp_path: Path) -> None:
+    """A worker carried it out and died before it could say so; another job's commit came before the repetition."""
+    first, second, third = (staged(tmp_path, job) for job in (ANN, BOB, "c" * 32))
+    for commit in (first, second, third):
+        sinks.commit_sink(commit)
+    for commit in (first, second):
+        sinks.commit_sink(commit)
+        assert rows(tmp_path) == ["c" * 32]
+
+
+def test_notes_that_cannot_be_read_tell_nothing(tmp_path: Path) -> None:
+    first, second = staged(tmp_path, ANN), staged(tmp_path, BOB)
+    rivals.note_path(Path(second.staging)).write_text("{")
+    assert sinks.commit_sink(first) == ""
+    assert sinks.commit_sink(msgspec.structs.replace(second)) == ""
