@@ -12,6 +12,7 @@ import pytest
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.fileregister import FileRegister
+from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Leader
@@ -165,6 +166,27 @@ def test_a_component_that_contends_again_has_a_newer_token(tmp_path: Path, ports
             assert late.tokens == sorted(set(late.tokens))
 
     asyncio.run(story())
+
+
+def test_a_leader_of_another_cluster_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Two clusters that share a storage have one register: who does not lead says why it can't follow."""
+
+    async def story() -> None:
+        other = network_settings(Configuration({"high-availability.cluster-id": "other"}), "other")
+        server = PeerServer(other, {})
+        record = LeaderRecord(name="other", node="there", host="127.0.0.1", port=await server.listen("127.0.0.1", 0))
+        assert await FileRegister(Disk(tmp_path)).claim(record, 0)
+        async with contender(tmp_path, "mine", 1) as mine:
+
+            async def is_told() -> bool:
+                return "do two clusters share a storage?" in caplog.text
+
+            await until(is_told)
+            assert not mine.first.leads
+        await server.close()
+
+    asyncio.run(story())
+    assert caplog.text.count("is none that this master can follow: it belongs to cluster 'other'") == 1
 
 
 def test_a_register_that_can_not_be_read_says_so(tmp_path: Path) -> None:

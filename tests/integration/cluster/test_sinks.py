@@ -312,3 +312,36 @@ async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.05)
+
+
+RIVALS = """
+@pipeline.transform
+def doubled(rows: DataFrame) -> DataFrame:
+    return rows.union(rows)
+
+@pipeline.sink
+def plain(rows: DataFrame, output: str) -> None:
+    fs.write_parquet(rows, output + "/plain")
+
+@pipeline.sink
+def twice(doubled: DataFrame, output: str, where: str) -> None:
+    fs.write_parquet(doubled, output + where)
+"""
+TWICE_IN_ONE = """
+@pipeline.sink
+def plain(rows: DataFrame, output: str, where: str) -> None:
+    fs.write_parquet(rows, output + "/plain")
+    fs.write_parquet(rows.union(rows), output + where)
+"""
+
+
+@pytest.mark.parametrize("where", ["/plain", "/plain/n=1"])
+@pytest.mark.parametrize("sinks", [RIVALS, TWICE_IN_ONE], ids=["of-two-regions", "in-one-function"])
+def test_two_sinks_of_one_target_are_refused_before_either_is_seen(
+    files: Files, tmp_path: Path, where: str, sinks: str
+) -> None:
+    result = files.do(files.run(files.write(SOURCE + sinks), {"output": str(tmp_path), "where": where}))
+    assert result.status is JobStatus.FAILED
+    assert result.failure is not None
+    assert "rows of one would be gone" in result.failure.message
+    assert not (tmp_path / "plain").exists()

@@ -198,6 +198,9 @@ ALLOWED = {
     "struct fields": lambda i: i.event.groupBy("id").agg(F().max("event.event_id")),
     "columns of one name but for case": lambda i: sensitive(i, lambda f: f.groupBy("k").agg(F().max("K"))),
     "nothing at all": lambda i: i.spread.where("false").groupBy("k").count(),
+    "one of a broadcast's keys, or": lambda i: viewed(
+        i, "select k, v from ta where k in (select k from tiny) or v > 2"
+    ),
     "a subquery over a broadcast": lambda i: viewed(i, "select k, v from ta where v > (select avg(w) from tiny)"),
     "a column called rand(1)": lambda i: i.spread.select(F().col("v").alias("rand(1)"), "k").where("`rand(1)` > 1"),
     "a sample": lambda i: i.spread.sample(0.5),

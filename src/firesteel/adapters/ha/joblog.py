@@ -57,7 +57,7 @@ class JobLog:
         if self._published is None or self._published != JournalHeader(number=newest, token=token):
             if newest:
                 name = _name(newest, JOURNAL)
-                holder = read_header(name, self._directory.read(name)).token
+                holder = read_header(name, self._contents(name)).token
                 if token < holder:
                     raise StaleLeader(f"the jobs are led under {holder}")
             self._publish(JournalHeader(number=newest + 1, token=token))
@@ -106,6 +106,12 @@ class JobLog:
     def _newest(self) -> int:
         return max(_numbers(self._directory.names(), JOURNAL), default=0)
 
+    def _contents(self, name: str) -> bytes:
+        try:
+            return self._directory.read(name)
+        except IsADirectoryError:
+            raise JournalCorrupt(f"{name} is a directory: put the file back that belongs there, from a copy") from None
+
     def _check(self) -> None:
         assert self._claim is not None, "only a writer checks its claim"
         newest = self._newest()
@@ -118,7 +124,7 @@ class JobLog:
         try:
             self._directory.create(name, line(header))
         except FileExistsError:
-            if read_header(name, self._directory.read(name)).token != header.token:
+            if read_header(name, self._contents(name)).token != header.token:
                 self._claim = None
                 raise StaleLeader(f"another leader has claimed the jobs (journal {header.number})") from None
             # It is this one's own, of a try that failed when the file had its name.
@@ -176,16 +182,16 @@ class JobLog:
         newest = max(complete, default=0)
         for number in journals:
             name = _name(number, JOURNAL)
-            if number > newest and read_journal(name, self._directory.read(name))[0]:
+            if number > newest and read_journal(name, self._contents(name))[0]:
                 raise JournalCorrupt(f"{_name(number, SNAPSHOT)} is missing beside {name}: restore it from a copy")
         jobs = StoredJobs(self._history_size)
         if not newest:
             return jobs, 0, 0
         name = _name(newest, SNAPSHOT)
-        for entry in read_snapshot(name, self._directory.read(name)):
+        for entry in read_snapshot(name, self._contents(name)):
             jobs.apply(entry)
         name = _name(newest, JOURNAL)
-        entries, length = read_journal(name, self._directory.read(name))
+        entries, length = read_journal(name, self._contents(name))
         for entry in entries:
             jobs.apply(entry)
         return jobs, newest, length

@@ -6,10 +6,11 @@ more, and sooner, than signs of life that fail to come.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 
 from firesteel.adapters.rpc.channel import Channel, Way
-from firesteel.adapters.rpc.frames import ClusterOver, Frame, ProtocolError
+from firesteel.adapters.rpc.frames import ClusterOver, Frame, ProtocolError, Refused
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 from firesteel.runtime.background import BackgroundTasks
@@ -20,6 +21,8 @@ VIGIL = "vigil"
 
 LOOK_AGAIN_S = 0.05
 """Between a connection that broke and the next one."""
+
+logger = logging.getLogger(__name__)
 
 
 class Company:
@@ -65,7 +68,7 @@ class Vigil:
         self._settings, self._on_lost, self._on_gone, self._on_over = settings, on_lost, on_gone, on_over
         self._retry_s, self._suspicion_s = retry_s, suspicion_s
         self._tasks = BackgroundTasks()
-        self._epoch = 0
+        self._epoch = self._told = 0
 
     def watch(self, leader: Registered) -> None:
         """From now on this one; idempotent."""
@@ -92,7 +95,9 @@ class Vigil:
                 if was_reached or now_s() - refused_since_s >= self._suspicion_s:
                     self._on_gone(leader.epoch)
                 await asyncio.sleep(self._retry_s)
-            except (OSError, ProtocolError):
+            except (OSError, ProtocolError) as error:
+                if isinstance(error, Refused):
+                    self._tell(leader, error)
                 refused_since_s = 0.0
                 await asyncio.sleep(self._retry_s)
             else:
@@ -100,6 +105,13 @@ class Vigil:
                 await Channel(stream, self._on_frame).run()
                 self._on_lost()
                 await asyncio.sleep(LOOK_AGAIN_S)
+
+    def _tell(self, leader: Registered, refusal: Refused) -> None:
+        """Once a leader."""
+        if self._told != leader.epoch:
+            self._told = leader.epoch
+            text = "the leader in epoch %d, at %s:%d, is none that this master can follow: %s (do two clusters share a storage?)"
+            logger.warning(text, leader.epoch, leader.record.host, leader.record.port, refusal)
 
     def _on_frame(self, way: Way, frame: Frame) -> None:
         if isinstance(frame, ClusterOver):

@@ -21,7 +21,7 @@ _OF_PLACE = re.compile(
 _OF_FILE = re.compile(r"\b(input_file_name|input_file_block_start|input_file_block_length)\(\)(?!#\d)", re.IGNORECASE)
 _SUBQUERY = re.compile(r"^Subquery:\d+ Hosting ", re.MULTILINE)
 _BROADCAST_OF = {
-    "BuildRight": ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle"),
+    "BuildRight": ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle", "ExistenceJoin"),
     "BuildLeft": ("Inner", "Cross", "RightOuter"),
 }
 """Joins that are right when each share meets the whole other side."""
@@ -153,7 +153,7 @@ class _Reading:
             return Rows.WHOLE if present else Rows.NONE
         match operator.name.split():
             case ["BroadcastHashJoin" | "BroadcastNestedLoopJoin", kind, build]:
-                self._check_broadcast(kind, build, below)
+                self._check_broadcast(kind.partition("(")[0], build, below)
             case [name, *_] if name in _BY_PARTITION:
                 self._check_alike(operator, present)
             case _:
