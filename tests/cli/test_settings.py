@@ -1,11 +1,13 @@
 """conf/config.yaml and -D."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from firesteel.cli.exits import CommandError
 from firesteel.cli.settings import load_configuration, named_values, pairs
+from firesteel.model.options import HA_TYPE
 
 
 def write(directory: Path, text: str) -> Path:
@@ -55,6 +57,102 @@ def test_what_is_wrong_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert message in caught.value.message
     assert str(directory) in caught.value.message
     assert caught.value.code == 2
+
+
+FLINKS_OWN = """\
+env:
+  java:
+    opts:
+      all: --add-exports=java.base/sun.net.util=ALL-UNNAMED --add-opens=java.base/java.lang=ALL-UNNAMED
+jobmanager:
+  bind-host: localhost
+  rpc:
+    address: localhost
+    port: 6123
+  memory:
+    process:
+      size: 1600m
+  execution:
+    failover-strategy: region
+taskmanager:
+  bind-host: localhost
+  host: localhost
+  numberOfTaskSlots: 1
+  memory:
+    process:
+      size: 1728m
+parallelism:
+  default: 1
+rest:
+  address: localhost
+  bind-address: localhost
+"""
+"""The settings of the `config.yaml` that Flink 2.3 comes with."""
+
+
+def test_the_file_that_flink_comes_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FIRESTEEL_CONF_DIR", str(write(tmp_path / "conf", FLINKS_OWN)))
+    assert dict(load_configuration([])) == {
+        "jobmanager.bind-host": "localhost",
+        "jobmanager.rpc.address": "localhost",
+        "jobmanager.rpc.port": "6123",
+        "jobmanager.execution.failover-strategy": "region",
+        "taskmanager.numberOfTaskSlots": "1",
+        "rest.address": "localhost",
+        "rest.bind-address": "localhost",
+    }
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said == (
+        "firesteel: warning: options of Flink that mean nothing here: env.java.opts.all, jobmanager.memory.process.size, "
+        "taskmanager.bind-host, taskmanager.host, taskmanager.memory.process.size, parallelism.default"
+    )
+
+
+def test_more_that_a_file_of_flinks_may_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Former keys, words of YAML 1.2, lists, maps, reporters; some of it in -D."""
+    text = (
+        "high-availability: ZOOKEEPER\nhigh-availability.zookeeper.quorum: zk:2181\nrestart-strategy: off\n"
+        "classloader.parent-first-patterns.additional: [a, b]\npipeline.global-job-parameters: {x: 1}\n"
+        "metrics:\n  reporter.prom.factory.class: org.apache.flink.P\n"
+    )
+    monkeypatch.setenv("FIRESTEEL_CONF_DIR", str(write(tmp_path / "conf", text)))
+    found = load_configuration(["state.backend=rocksdb", "pipeline.operator-chaining=false"])
+    assert dict(found) == {
+        "high-availability.type": "ZOOKEEPER",
+        "high-availability.zookeeper.quorum": "zk:2181",
+        "restart-strategy.type": "off",
+        "pipeline.operator-chaining.enabled": "false",
+    }
+    assert found.get_option(HA_TYPE) == "zookeeper"
+    assert capsys.readouterr().err.endswith(
+        "here: classloader.parent-first-patterns.additional, pipeline.global-job-parameters.x, "
+        "metrics.reporter.prom.factory.class, state.backend\n"
+    )
+
+
+def test_a_key_of_today_counts_before_its_former_one() -> None:
+    assert dict(load_configuration(["recovery.mode=none", "high-availability.type=filesystem"])) == {
+        "high-availability.type": "filesystem"
+    }
+
+
+def test_the_nearest_name_may_be_flinks() -> None:
+    with pytest.raises(
+        CommandError, match=r"'taskmanager.memory.proces.size'; did you mean taskmanager.memory.process.s"
+    ):
+        load_configuration(["taskmanager.memory.proces.size=1g"])
+
+
+def test_a_command_says_once_what_means_nothing(command: Callable[..., tuple[int, str, str]]) -> None:
+    _, _, said = command(
+        "cluster", "start", "--taskmanagers", "0", "--masters", "2", "--ha", "none", "-D", "web.tmpdir=/x"
+    )
+    assert "need --ha filesystem" in said, "all of the configuration was looked at"
+    assert said.count("mean nothing here: web.tmpdir") == 1
 
 
 def test_a_directory_that_is_named_must_hold_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

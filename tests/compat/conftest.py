@@ -4,4 +4,4 @@ import os
 
 FLINK_JARS = os.environ.get("FIRESTEEL_FLINK_JARS", "")
 
-collect_ignore = [] if FLINK_JARS else ["test_flink_cli.py", "test_flink_restarts.py"]
+collect_ignore = [] if FLINK_JARS else ["test_flink_cli.py", "test_flink_options.py", "test_flink_restarts.py"]

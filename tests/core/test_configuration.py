@@ -3,7 +3,7 @@
 import pytest
 
 from firesteel.model import options
-from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.options import Configuration, ConfigurationError, parse_duration_ms, parse_memory_mib
 
 KEY = options.RESTART_STRATEGY.key
 
@@ -30,6 +30,54 @@ def test_a_choice_has_other_words_and_case_does_not_matter(text: str, meant: str
 def test_no_other_word_is_a_choice() -> None:
     with pytest.raises(ConfigurationError, match=f"{KEY}: 'sometimes' is none of none, fixed-delay, failure-rate, "):
         Configuration({KEY: "sometimes"})
+
+
+def test_words_of_an_open_choice_are_known_in_any_case() -> None:
+    assert Configuration({"high-availability.type": "NONE"}).get_option(options.HA_TYPE) == "none"
+    assert (
+        Configuration({"high-availability.type": "own.Module:Class"}).get_option(options.HA_TYPE) == "own.Module:Class"
+    )
+
+
+def test_a_cluster_may_be_named_as_in_flink() -> None:
+    assert Configuration({"high-availability.cluster-id": "/etl"}).get_option(options.CLUSTER_ID) == "etl"
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("10", 10), ("1 m", 60_000), ("2 minutes", 120_000), ("50 sec", 50_000), ("1 Hour", 3_600_000), ("1.5 s", 1_500)],
+)
+def test_durations_have_flinks_units(text: str, milliseconds: int) -> None:
+    assert parse_duration_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "mebibytes"), [("512m", 512), ("10 mebibytes", 10), ("2 gb", 2048), ("1048576b", 1), ("3145728 bytes", 3)]
+)
+def test_sizes_have_flinks_units(text: str, mebibytes: int) -> None:
+    assert parse_memory_mib(text) == mebibytes
+
+
+@pytest.mark.parametrize("text", ["1 fortnight", "ten s", "-1 s", ""])
+def test_no_other_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        parse_duration_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("jobstore.expiration-time", "3600", 3_600_000),
+        ("jobstore.cache-size", "52428800", 50),
+        ("rest.server.max-content-length", "104857600", 100),
+        ("rest.server.max-content-length", "1", 1),
+        ("rest.server.max-content-length", "100m", 100),
+    ],
+)
+def test_a_number_without_a_unit_has_that_of_flinks_option(key: str, text: str, value: int) -> None:
+    option = options.option_of(key)
+    assert option.parse(text) == value
+    assert option.parse(option.default_text) == option.default
 
 
 def test_a_replaced_key_counts_where_its_successor_does_not_stand() -> None:

@@ -4,7 +4,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import click
+
 from firesteel.cli.exits import BAD_USAGE, CommandError
+from firesteel.cli.flinkkeys import is_flinks, is_ours, sorted_out
 from firesteel.model.options import REST_ADDRESS, Configuration, ConfigurationError
 
 CONF_DIR_VARIABLE = "FIRESTEEL_CONF_DIR"
@@ -14,15 +17,34 @@ CONF_FILE = "config.yaml"
 def load_configuration(definitions: Sequence[str], master: str = "") -> Configuration:
     """The configuration file's values with `key=value` definitions and masters' addresses on top. Raises CommandError."""
     file = _configuration_file()
-    values = read_yaml(file) if file else {}
+    unused: list[str] = []
     try:
-        base = Configuration(values)
+        base = _known(read_yaml(file) if file else {}, unused)
     except ConfigurationError as error:
         raise CommandError(f"{file}: {error}", BAD_USAGE) from None
     try:
-        return base.merged(pairs(definitions, "-D")).merged({REST_ADDRESS.key: master} if master else {})
+        above = _known(pairs(definitions, "-D"), unused)
     except ConfigurationError as error:
         raise CommandError(str(error), BAD_USAGE) from None
+    if unused:
+        _warn_once(f"options of Flink that mean nothing here: {', '.join(dict.fromkeys(unused))}")
+    return base.merged(above).merged({REST_ADDRESS.key: master} if master else {})
+
+
+def _known(given: Mapping[str, str], unused: list[str]) -> Configuration:
+    """What of it means something here; of Flink's keys the others go to `unused`. Raises ConfigurationError."""
+    values, without_meaning = sorted_out(given)
+    unused += without_meaning
+    return Configuration(values)
+
+
+def _warn_once(text: str) -> None:
+    """On standard error, however often the command looks at its configuration."""
+    context = click.get_current_context(silent=True)
+    told = context.meta.setdefault(__name__, set()) if context else set()
+    if text not in told:
+        told.add(text)
+        click.echo(f"firesteel: warning: {text}", err=True)
 
 
 def pairs(definitions: Sequence[str], option: str) -> dict[str, str]:
@@ -49,11 +71,23 @@ def named_values(given: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]
 
 
 def read_yaml(file: Path) -> dict[str, str]:
-    """Values by full key of a file with nested or flat keys. Raises CommandError naming file and key."""
+    """Values by full key of a file with nested or flat keys, as they are written. Raises CommandError naming file and key."""
     import yaml
 
+    class AsWritten(yaml.SafeLoader):
+        """Only `null` is not a text: `off` is a word in Flink's YAML, and no number loses its form."""
+
+        yaml_implicit_resolvers = {  # noqa: RUF012
+            first: [
+                (tag, pattern)
+                for tag, pattern in resolvers
+                if tag in ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+            ]
+            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.load(file.read_text(encoding="utf-8"), AsWritten)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"can't read {file}: {error}", BAD_USAGE) from None
     except yaml.YAMLError as error:
@@ -89,9 +123,7 @@ def _flattened(file: Path, prefix: str, content: Mapping[object, object]) -> Ite
                 yield from _flattened(file, f"{key}.", value)
             case None:
                 continue
-            case bool():
-                yield key, str(value).lower()
-            case list():
+            case list() if is_ours(key) or not is_flinks(key):
                 raise CommandError(f"{file}: {key} is a list; give one value", BAD_USAGE)
             case _:
                 yield key, str(value)

@@ -1,8 +1,9 @@
 """What an option is, and a configuration of them. Import these from `model.options`, which declares the options."""
 
 import difflib
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -14,10 +15,11 @@ class ConfigurationError(ValueError):
 
 
 class ConfigOption(Generic[T]):
-    """One option. `kind` is one of str, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue).
+    """One option. `kind` is one of str, name, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue).
 
-    Of `choices`, which are of kind str, case does not matter; `aliases` are other words for them, in lower case. What is
-    written under `deprecated_key` counts as long as nothing is under `key`.
+    Of `choices`, which are of kind str, case does not matter; `aliases` are other words for them, in lower case. With
+    aliases and no choices, any other text is a value too. What is written under `deprecated_key` counts as long as
+    nothing is under `key`. A number alone is in `bare_unit`: where Flink's option is a plain number, in Flink's unit.
     """
 
     def __init__(
@@ -30,11 +32,12 @@ class ConfigOption(Generic[T]):
         *,
         aliases: Mapping[str, str] = NO_ALIASES,
         deprecated_key: str = "",
+        bare_unit: str = "",
     ) -> None:
         assert kind in _PARSERS, f"unknown option type {kind}"
         assert key not in OPTIONS, f"option {key} is declared twice"
         self.key, self.kind, self.default, self.description, self.choices = key, kind, default, description, choices
-        self.aliases, self.deprecated_key = aliases, deprecated_key
+        self.aliases, self.deprecated_key, self.bare_unit = aliases, deprecated_key, bare_unit
         self._spellings = {choice.lower(): choice for choice in choices} | dict(aliases)
         OPTIONS[key] = self
         if deprecated_key:
@@ -42,14 +45,17 @@ class ConfigOption(Generic[T]):
 
     def parse(self, text: str) -> T:
         """The value that `text` means. Raises ConfigurationError naming key, type and an example."""
+        given = str(text).strip()
         try:
-            value = _PARSERS[self.kind](str(text).strip())
+            value = _PARSERS[self.kind](given + self.bare_unit if given.isdecimal() else given)
         except ValueError:
             raise ConfigurationError(f"{self.key}: {text!r} is not a {self.kind} ({_EXAMPLES[self.kind]})") from None
         if self.choices:
             value = self._spellings.get(value.lower())
             if value is None:
                 raise ConfigurationError(f"{self.key}: {text!r} is none of {', '.join(self.choices)}")
+        elif self.aliases:
+            value = self.aliases.get(value.lower(), value)
         return value  # type: ignore[no-any-return]
 
     @property
@@ -112,31 +118,57 @@ def option_of(key: str) -> ConfigOption[Any]:
     """The option of that key. Raises ConfigurationError with the nearest name."""
     if key in OPTIONS:
         return OPTIONS[key]
-    near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.5)
+    raise unknown_key(key, OPTIONS)
+
+
+def unknown_key(key: str, names: Iterable[str]) -> ConfigurationError:
+    """With the nearest of `names`."""
+    near = difflib.get_close_matches(key, list(names), n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
+    return ConfigurationError(f"unknown configuration key {key!r}{hint}")
 
 
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 """Of what anybody means; it fits wherever it goes."""
 
 
+def _units(*units: tuple[str, float]) -> dict[str, float]:
+    """Sizes of units by each of their names, which are parted by spaces."""
+    return {name: size for names, size in units for name in names.split()}
+
+
+_MILLISECONDS = _units(
+    ("ms milli millis millisecond milliseconds", 1),
+    ("s sec secs second seconds", 1_000),
+    ("min m minute minutes", 60_000),
+    ("h hour hours", 3_600_000),
+    ("d day days", 86_400_000),
+)
+_MEBIBYTES = _units(
+    ("b byte bytes", 1 / 1024 / 1024),
+    ("k kb kibibytes", 1 / 1024),
+    ("m mb mebibytes", 1),
+    ("g gb gibibytes", 1024),
+    ("t tb tebibytes", 1024 * 1024),
+)
+"""The names are Flink's."""
+
+
 def parse_duration_ms(text: str) -> int:
     """Milliseconds of a text like `500 ms`, `10 s` or `5 min`; a bare number is milliseconds. Raises ValueError."""
-    match = re.fullmatch(rf"({_NUMBER})\s*(ms|s|min|h|d)?", text)
-    if match is None:
-        raise ValueError(text)
-    scale = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-    return round(float(match[1]) * scale[match[2] or "ms"])
+    return round(_in_units(text, _MILLISECONDS, "ms"))
 
 
 def parse_memory_mib(text: str) -> int:
-    """MiB of a text like `512m` or `2g`; a bare number is MiB. Raises ValueError."""
-    match = re.fullmatch(rf"({_NUMBER})\s*(k|kb|m|mb|g|gb|t|tb)?b?", text.lower())
-    if match is None:
+    """MiB of a text like `512m` or `2g`; a bare number is MiB, and a part of one is one. Raises ValueError."""
+    return math.ceil(_in_units(text, _MEBIBYTES, "m"))
+
+
+def _in_units(text: str, units: Mapping[str, float], bare: str) -> float:
+    match = re.fullmatch(rf"({_NUMBER})\s*([a-z]*)", text.lower())
+    if match is None or (match[2] and match[2] not in units):
         raise ValueError(text)
-    scale = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
-    return round(float(match[1]) * scale[(match[2] or "m")[0]])
+    return float(match[1]) * units[match[2] or bare]
 
 
 def duration_text(milliseconds: int) -> str:
@@ -187,6 +219,7 @@ def _port(text: str) -> int:
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
+    "name": lambda text: text.removeprefix("/"),
     "int": _int,
     "port": _port,
     "float": float,
@@ -204,6 +237,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
 """How values are written; others as they are."""
 _EXAMPLES = {
     "str": "any text",
+    "name": "any text",
     "int": "like 4",
     "port": "a number up to 65535",
     "float": "like 1.5",

@@ -15,6 +15,14 @@ from firesteel.model.configuration import (
     parse_memory_mib,
     parse_queue_slots,
 )
+from firesteel.model.haoptions import (
+    HA_LEASE_DURATION,
+    HA_TYPE,
+    ZOOKEEPER_CONNECTION_TIMEOUT,
+    ZOOKEEPER_QUORUM,
+    ZOOKEEPER_ROOT,
+    ZOOKEEPER_SESSION_TIMEOUT,
+)
 from firesteel.model.restartoptions import (
     EXCEPTION_HISTORY_SIZE,
     FAILOVER_STRATEGY,
@@ -62,8 +70,10 @@ __all__ = [
     "EXCEPTION_HISTORY_SIZE",
     "EXECUTION_ATTACHED",
     "FAILOVER_STRATEGY",
+    "HA_LEASE_DURATION",
     "HA_RETRY_PERIOD",
     "HA_STORAGE_DIR",
+    "HA_TYPE",
     "OPTIONS",
     "RESTART_FIXED_DELAY",
     "RESTART_STRATEGY",
@@ -82,6 +92,10 @@ __all__ = [
     "SHUTDOWN_ON_ATTACHED_EXIT",
     "WEB_ALLOW_ORIGIN",
     "WEB_REFRESH_INTERVAL",
+    "ZOOKEEPER_CONNECTION_TIMEOUT",
+    "ZOOKEEPER_QUORUM",
+    "ZOOKEEPER_ROOT",
+    "ZOOKEEPER_SESSION_TIMEOUT",
     "ConfigOption",
     "Configuration",
     "ConfigurationError",
@@ -129,45 +143,10 @@ REMOTE_PYTHON = ConfigOption(
     "Python that has firesteel on the hosts of `firesteel cluster start --hosts`; empty means the path of this one's.",
 )
 CLUSTER_ID = ConfigOption(
-    "high-availability.cluster-id", "str", "default", "Name of the cluster: processes of another one are refused."
-)
-
-HA_TYPE = ConfigOption(
-    "high-availability.type",
-    "str",
-    "none",
-    "What outlives a master: with `none` nothing does; else jobs and results do, in `high-availability.storageDir`, and several masters may share them, of which one leads. Who leads is kept there too with `filesystem`, in ZooKeeper with `zookeeper`, or by a class of your own (`module:Class`, a `firesteel.runtime.register.LeaderRegister` that is made with the configuration).",
-)
-HA_LEASE_DURATION = ConfigOption(
-    "high-availability.leader-election.lease-duration",
-    "duration",
-    10_000,
-    "A leader that gave no sign of life for this long may be replaced, also when its address takes connections.",
-)
-
-ZOOKEEPER_QUORUM = ConfigOption(
-    "high-availability.zookeeper.quorum",
-    "str",
-    "",
-    "The servers of the ZooKeeper ensemble: HOST:PORT parted by commas.",
-)
-ZOOKEEPER_ROOT = ConfigOption(
-    "high-availability.zookeeper.path.root",
-    "str",
-    "/firesteel",
-    "Node in ZooKeeper below which each cluster has one, named by its `high-availability.cluster-id`.",
-)
-ZOOKEEPER_SESSION_TIMEOUT = ConfigOption(
-    "high-availability.zookeeper.client.session-timeout",
-    "duration",
-    10_000,
-    "A leader that ZooKeeper has not heard of for this long may be replaced, and one that has not heard of ZooKeeper for this long stops leading. The servers have limits of their own on it.",
-)
-ZOOKEEPER_CONNECTION_TIMEOUT = ConfigOption(
-    "high-availability.zookeeper.client.connection-timeout",
-    "duration",
-    15_000,
-    "Limit on the first connection to ZooKeeper, when a process starts.",
+    "high-availability.cluster-id",
+    "name",
+    "default",
+    "Name of the cluster: processes of another one are refused. A slash before it, as in Flink, does not count.",
 )
 
 # ── processes and what they say to one another ───────────────────────────────────────────────
@@ -250,7 +229,8 @@ JOBSTORE_EXPIRATION_TIME = ConfigOption(
     "jobstore.expiration-time",
     "duration",
     7 * 24 * 3_600_000,
-    "How long after its end the master remembers a job, with its result and the rows it returned; 0 means as long as there is room.",
+    "How long after its end the master remembers a job, with its result and the rows it returned; 0 means as long as there is room. A number alone is seconds, as in Flink.",
+    bare_unit="s",
 )
 JOBSTORE_TYPE = ConfigOption(
     "jobstore.type",
@@ -260,7 +240,11 @@ JOBSTORE_TYPE = ConfigOption(
     ("File", "Memory"),
 )
 JOBSTORE_CACHE_SIZE = ConfigOption(
-    "jobstore.cache-size", "memory", 50, "Memory for ended jobs that were looked at last, with `jobstore.type: File`."
+    "jobstore.cache-size",
+    "memory",
+    50,
+    "Memory for ended jobs that were looked at last, with `jobstore.type: File`. A number alone is bytes, as in Flink.",
+    bare_unit="b",
 )
 RESOURCE_START_UP_TIME = ConfigOption(
     "resourcemanager.standalone.start-up-time",

@@ -49,7 +49,8 @@ REST_MAX_CONTENT_LENGTH = ConfigOption(
     "rest.server.max-content-length",
     "memory",
     100,
-    "Largest request the REST endpoint takes: a job with its artifacts.",
+    "Largest request the REST endpoint takes: a job with its artifacts. A number alone is bytes, as in Flink.",
+    bare_unit="b",
 )
 REST_USERS_FILE = ConfigOption(
     "rest.users-file",
