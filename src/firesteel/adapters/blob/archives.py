@@ -11,7 +11,7 @@ UNPACKED_BYTES_MAX = 32 << 30
 
 
 class BadArchive(ValueError):
-    """Its author's fault: it is no archive, has too much in it, or things that belong elsewhere."""
+    """The archive's author's fault: it is no archive, has too much in it, or things that belong elsewhere."""
 
 
 def unpack(blob: Path, artifact: Artifact, directory: Path) -> None:

@@ -25,7 +25,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """A file or an archive on this machine, for attempts' working directories."""
 
     target: str
-    """What it is called there."""
+    """Name of the artifact there."""
     path: str
     """The file, or the directory with what was in the archive: not to be changed."""
     archive: str = ""
@@ -115,7 +115,7 @@ class ArtifactCache:
         return Placed(target=artifact.target, path=str(path), archive=str(archive))
 
     async def _ensure(self, artifact: Artifact, job_id: JobID) -> None:
-        """It is unpacked, and its packed form lies beside it."""
+        """Unpack the artifact, and keep its packed form beside it, unless both are there."""
         async with self._unpacking:
             is_known = artifact.sha256 in self._bytes  # else a former process has left it
             if not (is_known and self._archive(artifact).is_file() and self._unpacked(artifact.sha256).is_dir()):

@@ -27,7 +27,7 @@ class BlobCorrupt(Exception):
 
 
 class BlobStore(Protocol):
-    """Where artifacts lie on this machine. Blocking: call from a thread."""
+    """The store of a machine's artifacts and other blobs. Blocking: call from a thread."""
 
     def put(self, source: Path, sha256: str | None = None) -> str:
         """Copy a file in and return its SHA-256. Raises BlobCorrupt when that is not `sha256`."""
@@ -42,18 +42,18 @@ class BlobStore(Protocol):
         """Names of all blobs that were put before that; whatever a process that was killed wrote then is removed."""
 
     def free_bytes(self) -> int:
-        """What may still be put."""
+        """Space for further blobs."""
 
     def used_bytes(self) -> int:
-        """What all blobs take."""
+        """Space that all blobs take."""
 
     @property
     def outputs(self) -> Outputs:
-        """What scripts print."""
+        """The output of scripts."""
 
 
 class BlobSource(Protocol):
-    """Where a worker has a job's artifacts from, and puts the rows that the job returns."""
+    """The place that a worker has a job's artifacts from, and puts the rows into that the job returns."""
 
     async def fetch(self, sha256: str) -> Path:
         """The blob's file on this machine, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
@@ -139,7 +139,7 @@ class LocalBlobStore:
         return self.path(sha256)
 
     async def let_go(self, sha256: str) -> None:
-        """It belongs to the jobs that name it, not to the cache."""
+        """Does nothing: the blob belongs to the jobs that name it, not to the cache."""
 
     async def keep(self, path: Path, sha256: str) -> None:
         await asyncio.to_thread(self.put, path, sha256)

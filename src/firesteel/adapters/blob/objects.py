@@ -12,7 +12,7 @@ from firesteel.adapters.storage.objects import Objects, Version
 BLOBS, OUTPUTS = "blobs/", "outputs/"
 
 PART_BYTES = 1 << 18
-"""Of an object with what a script prints: all have as many, but for the last one."""
+"""Size of an object with what a script prints: all have as many bytes, but for the last one."""
 
 
 class ObjectBlobStore:

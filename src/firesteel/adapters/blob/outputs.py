@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Protocol
 
 READ_BYTES = 1 << 18
-"""Most that one read gives."""
+"""Most bytes that one read gives."""
 
 _JOB = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[0-9]{1,6}\.(stdout|stderr)")
 
 
 class Outputs(Protocol):
-    """What scripts print, by job, and by attempt and stream (`0.stdout`)."""
+    """The output of scripts, by job, and by attempt and stream (`0.stdout`)."""
 
     async def append(self, job_id: str, name: str, offset: int, data: bytes) -> None:
         """Put bytes at their place; may be repeated. Raises OSError, also for a name that can be none of ours."""
@@ -28,7 +28,7 @@ class Outputs(Protocol):
         """The job is forgotten."""
 
     async def jobs_before(self, moment_ms: int) -> list[str]:
-        """Those of which nothing here was begun after that."""
+        """Jobs of which nothing here was begun after that."""
 
 
 def checked_output(job_id: str, name: str) -> str:

@@ -97,7 +97,7 @@ class BlobServer:
 
 
 async def send_file(stream: PeerStream, path: Path) -> None:
-    """As BlobChunks, as fast as the peer takes them. A file that is deleted meanwhile is sent to its end."""
+    """Send a file as BlobChunks, as fast as the peer takes them. One that is deleted meanwhile is sent to its end."""
     with await asyncio.to_thread(path.open, "rb") as file:
         while data := await asyncio.to_thread(file.read, CHUNK_BYTES):
             await stream.send(BlobChunk(data))

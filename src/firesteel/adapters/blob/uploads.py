@@ -57,7 +57,7 @@ class BlobUploads:
             raise
 
     def _check_total(self, sha256: str, size: int) -> None:
-        """What is there already takes no more room."""
+        """Raises StorageFull for a new blob that would be too much; one that is there already takes no more room."""
         if not self._max_bytes:
             return
         try:

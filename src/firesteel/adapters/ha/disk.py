@@ -16,7 +16,7 @@ class Directory(Protocol):
     """Such files, wherever they are. Blocking, for one thread at a time. Errors are OSErrors that name the file."""
 
     def names(self) -> list[str]:
-        """Of all files that are there, sorted."""
+        """Names of all files that are there, sorted."""
 
     def read(self, name: str) -> bytes: ...
 

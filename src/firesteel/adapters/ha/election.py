@@ -15,7 +15,7 @@ from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 from firesteel.runtime.services import Clock, Contender
 
 GRANT_BITS = 30
-"""Of a token's epoch, for the grants within one leadership of the process; the others are the register's epoch."""
+"""Bits of a token's epoch for the grants within one leadership of the process; the others are the register's epoch."""
 
 MISSED_SIGNS_SUSPECT = 2
 """Times of retry for which a leader must refuse connections before it counts as gone, when it took none before."""
@@ -79,7 +79,7 @@ class RegisterElection:
 
     @property
     def leader(self) -> Registered | None:
-        """By the newest entry of the register that was seen; None when its leader has given up or is gone."""
+        """The leader by the newest entry of the register that was seen; None when it has given up or is gone."""
         return self._leader
 
     def watch_leader(self, listener: Callable[[Registered], None]) -> Callable[[], None]:
@@ -126,7 +126,7 @@ class RegisterElection:
             await self._try_to_look()
 
     async def _try_to_look(self) -> None:
-        """What is wrong with the register is told once."""
+        """Look at the register; what is wrong with it is told once."""
         try:
             await self._look()
         except OSError as error:
@@ -176,7 +176,7 @@ class RegisterElection:
         self._follow(Registered(epoch, self._record, Sign(epoch, began_ms)))
 
     def _follow(self, leader: Registered) -> None:
-        """Each sign of life of a leader is news of it; whoever listens is told of another one."""
+        """Note a sign of life of the leader; whoever listens is told of a leader of another epoch."""
         is_known, self._leader = leader.epoch == self._told, leader
         self._told = leader.epoch
         for listener in () if is_known else tuple(self._listeners):

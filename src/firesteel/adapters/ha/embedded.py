@@ -172,7 +172,7 @@ class InMemoryJobStore:
         self._results.pop(job_id, None)
 
     def journal(self, job_id: JobID) -> tuple[JournalRecord, ...]:
-        """All that was written of a job, for tests."""
+        """All records of a job, for tests."""
         return tuple(self._journals.get(job_id, ()))
 
     def _check_dispatcher(self, token: FencingToken) -> None:

@@ -36,7 +36,7 @@ class _Call:
     claim: FencingToken | None = None
     entry: AnyEntry | None = None
     answer: Callable[[], Any] = lambda: None
-    """What the call returns, once its entry is durable."""
+    """Gives the call's result, once its entry is durable."""
 
 
 class FileJobStore:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryJobArchive:
-    """As bytes, which take a fraction of the memory of the views they stand for."""
+    """Views in memory, as bytes, which take a fraction of the memory of the views they stand for."""
 
     def __init__(self) -> None:
         self._views: dict[JobID, bytes] = {}
@@ -47,7 +47,7 @@ class MemoryJobArchive:
 
 
 class _Place(NamedTuple):
-    """Where a job's view is."""
+    """Place of a job's view in a file."""
 
     file: str
     offset: int
@@ -109,7 +109,7 @@ class FileJobArchive:
             await self._forget([job_id for job_id in await self._known() if job_id not in jobs])
 
     async def _write_all(self) -> None:
-        """All that wait. When it fails, each of the others tries it again."""
+        """Write all views that wait. When it fails, each of the others tries it again."""
         await asyncio.sleep(SHARE_S)
         places, jobs = await self._known(), dict(self._waiting)
         written = await asyncio.to_thread(self._write, self._written, jobs)
@@ -172,7 +172,7 @@ class FileJobArchive:
         return None
 
     def _look_through(self) -> list[dict[JobID, _Place]]:
-        """What is in which file, oldest first. Files that can't be read, or are of a later firesteel, stay."""
+        """Places of views, by file, oldest first. Files that can't be read, or are of a later firesteel, stay."""
         with contextlib.suppress(FileNotFoundError):
             names = sorted(path for path in self._directory.iterdir() if _FILE.fullmatch(path.name))
             return [places for path in names if (places := _places_in(path))]

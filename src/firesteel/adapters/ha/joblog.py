@@ -132,7 +132,7 @@ class JobLog:
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────
     def _is_due(self) -> bool:
-        """In bytes too, so that snapshots cost no more than what they replace."""
+        """Whether a snapshot is due: by bytes too, so that snapshots cost no more than what they replace."""
         return self._records >= self._snapshot_records and self._length >= self._snapshot_length
 
     def _turn_over(self, token: FencingToken) -> None:
@@ -172,7 +172,7 @@ class JobLog:
             )
 
     def _read(self, before: int) -> tuple[StoredJobs, int, int]:
-        """What earlier writers have left: the jobs, the number of the journal they end in, and how much of it counts.
+        """Read what earlier writers left: the jobs, the number of the journal they end in, and how much of it counts.
 
         A journal without a snapshot is a claim that came to nothing.
         """

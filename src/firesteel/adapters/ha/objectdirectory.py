@@ -12,17 +12,17 @@ from firesteel.adapters.ha.disk import TEMPORARY
 from firesteel.adapters.storage.objects import Conflict, Objects, put_once
 
 PART_BYTES = 1 << 16
-"""What an append writes again, at most, beside what is new."""
+"""Size of a part: most that an append writes again, beside what is new."""
 
 READ_THREADS = 16
 
 
 @dataclass(slots=True)
 class _End:
-    """Of a file that this process appends to."""
+    """The end of a file that this process appends to."""
 
     part: int
-    """Its last one; 0 is the file's own object."""
+    """Number of the last part; 0 is the file's own object."""
     data: bytes
     tag: str
 
@@ -48,7 +48,7 @@ class ObjectDirectory:
             return head + b"".join(each.data for each in threads.map(self._objects.get, parts))
 
     def prepare(self, data: bytes) -> str:
-        """It is kept in memory: a store of objects has no disk that fills up."""
+        """Keep the data in memory: a store of objects has no disk that fills up."""
         name = f"{TEMPORARY}{next(self._numbers)}"
         self._prepared[name] = data
         return name
@@ -83,7 +83,7 @@ class ObjectDirectory:
             raise FileExistsError(str(error)) from None
 
     def _end(self, name: str) -> _End:
-        """Of a file that was created by a try that failed."""
+        """The end of a file that was created by a try that failed."""
         parts = self._parts(name)
         found = self._objects.get(parts[-1] if parts else self._prefix + name)
         return _End(len(parts), found.data, found.tag)

@@ -16,7 +16,7 @@ from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 
 class LeaderObject(StoredRecord, frozen=True, kw_only=True):
-    """Who leads, or led last. Stored as JSON."""
+    """The entry of who leads, or led last. Stored as JSON."""
 
     epoch: int
     moment: int

@@ -17,7 +17,7 @@ from firesteel.model.ids import FencingToken
 CHECKSUM_LENGTH = 8
 
 ENTRIES_PER_LINE = 64
-"""In snapshots."""
+"""Entries in a line of a snapshot."""
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class JournalCorrupt(Exception):
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag="journal"):
-    """Of a file that is a claim, and that the claimant appends to."""
+    """First line of a journal: a file that is a claim, and that the claimant appends to."""
 
     version: int = JOURNAL_VERSION
     number: int
@@ -35,7 +35,7 @@ class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag="journal"):
 
 
 class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot"):
-    """Of all that was written before the journal of the same number."""
+    """First line of a snapshot: of all that was written before the journal of the same number."""
 
     version: int = JOURNAL_VERSION
     number: int
@@ -73,7 +73,7 @@ def snapshot_file(number: int, of: int, sealed_length: int, entries: Iterable[An
 
 
 def read_snapshot(name: str, data: bytes) -> Iterator[AnyEntry]:
-    """Its entries. Raises JournalCorrupt: a snapshot appears whole, so nothing of it may be missing."""
+    """Entries of a snapshot. Raises JournalCorrupt: a snapshot appears whole, so nothing of it may be missing."""
     texts = _texts(data)
     header = _decode(_snapshot_header, name, *next(texts, (0, None)))
     _check_version(name, header.version)

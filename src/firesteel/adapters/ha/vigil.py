@@ -20,7 +20,7 @@ VIGIL = "vigil"
 """Purpose of connections on which nothing is said, but that the cluster is over."""
 
 LOOK_AGAIN_S = 0.05
-"""Between a connection that broke and the next one."""
+"""Time between a connection that broke and the next one."""
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Vigil:
         self._epoch = self._told = 0
 
     def watch(self, leader: Registered) -> None:
-        """From now on this one; idempotent."""
+        """Watch this leader from now on; idempotent."""
         if leader.epoch != self._epoch:
             self.end()
             self._epoch = leader.epoch
@@ -107,7 +107,7 @@ class Vigil:
                 await asyncio.sleep(LOOK_AGAIN_S)
 
     def _tell(self, leader: Registered, refusal: Refused) -> None:
-        """Once a leader."""
+        """Tell of a refusal, once a leader."""
         if self._told != leader.epoch:
             self._told = leader.epoch
             text = "the leader in epoch %d, at %s:%d, is none that this master can follow: %s (do two clusters share a storage?)"

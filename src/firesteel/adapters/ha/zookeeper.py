@@ -34,7 +34,7 @@ of_kazoo.setLevel(logging.ERROR)  # it tells of every try to connect; changes ar
 
 
 class LeaderNode(StoredRecord, frozen=True, kw_only=True):
-    """What the node `leader` has. Stored as JSON."""
+    """Content of the node `leader`. Stored as JSON."""
 
     epoch: int
     record: LeaderRecord
@@ -159,12 +159,12 @@ class ZooKeeperRegister(LeaderRegister):
             raise TimeoutError(f"ZooKeeper at {self._quorum} has not answered in {self._timeout_s:g} s") from None
 
     def _on_state(self, state: str) -> None:
-        """In a thread of kazoo's."""
+        """Called in a thread of kazoo's."""
         logger.info("the connection to ZooKeeper at %s is %s", self._quorum, state.lower())
         self._on_loop(self._news.set)
 
     def _on_event(self, event: object) -> None:
-        """In a thread of kazoo's."""
+        """Called in a thread of kazoo's."""
         self._on_loop(self._news.set)
 
     def _on_loop(self, call: Callable[..., object], *arguments: object) -> None:

@@ -18,7 +18,7 @@ from firesteel.runtime.background import BackgroundTasks
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JARS = ("zookeeper-*", "slf4j-api-*", "log4j-*", "metrics-core-*", "snappy-java-*", "netty-*")
-"""What it needs of PySpark's jars: with all of them on its class path it takes twice as long to start."""
+"""Jars that it needs of PySpark's: with all of them on its class path it takes twice as long to start."""
 
 FLAGS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 START_LIMIT_S, LOOK_S = 180.0, 0.05
@@ -62,7 +62,7 @@ class ZooKeeperServer:
         return f"zookeeper at {self.host}:{self.port}"
 
     async def start(self) -> None:
-        """Until it answers. Raises OSError, or TaskFailedError when there is no Java."""
+        """Start it, and wait until it answers. Raises OSError, or TaskFailedError when there is no Java."""
         installation = find_installation()
         try:
             directory = await asyncio.to_thread(self._open_directory)
@@ -105,7 +105,7 @@ class ZooKeeperServer:
         return False
 
     async def _kill(self) -> None:
-        """What it has acknowledged is on the disk."""
+        """Kill the server: what it has acknowledged is on the disk."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.write(b"\n")  # says that this end was closed on purpose

@@ -18,7 +18,7 @@ BUILD_ENTRY_POINT = "firesteel.pipeline.uploaded:build_in_child"
 
 BUILDS_AT_ONCE = 2
 BUILD_LIMIT_S = 60.0
-"""How long a file may take to declare its pipeline, when its turn has come."""
+"""Time that a file has to declare its pipeline, when its turn has come."""
 
 
 class UploadedFiles:
@@ -72,5 +72,5 @@ class UploadedFiles:
 
 
 def _shortened(text: str, scratch: Path) -> str:
-    """Without where the file happened to lie while it was looked at."""
+    """The text without the place where the file happened to lie while it was looked at."""
     return text.replace(f"{scratch / 'content'}/", "").replace(f"{scratch}/", "")

@@ -12,7 +12,7 @@ from firesteel.model.inquiries import FILES_MAX, PART_BYTES_MAX, FileEntry, File
 _OF_A_JOB = re.compile(r"([0-9a-f]{32})_(.+)")
 
 GROWTH_LOOK_S = 0.2
-"""How often a file that somebody follows is looked at, where it lies."""
+"""Time between two looks, where it lies, at a file that somebody follows."""
 
 
 class NoSuchFile(LookupError):
@@ -29,12 +29,12 @@ class LogFiles:
         self._directory = directory
 
     def list(self, prefix: str = "") -> tuple[FileEntry, ...]:
-        """Those whose names begin so, the one that was written last first; at most FILES_MAX."""
+        """Files whose names begin so, the one that was written last first; at most FILES_MAX."""
         found = [entry for entry in self._entries() if entry.name.startswith(prefix)]
         return tuple(sorted(found, key=lambda entry: entry.modified_ms, reverse=True)[:FILES_MAX])
 
     def read(self, name: str, offset: int) -> FilePart:
-        """What is there from `offset` on, or so many bytes before the end. Raises NoSuchFile.
+        """The part of a file from `offset` on, or so many bytes before the end. Raises NoSuchFile.
 
         A file that has become shorter than `offset` was begun anew, and is read from its beginning.
         """
@@ -96,5 +96,5 @@ def _line_start(file: BinaryIO, start: int) -> int:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """What is read of a line that goes on is left for the next time, unless there is nothing else."""
+    """The whole lines of what was read; a line that goes on is left for the next time, unless there is nothing else."""
     return data[: data.rfind(b"\n") + 1] or data

@@ -1,4 +1,4 @@
-"""Where everything in this process is now: threads, and what waits on the event loop."""
+"""Threads of this process and where they are now, and what waits on the event loop."""
 
 import asyncio
 import contextlib

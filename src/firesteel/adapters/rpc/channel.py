@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Way(Protocol):
-    """Where messages for a peer go. Told `lost` when those on it may not have arrived."""
+    """A way for messages to a peer. Told `lost` when those on it may not have arrived."""
 
     def send(self, data: bytes) -> None: ...
 

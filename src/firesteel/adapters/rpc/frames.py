@@ -47,7 +47,7 @@ class FrameTooLarge(ProtocolError):
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Who speaks, and what for: the first frame of each side."""
+    """The first frame of each side: who speaks, and what for."""
 
     purpose: str
     """`messages` or `blobs`."""
@@ -56,7 +56,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cluster_id: str
     firesteel: str
     python: str
-    """Its minor version, like `3.12`: what was pickled for it is not for another."""
+    """Python's minor version, like `3.12`: what was pickled for it is not for another."""
     pyspark: str
     process: str = ""
     """Another one for each process, also of those with the same name."""
@@ -82,7 +82,7 @@ class Superseded(msgspec.Struct, frozen=True, tag=True):
 
 
 class ClusterOver(msgspec.Struct, frozen=True, tag=True):
-    """Of a leader that was told to end the cluster, to those who stand by: they end too."""
+    """Message of a leader that was told to end the cluster to those who stand by: they end too."""
 
 
 class GetBlob(msgspec.Struct, frozen=True, tag=True):
@@ -104,7 +104,7 @@ class DropBlob(msgspec.Struct, frozen=True, tag=True):
 
 
 class AppendOutput(msgspec.Struct, frozen=True, tag=True):
-    """What a script has printed, with its place. Answered by BlobEnd, or by BlobRefused."""
+    """Piece of what a script has printed, with its place. Answered by BlobEnd, or by BlobRefused."""
 
     job_id: str
     name: str
@@ -146,7 +146,7 @@ _DECODER = msgspec.msgpack.Decoder(Frame)
 
 
 def preface() -> bytes:
-    """What a side sends before its first frame."""
+    """Bytes that a side sends before its first frame."""
     return _PREFACE.pack(MAGIC, PROTOCOL_VERSION)
 
 

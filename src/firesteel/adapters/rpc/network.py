@@ -208,7 +208,7 @@ class NetworkRpc:
 
 
 def _target(address: Address) -> tuple[str, int] | None:
-    """Where an address says that its process listens."""
+    """Host and port at which the process of an address listens; None when it does not say any."""
     if not address.startswith(f"{SCHEME}://"):
         return None
     try:

@@ -23,7 +23,7 @@ class NetworkSettings:
     keep_alive_interval_s: float
     keep_alive_timeout_s: float
     connect_timeout_s: float
-    """For the connection, TLS and the handshake together."""
+    """Limit on the connection, TLS and the handshake together."""
     process: str = field(default_factory=lambda: uuid.uuid4().hex)
     """This one and no other, also of those with the same name."""
     server_tls: ssl.SSLContext | None = None

@@ -14,7 +14,7 @@ READ_BYTES = 1 << 18
 """Read ahead of a connection; what lies beyond waits in the kernel, and with the peer."""
 
 CLOSE_S = 2.0
-"""What was written last gets so long to leave before a connection is cut."""
+"""Time that what was written last has to leave before a connection is cut."""
 
 
 class PeerStream:
@@ -105,7 +105,7 @@ class PeerStream:
 
     @property
     def waiting_bytes(self) -> int:
-        """What was written and the peer has not taken."""
+        """Bytes that were written and the peer has not taken."""
         return self._writer.transport.get_write_buffer_size()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How the connections of long-lived processes read."""
+"""Transports of long-lived processes: how their connections read."""
 
 import asyncio
 

@@ -18,7 +18,7 @@ class Files(Protocol):
     """Blocking: call from a thread. Errors are OSErrors; a file that is not there is a FileNotFoundError."""
 
     def names(self) -> list[str]:
-        """Of all files, sorted."""
+        """Names of all files, sorted."""
 
     def read(self, name: str) -> bytes: ...
 

@@ -80,7 +80,7 @@ def holds_data(target: Path) -> bool:
 
 
 def advice(error: OSError, target: Path) -> str:
-    """What happened and what to do about it, in a sentence."""
+    """A sentence on what happened and what to do about it."""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return f"no space is left for {target}: free some, then retry the job; its output is still staged"

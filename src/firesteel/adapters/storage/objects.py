@@ -1,4 +1,4 @@
-"""What a store of objects has to offer for several processes to share it: reads, and writes with a condition.
+"""The contract of a store of objects that several processes share: reads, and writes with a condition.
 
 `S3Objects` is one; tests have another that fails and loses answers. Blocking: call from a thread.
 """
@@ -29,7 +29,7 @@ class Listed:
     name: str
     size_bytes: int
     modified_ms: int
-    """By the store's clock."""
+    """Time of its last write, by the store's clock."""
 
 
 class Objects(Protocol):
@@ -57,7 +57,7 @@ class Objects(Protocol):
         """Raises FileNotFoundError."""
 
     def delete(self, *names: str) -> None:
-        """Those that are not there are fine."""
+        """Delete objects; those that are not there are fine."""
 
 
 def put_once(objects: Objects, name: str, data: bytes, after: str | None) -> str:

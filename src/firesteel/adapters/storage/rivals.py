@@ -13,11 +13,11 @@ from firesteel.adapters.storage.manifest import MANIFESTS
 from firesteel.model.tasks import SinkCommit
 
 NAMED_MAX = 3
-"""Other jobs that are told by name."""
+"""Most other jobs that are told by name."""
 
 
 def note_path(staging: Path) -> Path:
-    """Of what is staged there: `STAGING_NAME/JOB/ATTEMPT/PLACE` beside the target."""
+    """Path of the note of what is staged there: `STAGING_NAME/JOB/ATTEMPT/PLACE` beside the target."""
     return staging.with_name(f"{staging.name}.target")
 
 
@@ -28,7 +28,7 @@ def write_note(target: Path, staging: Path) -> None:
 
 
 def told_of(commit: SinkCommit, target: Path, staging: Path) -> str:
-    """What the job is to be told when this is about to be committed, or empty."""
+    """The message that the job is told when this is about to be committed, or empty."""
     own = staging.parent.parent
     known = _read(note_path(staging)).get("commits")
     told = []
@@ -44,7 +44,7 @@ def told_of(commit: SinkCommit, target: Path, staging: Path) -> str:
 
 
 def lock_name(target: Path) -> str:
-    """Of the lock that a commit to this target holds."""
+    """Name of the lock that a commit to this target holds."""
     return f"target-{hashlib.sha256(str(target).encode()).hexdigest()[:16]}"
 
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 LIBRARY = "obstore"
 
 REQUEST_LIMIT_S, RETRIES_MAX = 10, 3
-"""Of a small request, and how often it is sent again; together no longer than twice the limit."""
+"""Limit on a small request, and how often it is sent again; together no longer than twice the limit."""
 
 SILENCE_LIMIT_S = 30
-"""On a connection that carries a file, which as a whole may take its time."""
+"""Limit on silence of a connection that carries a file, which as a whole may take its time."""
 
 FILE_LIMIT_S = 3_600
 
 
 class NotInstalled(ImportError):
-    """What this needs is not among what is always installed."""
+    """A library that this needs is not among those that are always installed."""
 
 
 class S3Objects:
@@ -128,5 +128,5 @@ def _tag(of: Any) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """Of a text that goes on with how the error looks inside."""
+    """The first line of a text that goes on with how the error looks inside."""
     return str(error).strip().splitlines()[0]
