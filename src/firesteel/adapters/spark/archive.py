@@ -39,7 +39,7 @@ class ClassDataArchive:
         self._recorded = self._complete = False
 
     def flags(self) -> tuple[str, ...]:
-        """What to tell the next JVM: use the archive, else note down the classes for it, else neither."""
+        """Flags for the next JVM: use the archive, else note down the classes for it, else neither."""
         if not self._trusted:
             return ()
         if self._file.exists():

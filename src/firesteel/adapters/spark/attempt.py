@@ -23,7 +23,7 @@ _KILL_HINTS = {
 }
 _EOF_GRACE_SECONDS = 1.0
 _TELL_SECONDS = 1.0
-"""How often an attempt that waits for its backend says so."""
+"""Time between two words of an attempt that waits for its backend."""
 CACHED_MAX = 1_000
 """Plans of an attempt that are released one by one."""
 
@@ -109,7 +109,7 @@ class AttemptRun:
                 return endpoint
 
     def _without_report(self, status: int) -> wire.Finished:
-        """What it means that the process has ended so. Raises TaskFailedError."""
+        """The outcome of a process that ended without a report. Raises TaskFailedError."""
         is_script = bool(self.task.pipes)
         if is_script and status == 0 and self._verdict is None:  # os._exit(0): a program may end like that
             return wire.Finished(TaskOutcome(), used_session=True)
@@ -130,7 +130,7 @@ class AttemptRun:
             self.cached.append(what)
 
     def _bind(self, endpoint: wire.Endpoint) -> None:
-        """From here on the death of the JVM is the death of the attempt: Connect clients retry for minutes."""
+        """From here on take the death of the JVM for the attempt's own: Connect clients retry for minutes."""
         self.endpoint = endpoint
         self._death = self.seat.take().server.death()
         self._death.add_done_callback(self._on_backend_death)

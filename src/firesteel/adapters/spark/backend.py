@@ -38,9 +38,9 @@ from firesteel.runtime.ports import TaskFailedError
 
 _SESSION_NAMESPACE = uuid.UUID("6f1d3c1e-5b0a-5c57-9a5e-f17e57ee1000")
 _GRACE_SECONDS = 1.0
-"""What an interrupted or finished task process gets to end by itself."""
+"""Time that an interrupted or finished task process has to end by itself."""
 _CLOSE_SECONDS = 10.0
-"""What is still being cleaned up gets so long when the backend closes."""
+"""Time that what is still being cleaned up has when the backend closes."""
 
 
 class SparkTaskBackend:
@@ -96,7 +96,7 @@ class SparkTaskBackend:
         await self._output.discard(scratch)
 
     async def endpoint(self) -> wire.Endpoint:
-        """Where the JVM listens that attempts share. Raises TaskFailedError."""
+        """Endpoint of the JVM that attempts share. Raises TaskFailedError."""
         assert self._pool is not None, "started first"
         return await self._pool.shared()
 
@@ -214,7 +214,7 @@ class SparkTaskBackend:
         await self._clean_up(run, keep_output=False)
 
     async def _clean_up(self, run: AttemptRun, keep_output: bool) -> None:
-        """What follows every attempt, off the path of its result: no process, no session, no files. Repeatable."""
+        """Clear up after an attempt, off the path of its result: no process, no session, no files. Repeatable."""
         try:
             async with asyncio.timeout(_GRACE_SECONDS):
                 await asyncio.shield(run.child.exited)
@@ -285,7 +285,7 @@ def _is_script(job: JobInformation) -> bool:
 
 
 async def _all_printed(run: AttemptRun) -> None:
-    """Once a script's process can't print any more, what it has printed is where the client finds it."""
+    """Wait until all that a script has printed is where the client finds it: its process can't print any more."""
     if run.printed is not None:
         await run.printed.close()
 

@@ -51,7 +51,7 @@ class SparkBackend:
         return tuple(self._users)
 
     def admit(self, attempt: RegionAttemptID) -> None:
-        """From here on the JVM is not ended in favour of another."""
+        """Note a user of the JVM: from here on it is not ended in favour of another."""
         self._users[attempt] = None
 
     def leave(self, attempt: RegionAttemptID) -> None:
@@ -137,7 +137,7 @@ class SparkBackend:
 
 
 class Place(NamedTuple):
-    """Whose backend it is: of everybody, of a job, of a slot as a job has it, or of one attempt."""
+    """The owner of a backend: everybody, a job, a slot as a job has it, or one attempt."""
 
     job_id: str = ""
     slot: str = ""
@@ -156,7 +156,7 @@ class SmallNumbers:
         return number
 
     def give_back(self, number: int) -> None:
-        """Once for each time it was taken."""
+        """Give a number back, once for each time it was taken."""
         self._taken.discard(number)
 
 
@@ -179,7 +179,7 @@ class BackendPool:
         """Of the seats: their scheduler pools in Spark are named by them."""
 
     async def shared(self) -> wire.Endpoint:
-        """Where the backend of everybody listens. Raises TaskFailedError."""
+        """Endpoint of everybody's backend. Raises TaskFailedError."""
         return await self.find(Place()).server.endpoint()
 
     def start(self) -> None:
@@ -189,7 +189,7 @@ class BackendPool:
         self._refill()
 
     def place_of(self, deployment: TaskDeployment) -> Place:
-        """Where an attempt belongs."""
+        """Place that an attempt belongs to."""
         job_id = deployment.attempt.job_id
         if deployment.alone:
             return Place(job_id, f"region-{deployment.attempt.region}", deployment.attempt.attempt)

@@ -1,4 +1,4 @@
-"""What an attempt has Spark cache: kept apart from other sessions' plans, and given back when its session is closed.
+"""The cache of an attempt: kept apart from other sessions' plans, and given back when its session is closed.
 
 Spark's cache belongs to the JVM and is looked up by what a plan looks like. So another job that reads the same files
 would be answered from it, also when they have been replaced since; and closing a session releases nothing. Therefore a
@@ -22,7 +22,7 @@ Note = Callable[[Cached], None]
 
 
 class CacheWatch:
-    """Of a task process, for all of its sessions. `note` hears of all that is to be cached."""
+    """The watch over all that the sessions of a task process have Spark cache. `note` hears of each."""
 
     def __init__(self, note: Note) -> None:
         self._note = note
@@ -44,7 +44,7 @@ class CacheWatch:
         session.client._session_hooks.append(self)
 
     def on_execute_plan(self, request: Any) -> Any:
-        """As a hook of the session: tables and views that are cached by name, which is a name in the whole JVM."""
+        """Hook of the session: notes tables and views that are cached by name, which is a name in the whole JVM."""
         name = _cached_table(request.plan)
         if name:
             self._note(Cached(request.session_id, statement=f"UNCACHE TABLE IF EXISTS {name}"))
@@ -58,7 +58,7 @@ class CacheWatch:
 
 
 def _set_apart(plan: Any) -> None:
-    """All frames that hold this plan, also those made of it before, send it with its condition from now on."""
+    """Have all frames that hold this plan, also those made of it before, send it with its condition from now on."""
     if "plan" in vars(plan):
         return
     make, mark = plan.plan, uuid.uuid4().hex

@@ -15,7 +15,7 @@ _NAME = re.compile(rf"{_IDENTIFIER}(?:\.{_IDENTIFIER}){{0,2}}")
 
 
 class CatalogTable(msgspec.Struct, frozen=True):
-    """What DESCRIBE TABLE EXTENDED ... AS JSON says of a table. Other fields are left out."""
+    """A table, as DESCRIBE TABLE EXTENDED ... AS JSON tells of it. Other fields are left out."""
 
     columns: list[dict[str, Any]]
     type: str = ""
@@ -68,7 +68,7 @@ def look_up(spark: Any, name: str) -> CatalogTable | None:
 
 
 def future_location(spark: Any, name: str) -> str:
-    """Where the catalog will put a table that does not exist yet. Raises what Spark raises for no such database."""
+    """Location of a table that the catalog will make. Raises what Spark raises for no such database."""
     _, database, table = re.findall(_IDENTIFIER, name)
     uri = str(spark.catalog.getDatabase(f"{SESSION_CATALOG}.{database}").locationUri)
     return f"{uri.rstrip('/')}/{table[1:-1].replace('``', '`').lower()}"

@@ -1,4 +1,4 @@
-"""What a forked child does: waits for its one assignment, does it, and is gone. Never reused."""
+"""A forked child: waits for its one assignment, does it, and is gone. Never reused."""
 
 import importlib
 import os

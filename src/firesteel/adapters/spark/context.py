@@ -1,4 +1,4 @@
-"""What a function sees of its attempt (`context`), and what its process knows of it."""
+"""The context of an attempt: what a function sees of it (`context`), and what its process knows of it."""
 
 import contextvars
 from collections.abc import Callable, Mapping

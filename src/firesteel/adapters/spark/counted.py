@@ -1,4 +1,4 @@
-"""What an attempt's Spark work has come to: progress is told of one operation at a time, figures are of them all."""
+"""Counts of an attempt's Spark work: progress is told of one operation at a time, figures are of them all."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ class SparkCounts:
         self._operations: dict[str, _Operation] = {}
 
     def note(self, operation_id: str | None, stages: Sequence[Any]) -> None:
-        """What is known of one operation so far; later word of it counts, unless it says nothing."""
+        """Note what is known of one operation so far; later word of it counts, unless it says nothing."""
         if stages and operation_id is not None and len(self._operations) <= OPERATIONS_KEPT_MAX:
             self._operations[operation_id] = _Operation(
                 sum(stage.num_completed_tasks for stage in stages), sum(stage.num_bytes_read for stage in stages)
             )
 
     def total(self, rows_read: int) -> IOMetrics:
-        """Of all operations. Nothing is known where Spark has not told of any."""
+        """The sum of all operations. Nothing is known where Spark has not told of any."""
         if not self._operations or len(self._operations) > OPERATIONS_KEPT_MAX:
             return IOMetrics(rows_read=rows_read)
         return IOMetrics(

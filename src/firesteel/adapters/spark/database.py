@@ -40,7 +40,7 @@ class Database:
             return int(statement.executeUpdate())
 
     def rows(self, sql: str, arguments: Sequence[str] = ()) -> list[tuple[Any, ...]]:
-        """What a query gives. Raises DatabaseError."""
+        """Rows that a query gives. Raises DatabaseError."""
         with _errors(), self._statement(sql, arguments) as statement:
             found = statement.executeQuery()
             columns = range(1, found.getMetaData().getColumnCount() + 1)

@@ -1,4 +1,4 @@
-"""What went wrong, for a person: a short cause, the user's function, the line in the user's code."""
+"""Failures told to a person: a short cause, the user's function, the line in the user's code."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _STORED_READ_FAILED = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_READ_FILE_F
 
 
 ExplainPath = Callable[[str], tuple[str, Sequence[tuple[str, int]]] | None]
-"""Of a message that names a path: where it was looked for (or nothing), and the lines that have given it."""
+"""Explains a message that names a path: where it was looked for (or nothing), and the lines that have given it."""
 
 
 def describe(
@@ -111,7 +111,7 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
 
 
 def _with_path(failure: FailureInfo, locate: "_Locator", explain_path: ExplainPath) -> FailureInfo:
-    """Of a path that is not there: by which line it was given, when Spark was asked to look for it later."""
+    """The failure with the line that gave a path which is not there, when Spark was asked to look for it later."""
     explained = explain_path(failure.message)
     if failure.kind is FailureKind.PARTITION or explained is None:
         return failure
@@ -197,7 +197,7 @@ class _Locator:
         return None
 
     def from_query_context(self, error: Any) -> tuple[str, str] | None:
-        """Where the failing expression was made, when the client told Spark."""
+        """Place where the failing expression was made, when the client told Spark."""
         for context in error.getQueryContext() or ():
             site = _call_site(context)
             match = _CALL_SITE.search(site)

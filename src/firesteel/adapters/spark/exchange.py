@@ -1,4 +1,4 @@
-"""How a stored result is laid out for its consumers: which row goes into which subpartition.
+"""The layout of a stored result for its consumers: which row goes into which subpartition.
 
 Keys are hashed as one canonical type per family, so that equal keys of different producers meet: an int and a
 bigint of equal value have different hashes in Spark. What is equal by a collation has one hash in Spark's partitioning, and
@@ -14,12 +14,12 @@ from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import ExchangeMode, JobGraph, Partitioner
 
 _SALT = 0xF1E57EE1
-"""What the hash of every key begins with."""
+"""First value in the hash of every key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Of a data set: one for all its consumers."""
+    """The layout of a data set, one for all its consumers."""
 
     subpartitions: int = 1
     keys: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def _family(key: str, data_type: Any) -> str:
 
 
 def _canonical(column: Any, family: str) -> list[Any]:
-    """What is hashed of a key: a function of its value alone, not of its width or scale."""
+    """Columns that are hashed for a key: functions of its value alone, not of its width or scale."""
     if family in ("bigint", "double"):  # the hash itself takes -0.0 for 0.0, and every NaN for one
         return [column.cast(family)]
     if family.startswith("decimal"):  # rounding to a fixed scale depends on the value only; what is too large is null

@@ -18,7 +18,7 @@ _ATTRIBUTE = re.compile(rf"`?{METADATA}`?(?:\.|$)", re.IGNORECASE)
 
 
 class FileOrigins:
-    """Of one attempt. A session hook of the Connect client, once there is a stored result to be asked of."""
+    """Refuses questions after files of stored results, for one attempt: a session hook of the Connect client."""
 
     def __init__(self) -> None:
         self._stored: dict[int, None] = {}
@@ -77,7 +77,7 @@ class FileOrigins:
 
 
 def _asked(message: Any) -> str:
-    """What is asked in the relation that this message describes, below other relations: a function or a column."""
+    """The function or column that this message asks for in its relation, below other relations; or empty."""
     if message.DESCRIPTOR.full_name in ("spark.connect.Relation", "spark.connect.Plan", "spark.connect.Command"):
         return ""
     return next(_questions(message), "")

@@ -37,7 +37,7 @@ def partition_root(path: str, files: Sequence[str]) -> str:
 
 
 def _plain(path: str) -> str:
-    """Without scheme and authority."""
+    """The path without scheme and authority."""
     match = _SCHEME.match(path)
     rest = path[match.end() :] if match else path
     return re.sub(r"^//[^/]*", "", rest)
@@ -48,7 +48,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _end_of_step(path: str, count: int) -> int:
-    """Where step number `count` of `path` ends."""
+    """Position at which step number `count` of `path` ends."""
     position = len(path) - len(_plain(path))
     for _ in range(count):
         while path[position] == "/":

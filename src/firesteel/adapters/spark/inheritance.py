@@ -1,4 +1,4 @@
-"""What workers that were killed have left on this host: found by one that lives, and cleared when its jobs are over."""
+"""Remains of workers that were killed on this host: found by one that lives, and cleared when its jobs are over."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from firesteel.model.ids import JobID
 logger = logging.getLogger(__name__)
 
 BEYOND_US = (JDBC_SCHEME, TWO_PHASE_SCHEME)
-"""What was staged so takes secrets or code of the user's that died with the worker."""
+"""Schemes of what was staged with secrets or code of the user's, which died with the worker."""
 
 
 class DeadWorkers:

@@ -24,7 +24,7 @@ _ORDER_SETTING = "spark.sql.functionResolution.sessionOrder"
 
 
 class OneInstant:
-    """Of one session: a hook of its client, which also sees what Spark is asked to analyse."""
+    """Gives the present of one session: a hook of its client, which also sees what Spark is asked to analyse."""
 
     def __init__(self, session: Any, instant_ms: int) -> None:
         self._session, self._micros = session, instant_ms * 1000

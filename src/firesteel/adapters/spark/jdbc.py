@@ -121,7 +121,7 @@ class _Staging:
 
 
 def _matched(names: Sequence[str], columns: Sequence[str], where: str) -> tuple[tuple[str, str], ...]:
-    """Each name with the column that it means, whatever the case, as Spark matches them."""
+    """Pairs of each name with the column that it means, whatever the case, as Spark matches them."""
     lowered = {column.lower(): column for column in reversed(columns)}
     found = [(name, name if name in columns else lowered.get(name.lower())) for name in names]
     missing = [name for name, column in found if column is None]

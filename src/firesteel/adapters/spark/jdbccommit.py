@@ -26,16 +26,16 @@ _NAME = re.compile(r'(?:(?P<schema>\w+|"[^"]+")\.)?(?P<table>\w+|"[^"]+")')
 
 
 class StagedTable(StoredRecord, frozen=True, kw_only=True):
-    """What one subtask has staged, and where it is to go."""
+    """The rows that one subtask has staged, and where they are to go."""
 
     url: str
     target: str
-    """As the user wrote it, and as SQL takes it."""
+    """Name of the table as the user wrote it, and as SQL takes it."""
     staging: str
     columns: tuple[tuple[str, str], ...]
-    """Of the staged rows, each with the name it has in the target."""
+    """Columns of the staged rows, each with the name it has in the target."""
     key: tuple[str, ...] = ()
-    """Of mode `upsert`: columns of the target."""
+    """Columns of the target that are the key of mode `upsert`."""
     properties: Mapping[str, str]
     class_path: str = ""
 
@@ -63,7 +63,7 @@ def column_types(database: Database, table: str) -> dict[str, str]:
 
 
 def place_of(database: Database, table: str) -> str:
-    """What the table is, however its name, its server's and its schema are spelled."""
+    """Identity of the table, however its name, its server's and its schema are spelled."""
     match = _NAME.fullmatch(table)
     assert match is not None, "schema_prefix has looked at it"
     schema, name = (_folded(match[part] or "") for part in ("schema", "table"))
@@ -83,7 +83,7 @@ def _folded(name: str) -> str:
 
 
 def resolved(properties: Mapping[str, str]) -> dict[str, str]:
-    """With the values that `env:NAME` and `file:/path` stand for, on this worker. Raises UserError."""
+    """Properties with the values that `env:NAME` and `file:/path` stand for, on this worker. Raises UserError."""
     return {name: _value(name, value) for name, value in properties.items()}
 
 
@@ -173,7 +173,7 @@ def _delete_by_key(staged: StagedTable) -> str:
 
 
 def _make_commits_table(database: Database, commits: str) -> None:
-    """In a transaction of its own: two that create it at once must not fail one another's commit."""
+    """Make the table in a transaction of its own: two that do so at once must not fail one another's commit."""
     if column_types(database, commits):
         return
     sql = (

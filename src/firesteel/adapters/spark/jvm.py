@@ -55,7 +55,7 @@ class SparkJvm:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
     async def endpoint(self) -> Endpoint:
-        """Where the server listens, once it does. Raises JvmDied."""
+        """Endpoint of the server, once it listens. Raises JvmDied."""
         assert self._process is not None, "started first"
         with open(self.log, "rb") as log:  # noqa: ASYNC230 - a local file of a few lines
             text = b""

@@ -12,7 +12,7 @@ from firesteel.runtime.background import BackgroundTasks
 logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_SECONDS = 12.0
-"""Of one call; closing a session also waits for what runs in it."""
+"""Limit on one call; closing a session also waits for what runs in it."""
 CLOSE_TIMEOUT_SECONDS = 40.0
 
 
@@ -21,12 +21,12 @@ class KeeperFailed(Exception):
 
 
 class SessionEnding(NamedTuple):
-    """How a session is to be closed."""
+    """The way a session is to be closed."""
 
     was_cut: bool = False
-    """Its task process ended in the middle."""
+    """Whether its task process ended in the middle."""
     cached: tuple[wire.Cached, ...] = ()
-    """What it has had Spark cache."""
+    """Plans and names that it has had Spark cache."""
 
 
 class SessionKeeper:

@@ -22,7 +22,7 @@ from firesteel.adapters.spark import wire
 _DEADLINE_SECONDS = 10.0
 _MAX_AT_ONCE = 32
 END_SECONDS = 8.0
-"""How long operations get to end after their interrupt: planning is not interrupted, and may take its time."""
+"""Time that operations have to end after their interrupt: planning is not interrupted, and may take its time."""
 _POLL_SECONDS = 0.05
 _SETTLE_SECONDS = 0.2
 """A request that a killed task process had sent may still be on its way for so long."""

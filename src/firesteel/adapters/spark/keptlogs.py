@@ -1,4 +1,4 @@
-"""What ended jobs have printed on this worker stays for a while: a directory a job, the newest ones."""
+"""Logs of ended jobs on this worker: kept for a while, a directory a job, the newest ones."""
 
 import shutil
 from collections import deque

@@ -86,7 +86,7 @@ _PATIENT_COMPILER = (
 
 
 class SparkInstallation(msgspec.Struct, frozen=True):
-    """Where Spark and Java are on this machine."""
+    """The Spark and the Java of this machine."""
 
     home: Path
     version: str
@@ -107,7 +107,7 @@ def find_installation() -> SparkInstallation:
 
 
 def jvm_flags(heap_mib: int) -> tuple[str, ...]:
-    """What shapes the JVM."""
+    """Flags of the JVM."""
     return (f"-Xmx{heap_mib}m", *_MODULE_FLAGS, *_PATIENT_COMPILER, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
 
 

@@ -1,4 +1,4 @@
-"""What an embedded cluster that was killed has left beside the targets of its sinks: `python -m ... DIRECTORY`.
+"""Remains of an embedded cluster that was killed, beside the targets of its sinks: `python -m ... DIRECTORY`.
 
 Its jobs have died with it, and nobody else will finish them. The supervisor of its JVM runs this before it deletes the
 cluster's directory: commits that were begun are carried to their end, so that no reader is left with half of one; what

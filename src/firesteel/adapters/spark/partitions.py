@@ -32,14 +32,14 @@ _FORMAT = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
 
 
 class Manifest(StoredRecord, frozen=True, kw_only=True):
-    """What the files in a result's directory hold."""
+    """Contents of the files in a result's directory."""
 
     schema: str
     """Spark's, as JSON: of the files, columns by position."""
     voids: tuple[int, ...]
     """Positions of columns that hold nothing but null, and have the type void."""
     files: tuple[tuple[str, ...], ...]
-    """By subpartition."""
+    """Names of files by subpartition."""
     ordered: bool = False
     """The rows are in an order that their producer has given them: that of the files' names, and of each file."""
 
@@ -83,7 +83,7 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
 
 
 def read(spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
-    """What consumer subtask `subtask` reads of the producers' results, with the user's column names.
+    """The frame that consumer subtask `subtask` reads of the producers' results, with the user's column names.
 
     `directory` is the reader's own, and new. The columns are as nullable as they were, and of one producer's result the
     rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the producers' columns differ.
@@ -107,7 +107,7 @@ def read(spark: Any, stored: Sequence[ResultPartition], subtask: int, directory:
 
 
 def rows_of(stored: Sequence[ResultPartition], subtask: int) -> int:
-    """How many rows of these results consumer subtask `subtask` reads, -1 when they are not counted."""
+    """Number of rows of these results that consumer subtask `subtask` reads, -1 when they are not counted."""
     if all(partition.subpartitions == 1 for partition in stored):
         return -1 if any(partition.rows < 0 for partition in stored) else sum(partition.rows for partition in stored)
     shares = [(partition, _manifest(partition).files[subtask]) for partition in stored]
@@ -156,7 +156,7 @@ def _by_position(frame: Any, columns: tuple[str, ...], voids: tuple[int, ...]) -
 
 
 def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
-    """Of what `_by_position` makes of a frame of that schema."""
+    """Schema of what `_by_position` makes of a frame of that schema."""
     from pyspark.sql.types import BooleanType, StructField, StructType
 
     if not schema.fields:
@@ -187,7 +187,7 @@ def _manifest(partition: ResultPartition) -> Manifest:
 
 
 def _common_schema(manifests: Sequence[Manifest]) -> Any:
-    """Of producers that differ in nothing but what may be null: there everything may."""
+    """Schema of producers that differ in nothing but what may be null: there everything may."""
     from pyspark.sql.types import StructType
 
     texts = {manifest.schema for manifest in manifests}

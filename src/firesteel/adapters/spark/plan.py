@@ -58,7 +58,7 @@ class RegionPlan:
 
     @property
     def input_locations(self) -> tuple[str, ...]:
-        """Where the stored results lie that this region reads."""
+        """Locations of the stored results that this region reads."""
         return tuple(partition.location for partition in self._deployment.inputs)
 
     def run(self, resolve: Resolve, partition_directory: Path) -> TaskOutcome:
@@ -204,7 +204,7 @@ class RegionPlan:
         )
 
     def _splits(self, declared: InputFormat) -> Any:
-        """Those drawn, or, when nothing is to be shared, all there are."""
+        """Splits that were drawn, or, when nothing is to be shared, all there are."""
         path = self._finder.path_of(declared)
         if self._drawn is not None:
             return splits_argument(declared, self._drawn.splits, self._drawn.schema, path)

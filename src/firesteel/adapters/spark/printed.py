@@ -1,4 +1,4 @@
-"""What an attempt's code prints, standard output and error in one file: kept short, and shown when the attempt fails."""
+"""The log of an attempt: standard output and error in one file, kept short, and shown when the attempt fails."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What Spark starts its Python workers from, on this machine: PySpark's own daemon, with two things more.
+"""The daemon that Spark starts its Python workers from, on this machine: PySpark's own, with two things more.
 
 What functions print there goes to the log of their attempt, and not to that of the JVM. And modules of the user's can
 be imported there that declare functions with a type as text, though a worker has no session.
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def print_to_attempt() -> None:
-    """In a worker. Where nobody has said whose it is, it prints as before."""
+    """Print to the attempt's log from here on, in a worker; where nobody has said whose it is, as before."""
     place = os.path.join(os.environ.get(PRINTED_VARIABLE, ""), os.environ.get(SESSION_VARIABLE, ""))
     with contextlib.suppress(OSError):
         file = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # a pipe that nobody reads is an error

@@ -32,5 +32,5 @@ def no_retry_mends(error: BaseException) -> bool:
 
 
 def is_settled(exception: str, condition: str) -> bool:
-    """The same of an error of Spark: by its class and its condition."""
+    """Whether an error of Spark comes back with every attempt, by its class and its condition."""
     return exception == "ParseException" or condition.partition(".")[0] in _SETTLED

@@ -10,7 +10,7 @@ class PipelineRefused(UserError):
 
 
 class SinkRefused(PipelineRefused, ValueError):
-    """What an `fs.write_*` was asked for can't be done."""
+    """An `fs.write_*` was asked for what can't be done."""
 
 
 class TargetExists(PipelineRefused, FileExistsError):

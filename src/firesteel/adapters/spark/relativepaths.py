@@ -20,7 +20,7 @@ from firesteel.adapters.spark.launch import configuration_directories
 from firesteel.adapters.spark.session import AttemptSession
 
 FORMATS = ("", "avro", "binaryfile", "csv", "delta", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
-"""What is given to these is a path; others may call a table so, which is no path unless there is a file of its name."""
+"""Formats to which a path is given; a table may be called so too, and is no path unless there is a file of its name."""
 PLACES_MAX, FRAMES_MAX = 1_000, 40
 """Paths whose line is known, and how deep the user's code may be below the call that names one."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -47,7 +47,7 @@ class ClientPaths:
         self._given: dict[str, GivenPath] = {}
 
     def install(self) -> None:
-        """From here on, for what DataFrames are read from and written to."""
+        """Have DataFrames read from and written to paths that start there, from here on."""
         plan: Any = connect_plan  # its classes get other methods
         begin, read = plan.DataSource.__init__, plan.DataSource.plan
         write, begin_sql = plan.WriteOperation.command, plan.SQL.__init__
@@ -75,7 +75,7 @@ class ClientPaths:
         plan.SQL.__init__ = beginning_sql
 
     def explain(self, message: str) -> tuple[str, Sequence[tuple[str, int]]] | None:
-        """Of a message that names a path that was given: where it was looked for, and the lines that gave it."""
+        """Explains a message that names a path that was given: where it was looked for, and the lines that gave it."""
         named = [path for path in self._given if path in message]
         if not named:
             return None
@@ -106,7 +106,7 @@ class ClientPaths:
                 target.options["path"] = self._absolute(target.options["path"])
 
     def _within_sql(self, query: str) -> str:
-        """What is named as a file is one if it is there: tables may be called so."""
+        """The query with absolute paths. What is named as a file is one if it is there: tables may be called so."""
 
         def started(found: re.Match[str]) -> str:
             path = self._absolute(found[2], must_exist=True)
@@ -130,7 +130,7 @@ class ClientPaths:
 
 
 def _frames() -> Frames:
-    """Where the user's code is."""
+    """Frames of the user's code, the innermost last."""
     found: list[tuple[str, int]] = []
     frame = sys._getframe(1)
     while frame is not None and len(found) < FRAMES_MAX:

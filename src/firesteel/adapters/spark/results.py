@@ -55,7 +55,7 @@ def stage_rows(attempt: AttemptContext, frame: Any, directory: Path) -> None:
 
 
 def _fetched(frame: Any, name: str, max_bytes: int) -> tuple[Any, Any]:
-    """All rows and their Spark schema; stops when they become too many."""
+    """The rows and their Spark schema; stops when they become too many."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
@@ -132,7 +132,7 @@ class ResultRows:
 
 
 def _plain(column: Any) -> list[Any]:
-    """Its values; of dates and times that Python has not, like those of the year 10000, their texts."""
+    """Values of a column; of dates and times that Python has not, like those of the year 10000, their texts."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except OverflowError:

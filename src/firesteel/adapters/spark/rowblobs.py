@@ -1,4 +1,4 @@
-"""What a worker does with rows that are returned to a job's caller: they become blobs, which the master can read."""
+"""Rows that are returned to a job's caller, at the worker: they become blobs, which the master can read."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def staged_rows(directory: Path, sha256: str) -> Path:
-    """Where an attempt leaves rows for its worker."""
+    """File in which an attempt leaves rows for its worker."""
     return directory / f"{sha256}.arrow"
 
 
@@ -47,6 +47,6 @@ def is_blob(location: str) -> bool:
 
 
 def result_max_bytes(cluster: Configuration, job: Mapping[str, str]) -> int:
-    """What the job says, or else the cluster."""
+    """Limit that the job sets on its returned rows, or else the cluster."""
     chosen = Configuration(job) if RESULT_MAX_SIZE.key in job else cluster
     return chosen.get_option(RESULT_MAX_SIZE) << 20

@@ -41,7 +41,7 @@ class ScriptProgram:
         self._path = os.path.join(task.code[0], function.entry_point)
 
     def run(self) -> FailureInfo | None:
-        """To its very end: its threads have ended, and what it has registered for its exit was called."""
+        """Run it to its very end: its threads have ended, and what it has registered for its exit was called."""
         if _is_there(self._task.client_directory):
             self._paths.install()
         sys.argv = [self._function.entry_point, *self._function.arguments]
@@ -78,7 +78,7 @@ class ScriptProgram:
         )
 
     def _exited(self, error: SystemExit) -> FailureInfo | None:
-        """Of sys.exit(): a number is the exit code, another thing is printed."""
+        """The failure that a sys.exit() is: a number is the exit code, another thing is printed."""
         code = error.code
         if code is not None and not isinstance(code, int):
             print(code, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a script prints, on its way from its two pipes to the attempt's log and to the master, as it comes.
+"""The output of a script, on its way from its two pipes to the attempt's log and to the master, as it comes.
 
 A pipe that is full makes the script wait, so nothing is lost while the master is slow, and nothing piles up here.
 """
@@ -18,7 +18,7 @@ STREAMS = ("stdout", "stderr")
 PIPE_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 18
 CLOSE_SECONDS = 10.0
-"""What is still in the pipes when the script has ended is passed on within this time, or given up."""
+"""Time in which what is still in the pipes when the script has ended is passed on, or given up."""
 
 Send = Callable[[str, int, bytes], Awaitable[None]]
 """Takes a stream's name, and bytes with their place in it. Raises OSError when they can't be taken."""
@@ -95,13 +95,13 @@ class _Stream:
         self.news, self.ended = asyncio.Event(), False
 
     def read(self) -> bytes:
-        """What there is now; empty when there is nothing."""
+        """Bytes that are there now; empty when there are none."""
         with contextlib.suppress(BlockingIOError):
             return os.read(self.descriptor, CHUNK_BYTES)
         return b""
 
     async def wait(self) -> None:
-        """Until there is something, or nothing more to come."""
+        """Wait until there is something, or nothing more to come."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self.descriptor, self.news.set)
         try:

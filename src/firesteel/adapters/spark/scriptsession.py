@@ -19,7 +19,7 @@ _HADOOP = "spark.hadoop."
 
 
 def open_sessions_for_builders(sessions: AttemptSession) -> None:
-    """From here on `SparkSession.builder` gives this attempt's session to the script that this process is for."""
+    """Have `SparkSession.builder` give this attempt's session to the script that this process is for, from here on."""
     told: dict[str, None] = {}
 
     def get_or_create(builder: Any) -> Any:

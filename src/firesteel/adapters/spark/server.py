@@ -29,21 +29,21 @@ SETTLED_SECONDS = 60.0
 """A JVM that was of use for so long starts the count over. How long its start took says nothing."""
 FIRST_BACKOFF_SECONDS = 0.5
 SAMPLE_SECONDS = 1.0
-"""Between two looks at what a start does."""
+"""Time between two looks at what a start does."""
 TURN_SECONDS = 10.0
 """A start in which nothing has moved for so long does not need the machine: others may start."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """What all JVMs of one server, and in part those of one worker, have in common."""
+    """The settings that all JVMs of one server, and in part those of one worker, have in common."""
 
     make_command: Callable[[tuple[str, ...]], list[str]]
     """The command line, for the given flags of a class-data archive."""
     archive: ClassDataArchive | None
     logs: Path
     start_timeout_seconds: float
-    """In which something of a start must move."""
+    """Time in which something of a start must move."""
     ephemeral: Path | None
     numbers: Iterator[int]
     """Generations: of all JVMs of the worker, so that their logs have names of their own."""
@@ -91,11 +91,11 @@ class SparkServer:
 
     @property
     def pid(self) -> int | None:
-        """Of the JVM's supervisor, while it runs."""
+        """Process id of the JVM's supervisor, while it runs."""
         return self._jvm.pid if self._jvm is not None else None
 
     def waits_for(self) -> str:
-        """What whoever waits for the endpoint waits for, in words."""
+        """Text for who waits for the endpoint: what it waits for."""
         details = ["in line: others are being started on this machine"]
         if self._begun is not None:
             details = [f"for {time.monotonic() - self._begun:.0f} s"]

@@ -91,7 +91,7 @@ class AttemptSession:
         self.before_setting(name)
 
     def settings(self) -> Changes:
-        """How Spark's settings differ now from the job's own."""
+        """Settings of Spark that differ now from the job's own."""
         return {} if self._changed is None else self._changed.changes()
 
     def switch_settings(self, wanted: Changes) -> None:

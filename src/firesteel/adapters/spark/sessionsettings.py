@@ -13,7 +13,7 @@ from typing import Any
 from firesteel.adapters.spark.refusals import PipelineRefused
 
 Changes = Mapping[str, str | None]
-"""What differs from the job's own settings; None: unset."""
+"""Settings that differ from the job's own; None: unset."""
 _FOR_SPEED_OR_WRITING = (
     "spark.sql.adaptive.",
     "spark.sql.autoBroadcastJoinThreshold",
@@ -53,7 +53,7 @@ def changes_rows(name: str) -> bool:
 
 
 class SessionSettings:
-    """Of one session: what was changed in it, by whom ever. A hook of its client."""
+    """Settings of one session that were changed, by whomever. A hook of its client."""
 
     def __init__(self, session: Any, job: Mapping[str, str], before_change: Callable[[str], None]) -> None:
         self._session, self._job = session, dict(job)
@@ -67,7 +67,7 @@ class SessionSettings:
         session.client._session_hooks.append(self)
 
     def changes(self) -> Changes:
-        """What differs now."""
+        """Settings that differ now."""
         with self._lock:
             unclear, self._unclear = list(self._unclear), {}
         for name in unclear:
@@ -122,7 +122,7 @@ class SessionSettings:
 
 
 def merged(function: str, inputs: Iterable[tuple[str, Changes]]) -> Changes:
-    """With what a function's inputs, given by name, are to be read. Raises PipelineRefused."""
+    """Settings with which a function's inputs, given by name, are to be read. Raises PipelineRefused."""
     known = list(inputs)
     together: dict[str, str | None] = {}
     for _, changes in known:

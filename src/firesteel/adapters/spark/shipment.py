@@ -1,4 +1,4 @@
-"""What travels with a job, at its places: an attempt's working directory, and Spark's Python workers."""
+"""Files that travel with a job, at their places: an attempt's working directory, and Spark's Python workers."""
 
 import contextlib
 import functools
@@ -18,7 +18,7 @@ _KINDS = ("pyfile", "archive", "file")
 _ABOUT_THE_CLIENT = "user_context"
 """A field of requests that has places in the user's code, where paths may name the version of Python, too."""
 _COMPRESSED = b"\x28\xb5\x2f\xfd"
-"""How what is compressed begins: a plan so large may have functions."""
+"""First bytes of what is compressed: a plan so large may have functions."""
 
 
 def place(task: wire.RunTask) -> None:

@@ -37,7 +37,7 @@ _PERFORMERS = {
 
 
 class SinkOutput:
-    """Of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
+    """Outputs of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
 
     def __init__(
         self, forks: ForkServer, artifacts: ArtifactCache, intended: Path, spark: Callable[[], Awaitable[Endpoint]]
@@ -102,7 +102,7 @@ class SinkOutput:
         self._secrets.pop(job_id, None)
 
     async def _remove(self, reference: str) -> None:
-        """What can't be removed now is told, and must not keep the job."""
+        """Remove what a reference names; what can't be removed now is told, and must not keep the job."""
         try:
             code = await self._code(reference)
             work = SinkWork(references=(reference,), secrets=self._secrets_of(reference), code=code)

@@ -30,7 +30,7 @@ _UNSUPPORTED_TYPES = (
     "EMPTY_SCHEMA_NOT_SUPPORTED_FOR_DATASOURCE",
     "UNSUPPORTED_FEATURE.COLLATIONS_IN_MAP_KEYS",
 )
-"""What Spark says of columns that a format can't hold, before it runs anything."""
+"""Spark's errors for columns that a format can't hold, before it runs anything."""
 _PARTITION_OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -95,7 +95,7 @@ def write_text(
 
 @dataclass(slots=True)
 class FileTarget:
-    """Where and how, as the user said it; `checked` makes it what the rest relies on."""
+    """The place and the manner of a write, as the user said it; `checked` makes it what the rest relies on."""
 
     path: str
     mode: str
@@ -134,7 +134,7 @@ def write_files(file_format: str, df: Any, target: FileTarget) -> None:
 
 
 def settle_partitions(df: Any, target: FileTarget) -> None:
-    """Where the user has not said which partitions are overwritten, Spark's setting does."""
+    """Set which partitions are overwritten, by Spark's setting where the user has not said so."""
     if target.mode == "overwrite" and target.keys and not target.overwrite_partitions:
         target.overwrite_partitions = df.sparkSession.conf.get(_PARTITION_OVERWRITE_SETTING, "static").lower()
 
@@ -160,7 +160,7 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
 
 
 def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> SinkCommit:
-    """In an attempt: write the files beside `path`, which they are to go to."""
+    """Write the files, in an attempt, beside `path`, which they are to go to."""
     from firesteel.adapters.spark import footers
 
     attempt = current_attempt.get()
@@ -195,7 +195,7 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> Si
 
 
 def _remove_former(attempt: AttemptContext, job: Path) -> None:
-    """What earlier attempts of this region have left there: of no use to anybody, and their worker may be dead."""
+    """Remove what earlier attempts of this region have left there: of no use to anybody; their worker may be dead."""
     identity = attempt.deployment.attempt
     for number in range(identity.attempt):
         shutil.rmtree(job / f"{identity.region}-{number}", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""How large the JVMs of a worker are, so that together they stay within what the worker was given."""
+"""Sizes of the JVMs of a worker, so that together they stay within what the worker was given."""
 
 import os
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
 
 MIN_HEAP_MIB = 472
-"""With less Spark refuses to start (1.5 times what it reserves for itself)."""
+"""Least heap with which Spark starts (1.5 times what it reserves for itself)."""
 
 
 class BackendSize(NamedTuple):
@@ -18,7 +18,7 @@ class BackendSize(NamedTuple):
 
 
 def backend_size(config: Configuration, *, alone: bool = False) -> BackendSize:
-    """Of each JVM. `alone`: of one for a single attempt, beside a shared one. Raises TaskFailedError.
+    """Size of each JVM. `alone`: of one for a single attempt, beside a shared one. Raises TaskFailedError.
 
     `taskmanager.spark.heap` is for all JVMs of the worker: with `isolation: shared` one has it all, else there is one a
     slot at the most. Cores are divided with `slot` only: a job alone on its worker may use them all.
@@ -40,12 +40,12 @@ def backend_size(config: Configuration, *, alone: bool = False) -> BackendSize:
 
 
 def worker_cores(config: Configuration) -> int:
-    """Whole cores the worker may use."""
+    """Number of whole cores the worker may use."""
     return max(1, round(float(config.get_option(options.TASK_CPU))) or os.cpu_count() or 1)
 
 
 def task_memory_limit_mib(config: Configuration) -> int:
-    """What one attempt may hold outside of the JVM."""
+    """Memory that one attempt may hold outside of the JVM."""
     configured = config.get_option(options.TASK_MEMORY_LIMIT)
     if configured:
         return configured

@@ -29,14 +29,14 @@ from firesteel.model.splits import (
 
 _MIB = 1024 * 1024
 OPEN_COST_BYTES = 4 * _MIB
-"""What opening a file costs, as Spark has it (`spark.sql.files.openCostInBytes`)."""
+"""Cost of opening a file, as Spark has it (`spark.sql.files.openCostInBytes`)."""
 BATCH_BYTES = 16 * _MIB
 """Less than this is read faster than a query starts."""
 SPLITS_PER_SUBTASK = 16
-"""Of little data: splits get smaller than they might be, down to the cost of opening a file, to be shared evenly."""
+"""Splits for each subtask even of little data: down to the cost of opening a file, to be shared evenly."""
 MAX_FILES = 1_000_000
 MAX_ENUMERATION_MIB = 16
-"""Of the files' names: they travel in one message, and stand in the journal."""
+"""Largest size of the files' names: they travel in one message, and stand in the journal."""
 _LISTING_OPTIONS = ("basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter")
 """Options that say which files are read; in lower case, as Spark compares them."""
 
@@ -48,7 +48,7 @@ class SplitFinder:
         self._spark, self._parameters, self._base = spark, parameters, base
 
     def find(self, declared: InputFormat, subtasks: int) -> SplitEnumeration:
-        """All splits, for so many subtasks. Raises PipelineRefused, and what Spark raises when it lists files."""
+        """Find all splits, for so many subtasks. Raises PipelineRefused, and what Spark raises when it lists files."""
         match declared:
             case FileInputFormat():
                 return _checked(self._files(declared, subtasks))
@@ -58,7 +58,7 @@ class SplitFinder:
                 return self._dates(declared)
 
     def path_of(self, declared: InputFormat) -> str:
-        """Where files are looked for, absolute; empty when it isn't files."""
+        """Path at which files are looked for, absolute; empty when it isn't files."""
         if isinstance(declared, FileInputFormat):
             return absolute(str(self._value(declared.path)), self._base)
         return ""

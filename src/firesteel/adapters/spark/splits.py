@@ -1,4 +1,4 @@
-"""What a source with input splits is given as its argument `splits`: pieces of the input, and how to read just them."""
+"""The argument `splits` of a source with input splits: pieces of the input, and how to read just them."""
 
 import datetime
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is staged and is no directory, as text: it travels where the paths of staged directories do.
+"""References to what is staged and is no directory, as text: they travel where paths of staged directories do.
 
 The master takes both for names; a worker that is given one finds in it all that it needs to commit or remove what it
 stands for. `firesteel-jdbc:` names a table in a database, `firesteel-table:` files for a table of Spark's catalog,
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class ReferenceTooLarge(ValueError):
-    """It would not fit into messages and journal."""
+    """The reference would not fit into messages and journal."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"{size:,} bytes, and the limit is {REFERENCE_BYTES_MAX:,}")
@@ -36,7 +36,7 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     """Given to a process that commits sink output (`commit_id` set), or removes it."""
 
     references: tuple[str, ...]
-    """Of all subtasks."""
+    """References of all subtasks."""
     commit_id: str = ""
     mode: str = ""
     code: tuple[str, ...] = ()
@@ -48,32 +48,32 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WrittenByUser(StoredRecord, frozen=True, kw_only=True):
-    """What one subtask has written with a user's own sink."""
+    """Output that one subtask has written with a user's own sink."""
 
     job_id: JobID
     artifacts: tuple[Artifact, ...]
     sink: bytes
     """The sink, pickled: opened in task processes only."""
     committable: bytes
-    """What its `write` returned: MessagePack of JSON values and bytes."""
+    """Return value of `write`: MessagePack of JSON values and bytes."""
 
 
 class StagedFiles(StoredRecord, frozen=True, kw_only=True):
     """Files that one subtask has staged for a table of Spark's catalog."""
 
     table: str
-    """Its full name."""
+    """Full name of the table."""
     location: str
-    """Its directory, and the staged files lie beside it."""
+    """Directory of the table; the staged files lie beside it."""
     is_new: bool
     """There was no such table when they were staged."""
     schema: str
     """Spark's, as JSON: of the rows."""
     partition_columns: tuple[str, ...]
     options: Mapping[str, str]
-    """Of the table, if it is to be made."""
+    """Options of the table, if it is to be made."""
     files: SinkCommit
-    """As if the directory were the target."""
+    """Commit of the files, as if the directory were the target."""
 
 
 def directory_of(location: str) -> str:
@@ -96,5 +96,5 @@ def encode(scheme: str, content: msgspec.Struct) -> str:
 
 
 def decode(reference: str, kind: type[S]) -> S:
-    """What `encode` made of a `kind`."""
+    """The record of a `kind` that `encode` made the reference of."""
     return msgspec.json.decode(base64.urlsafe_b64decode(reference.partition(":")[2]), type=kind)

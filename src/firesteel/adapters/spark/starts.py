@@ -95,14 +95,14 @@ def machine_turns() -> StartTurns:
 
 
 class Work(NamedTuple):
-    """What a process has done until now."""
+    """Work that a process has done until now."""
 
     log_bytes: int = 0
     cpu_ticks: int = 0
 
 
 class Patience:
-    """How long a start is waited for: as long as it works, but not for ever. Pure: the caller has the clock."""
+    """The time that a start is waited for: as long as it works, but not for ever. Pure: the caller has the clock."""
 
     def __init__(self, quiet_seconds: float, now: float) -> None:
         """It is over when nothing has moved for `quiet_seconds`, or after HURRY_MAX times that."""
@@ -115,21 +115,21 @@ class Patience:
             self._seen, self._moved = work, now
 
     def idle_seconds(self, now: float) -> float:
-        """Since something moved."""
+        """Time since something moved."""
         return now - self._moved
 
     def is_over(self, now: float) -> bool:
         return self.idle_seconds(now) >= self.quiet_seconds or now - self._begun >= HURRY_MAX * self.quiet_seconds
 
     def why(self, now: float) -> str:
-        """What to say when it is over."""
+        """The reason that is given when it is over."""
         if self.idle_seconds(now) >= self.quiet_seconds:
             return f"did not answer, and nothing of it moved for {self.quiet_seconds:g} s"
         return f"did not answer within {HURRY_MAX * self.quiet_seconds:g} s, although it worked"
 
 
 def work_of(supervisor_pid: int | None, log: Path) -> Work:
-    """Of a JVM under its supervisor, and what it has logged."""
+    """Work of a JVM under its supervisor, and size of what it has logged."""
     pids = () if supervisor_pid is None else (supervisor_pid, *children(supervisor_pid))
     with contextlib.suppress(OSError):
         return Work(log.stat().st_size, sum(map(_ticks, pids)))

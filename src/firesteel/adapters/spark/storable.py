@@ -1,4 +1,4 @@
-"""Which columns Parquet can hold, and what is stored in place of those it can't; which can be returned to a caller."""
+"""Types of columns that Parquet can hold or a caller can get, and what is stored in place of those it can't."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -59,7 +59,7 @@ def types_within(data_type: Any) -> Iterator[Any]:
 
 
 def all_nullable(data_type: Any) -> Any:
-    """The same type, in which everything may be null."""
+    """The same type with everything nullable."""
     from pyspark.sql import types as T
 
     match data_type:

@@ -16,7 +16,7 @@ COMMITTABLE_BYTES_MAX = 1024 * 1024
 
 
 class TwoPhaseSink(Protocol):
-    """What `write_two_phase` takes: any picklable object with these methods."""
+    """A sink for `write_two_phase`: any picklable object with these methods."""
 
     def write(self, df: Any, context: RuntimeContext) -> Any:
         """Write where no reader looks, under a name made of `context` (job_id, subtask, attempt), and return what

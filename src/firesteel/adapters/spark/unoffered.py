@@ -1,4 +1,4 @@
-"""What a script finds missing since its session is one of Spark Connect, and what to do instead."""
+"""Things that a script finds missing since its session is one of Spark Connect, and what to do instead."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the worker and its child processes say to each other: length-prefixed msgpack frames on socket pairs."""
+"""Messages between the worker and its child processes: length-prefixed msgpack frames on socket pairs."""
 
 import asyncio
 import socket
@@ -43,11 +43,11 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     session: SessionName
     operation_tag: str
     endpoint: Endpoint | None
-    """None while the JVM starts: the child asks for it when it needs it."""
+    """Endpoint of the JVM; None while that starts: the child asks for it when it needs it."""
     code: tuple[str, ...] = ()
     """Unpacked code directories, first on the module path."""
     code_archives: tuple[str, ...] = ()
-    """The same as zip files, for Spark's Python workers."""
+    """Zip files of the same code, for Spark's Python workers."""
     pickles: tuple[str, ...] = ()
     placed: tuple[Placed, ...] = ()
     """Files and archives for the working directory, and for Spark's Python workers."""
@@ -60,16 +60,16 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     partitions: str
     """Directory under which the attempt stores its results."""
     scheduler_pool: str
-    """Of its session, unless the job's settings name another."""
+    """Scheduler pool of its session, unless the job's settings name another."""
     settings: dict[str, str]
     """The job's own Spark settings, apart from those the backend was started with: some of them can't be set later."""
     staged_note: str
     """File in which the attempt notes what it is about to stage."""
     client_directory: str
-    """What relative paths of sinks start from."""
+    """Directory in which relative paths start."""
     progress_interval_ms: int
     result_max_bytes: int
-    """Most that the rows may take which one function returns to the job's caller."""
+    """Largest size of the rows which one function returns to the job's caller."""
 
 
 class CallFunction(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
@@ -111,9 +111,9 @@ class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     session: SessionName
     action: SessionAction
     was_cut: bool = False
-    """Its task process ended in the middle: what it had asked Spark for may only just arrive there."""
+    """Whether its task process ended in the middle: what it had asked Spark for may only just arrive there."""
     cached: tuple["Cached", ...] = ()
-    """What it has had Spark cache."""
+    """Plans and names that it has had Spark cache."""
 
 
 ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | UseSplits | KeeperRequest
@@ -152,11 +152,11 @@ class OpensSession(msgspec.Struct, frozen=True, tag="opens"):
 
 
 class Staging(msgspec.Struct, frozen=True, tag="staging"):
-    """What the attempt is about to write outside the work directory."""
+    """Notice of what the attempt is about to write outside the work directory."""
 
     location: str
     secrets: Mapping[str, str] = {}
-    """What committing or removing it takes and must not be written anywhere."""
+    """Secrets that committing or removing it takes and that must not be written anywhere."""
 
 
 class Cached(msgspec.Struct, frozen=True, tag="cached"):

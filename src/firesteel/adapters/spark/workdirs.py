@@ -20,7 +20,7 @@ from firesteel.model.ids import JobID
 
 LOCK = "worker.lock"
 TEMPORARY = "firesteel-taskmanager-"
-"""How the names of temporary ones begin."""
+"""Beginning of the names of temporary ones."""
 FORMER = "former"
 """Below a worker's directory: the logs of those whose directories it has cleared."""
 FORMER_MAX = 5
@@ -29,18 +29,18 @@ LOCK_TRIES, LOCK_PAUSE_SECONDS = 20, 0.05
 PARTITIONS = "partitions"
 """Below a worker's directory: stored results, a directory a job."""
 SCRATCH = ("attempts", "artifacts", "backends", "blobs", "derby", "local", "tmp", "warehouse")
-"""What is of no use without the process whose it is."""
+"""Directories that are of no use without the process whose they are."""
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whose a directory is."""
+    """The worker that a directory belongs to."""
 
     worker: str
     host: str
     cluster: str
-    """What tells its cluster from others: only its own master knows which of its jobs are over."""
+    """Name that tells its cluster from others: only its own master knows which of its jobs are over."""
     was_stopped: bool = False
-    """It has ended as it should: its logs stay where they are."""
+    """Whether it has ended as it should: its logs stay where they are."""
 
 
 class WorkDirectory:
@@ -51,7 +51,7 @@ class WorkDirectory:
         self._lock = lock
 
     def jobs(self) -> list[JobID]:
-        """Of which there is something that may still be needed."""
+        """Jobs of which there is something that may still be needed."""
         stored = [path.name for path in (self.path / PARTITIONS).glob("*")]
         noted = [path.name.partition("-")[0] for path in (self.path / SINKS / STAGED).glob("*")]
         return [JobID(name) for name in dict.fromkeys((*stored, *noted))]

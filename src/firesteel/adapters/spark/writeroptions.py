@@ -1,4 +1,4 @@
-"""How an `fs.write_*` was called: checked before Spark is asked, so that a slip is told by its name."""
+"""Arguments of an `fs.write_*`: checked before Spark is asked, so that a slip is told by its name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -57,7 +57,7 @@ def checked_columns(call: str, argument: str, columns: str | Sequence[str]) -> t
 
 
 def checked_options(call: str, form: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """As Spark takes them. Raises SinkRefused for one that the format does not have."""
+    """Options as Spark takes them. Raises SinkRefused for one that the format does not have."""
     known = OPTIONS[form]
     lowered = {name.lower() for name in known}
     for name, value in options.items():

@@ -25,7 +25,7 @@ class Approvals:
 
 
 def digest_of(relations: Iterable[Any], settings: Mapping[str, str]) -> str:
-    """Of marked plans and settings: equal for subtasks that do the same, whatever files their shares are in."""
+    """Digest of marked plans and settings: equal for subtasks that do the same, whatever files their shares are in."""
     hashed = hashlib.sha256(repr(sorted(settings.items())).encode())
     ids: dict[int, int] = {}
     for relation in relations:
@@ -37,7 +37,7 @@ def digest_of(relations: Iterable[Any], settings: Mapping[str, str]) -> str:
 
 
 def _forget_places(message: Any, ids: dict[int, int]) -> None:
-    """In place: number plan ids anew, and leave out files, lines of code and the numbers of marks."""
+    """Number plan ids anew, and leave out files, lines of code and the numbers of marks, in place."""
     for field, value in message.ListFields():
         is_mark = field.name == "name" and message.DESCRIPTOR.name == "CollectMetrics"
         is_place = field.name == "origin" or (field.name in ("paths", "predicates") and field.is_repeated)

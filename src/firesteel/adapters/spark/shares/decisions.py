@@ -1,4 +1,4 @@
-"""What a function on shares may ask of its rows to decide by: how many there are, and whether there are any."""
+"""Questions that a function on shares may decide by: how many rows there are, and whether there are any."""
 
 import contextlib
 import contextvars
@@ -75,7 +75,7 @@ def _rows(value: Any) -> Any:
 
 @contextlib.contextmanager
 def answered(is_share: Callable[[Any], bool]) -> Iterator[None]:
-    """Within, `count` and `isEmpty` of a frame that `is_share` says what they are: about a share."""
+    """Have `count` and `isEmpty` say, within, that they are about a share, of each frame that `is_share` names."""
     from pyspark.sql.connect.dataframe import DataFrame
 
     count, is_empty = DataFrame.count, DataFrame.isEmpty

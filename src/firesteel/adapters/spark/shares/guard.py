@@ -41,7 +41,7 @@ ANYWHERE = "*"
 
 
 class ShareGuard:
-    """Of one attempt of a region with parallelism above 1. A session hook of the Connect client.
+    """The guard of one attempt of a region with parallelism above 1. A session hook of the Connect client.
 
     It sees the result of every function, and all that a function has Spark run while it is called. `approved`: a
     directory of the job's, where its subtasks leave word of what Spark's planner has approved.
@@ -140,7 +140,7 @@ class ShareGuard:
             raise self._refused(function, "SQL text that is no query")
 
     def _note_definition(self, command: Any) -> None:
-        """What a function that may do anything defines, later ones may name."""
+        """Note what a function that may do anything defines, since later ones may name it."""
         kind, text = command.WhichOneof("command_type"), _text_of(command.sql_command)
         if kind in ("create_dataframe_view", *_HARMLESS_COMMANDS) or (kind == "sql_command" and _DEFINES.match(text)):
             self._define(command)

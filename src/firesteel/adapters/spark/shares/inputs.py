@@ -21,7 +21,7 @@ is one that nobody writes."""
 
 
 def input_over(edge: JobEdge, frame: Any, columns: Sequence[str]) -> Input:
-    """What stands for `frame`, read over `edge`, in marked plans."""
+    """The input that stands for `frame`, read over `edge`, in marked plans."""
     if edge.partitioner is Partitioner.BROADCAST:
         return Input()
     client = frame.sparkSession.client
@@ -40,7 +40,7 @@ def input_over(edge: JobEdge, frame: Any, columns: Sequence[str]) -> Input:
 
 
 def _laid_out(frame: Any, columns: Sequence[str], positions: Sequence[int], types: dict[int, str]) -> Any:
-    """By position: two columns may have names that differ in case only, or not at all."""
+    """The frame laid out by position: two columns may have names that differ in case only, or not at all."""
     from pyspark.sql import functions as F
 
     numbered = frame.toDF(*(f"c{index}" for index in range(len(columns))))

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 PARTITIONS = 977
-"""Of a marked input. Any number above 1: nothing is run."""
+"""Partitions of a marked input. Any number above 1: nothing is run."""
 MARK = "firesteel-share-"
-"""What the metric of a marked input is called, and its number."""
+"""Name of the metric of a marked input, before its number."""
 _PLACED = frozenset(("repartition", "repartition_by_expression", "hint"))
-"""Where rows lie and how they are to be joined changes no row; the planner would take a partitioning for ours."""
+"""Operators that change no row, only where rows lie and how they are joined; the planner would believe them."""
 _JOINS = ("join", "as_of_join", "lateral_join")
 _NEEDS_ALL = {
     "collect_metrics": "observe",
@@ -33,7 +33,7 @@ Refuse = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What stands in a marked plan for a frame that a function was given, by plan id."""
+    """The relation that stands in a marked plan for a frame that a function was given, by plan id."""
 
     relation: Any = None
     """A share of the rows, laid out; None: every subtask has all of them."""
@@ -149,7 +149,7 @@ def _take_out(relation: Any, node: Any) -> None:
 
 
 def _without_null_safety(node: Any) -> None:
-    """In place: Spark lays rows out anew for comparisons that find null equal to null. In shares they meet anyway."""
+    """Replace, in place, comparisons that find null equal to null: Spark would lay rows out anew for them."""
     if node.DESCRIPTOR.full_name == "spark.connect.SetOperation" and node.set_op_type != node.SET_OP_TYPE_UNION:
         node.is_all = True  # which is made of a union and a group
     for expression in expressions_in(node):

@@ -1,4 +1,4 @@
-"""What Spark's planner says: whether a physical plan of marked inputs works partition by partition.
+"""A judgement of Spark's planner: whether a physical plan of marked inputs works partition by partition.
 
 Read from EXPLAIN FORMATTED, whose tree has names of operators and numbers only: no text of a user's can be taken for one.
 """
@@ -39,7 +39,7 @@ _BY_PARTITION = frozenset(
 
 
 class Rows(Enum):
-    """What a subtask has of an operator's rows."""
+    """The part that a subtask has of an operator's rows."""
 
     SHARE = "a share"
     WHOLE = "all"
@@ -60,11 +60,11 @@ class Operator:
 class Judgement:
     rows: Rows
     problems: tuple[str, ...]
-    """What needs more than a share, by the user's name for it. Empty: each share gives its part of the whole."""
+    """Operators that need more than a share, by the user's name. Empty: each share gives its part of the whole."""
 
 
 def judge(explained: str, *, files_are_the_users: bool = False) -> Judgement:
-    """Of the text of EXPLAIN FORMATTED. `files_are_the_users`: what is read are the files of a source, not our own."""
+    """Judge a text of EXPLAIN FORMATTED. `files_are_the_users`: what is read are the files of a source, not our own."""
     tree, _, rest = explained.partition("\n\n")
     root = _parsed(tree.splitlines()[1:])
     described, *subqueries = _SUBQUERY.split(rest)
@@ -98,7 +98,7 @@ def _parsed(lines: Sequence[str]) -> Operator:
 
 
 def _sections(text: str, root: Operator) -> dict[int, str]:
-    """What is said of each operator, by number. Numbers ascend, so text that looks like a heading is passed over."""
+    """Texts about each operator, by number. Numbers ascend, so text that looks like a heading is passed over."""
     names = {operator.number: operator.name for operator in _all(root)}
     found: dict[int, str] = {}
     start = 0
@@ -175,7 +175,7 @@ class _Reading:
             self.problems.append(f"{_named_join([operator])} whose {side} side every subtask has whole")
 
     def _named(self, operator: Operator, above: list[Operator]) -> str:
-        """What the user calls an operator that needs more than a share: mostly an exchange, for the one above it."""
+        """The user's name of an operator that needs more than a share: mostly an exchange, for the one above it."""
         said = self.sections.get(operator.number, "")
         partitioned = re.search(r"hashpartitioning\((.*), \d+\)", said)
         keys = _ATTRIBUTE.sub("", partitioned[1]) if partitioned else ""
@@ -195,7 +195,7 @@ class _Reading:
                 return other
 
     def _needed(self, needing: Operator | None, keys: str, above: list[Operator]) -> str:
-        """What has an exchange below it, of these keys."""
+        """The user's name for what has an exchange below it, of these keys."""
         needs = needing.name.split()[0] if needing is not None else ""
         if needing is not None and "Aggregate" in needs:
             said = self.sections.get(needing.number, "")

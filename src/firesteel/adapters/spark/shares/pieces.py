@@ -1,4 +1,4 @@
-"""Which relations of a source with input splits are pieces of the splits it has drawn.
+"""Relations of a source with input splits, told apart: which are pieces of the splits it has drawn.
 
 A source is called once a draw. What it reads besides, rows of its own or a path of its own, comes with every draw again.
 """
@@ -11,7 +11,7 @@ from firesteel.adapters.spark.filepaths import escaped
 from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
 
 _ROW_BY_ROW = ("filter", "subquery_alias", "with_columns_renamed", "to_df", "drop")
-"""What may lie between the condition of the splits and what is read."""
+"""Operators that may lie between the condition of the splits and what is read."""
 
 
 class Pieces:

@@ -22,7 +22,7 @@ class Planner:
         self._settings: dict[str, str] = {}
 
     def settings(self) -> dict[str, str]:
-        """Those of the attempt's session now that planning depends on."""
+        """Settings of the attempt's session now that planning depends on."""
         given = self._session.conf.getAll.items()
         return {key: value for key, value in given if key.startswith("spark.sql.") and key not in _PLANNING}
 
