@@ -127,7 +127,7 @@ class MiniCluster:
 
     @property
     def work_dir(self) -> Path:
-        """Where the cluster keeps its files, once it is started."""
+        """Directory for the cluster's files, once it is started."""
         return self._work_dir
 
     def _delete_work_dir(self) -> None:
@@ -210,7 +210,7 @@ class MiniCluster:
         return spark_backend(config, work_dir, blobs, ephemeral=None if self._configured_dir else self._work_dir)
 
     def _worker_broke(self, resource_id: ResourceID) -> None:
-        """Its jobs go elsewhere; here another one takes its place."""
+        """A worker broke: its jobs go elsewhere; here another one takes its place."""
         if self._worker_restarts < WORKER_RESTARTS_MAX:
             self._worker_restarts += 1
             self._tasks.start(self._replace(resource_id), f"replace {resource_id}")

@@ -41,10 +41,10 @@ from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
 
 LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
-"""How long a client waits for a leader in this process, and how often it looks."""
+"""Time that a client waits for a leader in this process, and between two looks for one."""
 
 QUEUE_KEPT_S = 0.1
-"""How old the line for slots may be that overviews are made of."""
+"""Age that the line for slots may have that overviews are made of."""
 
 OUTPUT_INTERVAL_S = 0.05
 """Time between two looks for what a script has printed."""
@@ -236,7 +236,7 @@ class MasterClient:
 
 
 def _checked(graph: JobGraph, made: Sequence[str]) -> JobGraph:
-    """What was made by code of a user is believed nothing."""
+    """The graph with the artifacts that were made, checked: what code of a user has made is believed nothing."""
     if missing := [each.name for each in graph.artifacts if each.sha256 not in made]:
         raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
     return graph

@@ -1,4 +1,4 @@
-"""Who leads, and where jobs are kept, as `high-availability.type` says."""
+"""High-availability services, as `high-availability.type` says: who leads, and where jobs are kept."""
 
 import asyncio
 import contextlib
@@ -49,14 +49,14 @@ def leader_register(config: Configuration) -> LeaderRegister | None:
 
 
 def lease_ms(config: Configuration) -> int:
-    """How long a leader counts as one that gives no sign of life."""
+    """Time without a sign of life for which a leader still counts as one."""
     of_session = config.get_option(options.HA_TYPE) == "zookeeper"
     return int(config.get_option(options.ZOOKEEPER_SESSION_TIMEOUT if of_session else options.HA_LEASE_DURATION))
 
 
 @contextlib.contextmanager
 def storage_named(config: Configuration) -> Iterator[None]:
-    """What is wrong with the storage in the body, as an OSError that says which option names it."""
+    """Raise what is wrong with the storage in the body as an OSError that says which option names it."""
     try:
         yield
     except OSError as error:

@@ -123,7 +123,7 @@ class JobManager:
         await services.begin(self.rest.address_for(self.host))
 
     async def _start_rest(self, work_dir: Path) -> None:
-        """Its clients are told when nobody leads, rather than kept waiting."""
+        """Serve REST; clients are told when nobody leads, rather than kept waiting."""
         self.rest = serve_rest(
             MasterClient(self.master, leader_wait_s=0.0),
             self.config,

@@ -1,4 +1,4 @@
-"""What `high-availability.storageDir` names: a directory that all masters share, or a place in a bucket."""
+"""The storage that `high-availability.storageDir` names: a directory that all masters share, or a place in a bucket."""
 
 import re
 import shutil
@@ -22,19 +22,19 @@ from firesteel.runtime.register import LeaderRegister
 
 
 class Storage(Protocol):
-    """Where a cluster keeps what outlives its masters."""
+    """The place where a cluster keeps what outlives its masters."""
 
     def prepare(self) -> None:
         """Blocking. Raises OSError when it can't be used."""
 
     def jobs(self) -> Directory:
-        """Of the log of jobs."""
+        """Directory of the log of jobs."""
 
     def register(self) -> LeaderRegister:
-        """Of the leader, when nothing else says who leads."""
+        """Register of the leader, when nothing else says who leads."""
 
     def blobs(self, work_dir: Path) -> BlobStore:
-        """Of artifacts. `work_dir` is this process's own."""
+        """Store of artifacts and other blobs. `work_dir` is this process's own."""
 
     def files(self, name: str, work_dir: Path) -> Files:
         """Files of all masters, apart from those of other names."""
@@ -102,14 +102,14 @@ class Bucket:
 
 
 def _cache(name: str, work_dir: Path) -> Path:
-    """Without what a process before this one, which may have been killed, has left there."""
+    """Directory of the cache, without what a process before this one, which may have been killed, has left there."""
     cache = work_dir / name
     shutil.rmtree(cache, ignore_errors=True)
     return cache
 
 
 def configured_storage(config: Configuration) -> Storage | None:
-    """None when nothing outlives the masters. Raises ConfigurationError."""
+    """The storage; None when nothing outlives the masters. Raises ConfigurationError."""
     if config.get_option(options.HA_TYPE) == "none":
         return None
     where, cluster_id = config.get_option(options.HA_STORAGE_DIR), config.get_option(options.CLUSTER_ID)

@@ -124,7 +124,7 @@ class TaskManager:
         await asyncio.to_thread(self._clean_up)
 
     def _clean_up(self) -> None:
-        """In a directory that the user named, logs stay, and stored results, which other workers may still read."""
+        """Delete own files; logs and stored results stay in a directory that the user named: others may read them."""
         own = [self._work_dir] if self._is_temporary else [self._work_dir / name for name in ("blobs", "artifacts")]
         for directory in own:
             shutil.rmtree(directory, ignore_errors=True)

@@ -24,9 +24,9 @@ from firesteel.model.options import Configuration
 
 PR_SET_PDEATHSIG = 1
 WORKERS_AWAITED = "5 min"
-"""How long the job waits for workers, unless the option is set."""
+"""Time that the job waits for workers, unless the option is set."""
 WORKER_STOP_S = 5.0
-"""Beyond the limits that a worker has for its own end."""
+"""Time beyond the limits that a worker has for its own end."""
 
 
 @click.command(cls=JobCommand)
@@ -92,7 +92,7 @@ class Application:
         return await call_in_process(self.work_dir, entry_point, payload)
 
     async def _start_worker(self) -> None:
-        """It ends with this process, also when that is killed."""
+        """Start a worker that ends with this process, also when that is killed."""
         port = options.JOBMANAGER_PORT.key
         given = [each for each in self._definitions if each.partition("=")[0].strip() != port]
         arguments = [part for each in (*given, f"{port}={self._master.port}") for part in ("-D", each)]

@@ -25,11 +25,11 @@ def attachment_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def taken_attachments(arguments: dict[str, Any]) -> Attachments:
-    """What these options say, taken out of a command's arguments."""
+    """Attachments that these options name, taken out of a command's arguments."""
     return Attachments(**{name: _paths(arguments.pop(name)) for name in ("py_files", "files", "archives")})
 
 
 def _paths(given: Sequence[str]) -> tuple[str, ...]:
-    """Of options with lists between commas; relative ones start where this command runs."""
+    """Paths of options with lists between commas; relative ones start where this command runs."""
     paths = (path.strip().removeprefix("file://") for each in given for path in each.split(","))
     return tuple(os.path.join(os.getcwd(), os.path.expanduser(path)) for path in paths if path)

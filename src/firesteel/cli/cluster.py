@@ -146,7 +146,7 @@ def status(definitions: Sequence[str]) -> int:
 
 
 def _placed(workers_file: Path | None, masters_file: str | None, each: int) -> list[hosts.Placed]:
-    """What the files say. Raises CommandError."""
+    """Processes that the files of hosts ask for. Raises CommandError."""
     if workers_file is None:
         if masters_file is not None:
             raise CommandError(

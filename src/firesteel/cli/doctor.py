@@ -30,7 +30,7 @@ class Verdict(Enum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a check found. `remedy` says how to mend what is not ok."""
+    """Result of a check. `remedy` says how to mend what is not ok."""
 
     subject: str
     verdict: Verdict
@@ -139,7 +139,7 @@ def check_memory(configuration: Configuration) -> Iterator[Finding]:
 
 
 def check_dead_workers(configuration: Configuration) -> Iterator[Finding]:
-    """What workers that were killed have left here, and nobody has cleared."""
+    """Check for what workers that were killed have left here, and nobody has cleared."""
     from firesteel.adapters.spark.workdirs import TEMPORARY, dead_ones, of_other_hosts
 
     work_dir = configuration.get_option(WORK_DIR)

@@ -1,4 +1,4 @@
-"""How a job ended, printed: its result, and the rows it has returned."""
+"""The end of a job, printed: its result, and the rows it has returned."""
 
 import click
 
@@ -8,7 +8,7 @@ from firesteel.cli.watch import End
 
 
 def print_end(end: End, *, as_json: bool, is_script: bool = False) -> None:
-    """To standard output; of a script, whose output has gone there, to standard error."""
+    """Print the end to standard output; of a script, whose output has gone there, to standard error."""
     if as_json:
         click.echo(result_json(end.result, records(end.rows)))
         return

@@ -3,7 +3,7 @@
 FINISHED = 0
 JOB_FAILED = 1
 BROKEN = 1
-"""Of a process of a cluster that could not go on."""
+"""Exit code of a process of a cluster that could not go on."""
 BAD_USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130

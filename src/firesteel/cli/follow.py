@@ -1,4 +1,4 @@
-"""What a job's view says to a person. Pure: views in, texts out."""
+"""Texts of a job's view for a person. Pure: views in, texts out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _TOLD = (
 
 
 class VertexProgress(msgspec.Struct, frozen=True):
-    """How far a vertex is, as texts; empty where nothing is known."""
+    """Progress of a vertex, as texts; empty where nothing is known."""
 
     tasks: str = ""
     rows: str = ""
@@ -48,7 +48,7 @@ def changes(previous: JobView | None, view: JobView) -> list[str]:
 
 
 def _figures(vertex: VertexView) -> str:
-    """What one that has finished has read, where that was counted."""
+    """Figures of what a finished vertex has read, where that was counted."""
     if vertex.status is not ExecutionState.FINISHED or vertex.io.rows_read <= 0:
         return ""
     return f", {vertex.io.rows_read:,} row{'s' if vertex.io.rows_read != 1 else ''} read"
@@ -105,7 +105,7 @@ def waits_for_spark(vertex: VertexView) -> bool:
 
 
 def result_lines(result: JobResult) -> list[str]:
-    """How a job ended, and what it wrote."""
+    """Lines on how a job ended, and what it wrote."""
     lines = [f"{result.name} {result.status.value} in {duration(result.duration_ms)}"]
     lines += [f"  {describe_sink(sink)}" for sink in result.sinks]
     lines += [f"  {rows.function}: {rows.rows:,} row{'s' if rows.rows != 1 else ''}" for rows in result.returned]
@@ -113,7 +113,7 @@ def result_lines(result: JobResult) -> list[str]:
 
 
 def describe_sink(sink: CommittedSink) -> str:
-    """What a sink wrote, and where."""
+    """A text on what a sink wrote, and where."""
     rows = f"{sink.rows:,} row{'s' if sink.rows != 1 else ''}" if sink.rows >= 0 else ""
     files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}" if sink.files else ""  # a table's are the catalog's
     size = _size(sink.size_bytes) if sink.size_bytes >= 0 else ""
@@ -124,7 +124,7 @@ def describe_sink(sink: CommittedSink) -> str:
 
 
 def exit_code(result: JobResult) -> int:
-    """Of a command that has followed the job: of a script, its own."""
+    """Exit code of a command that has followed the job: of a script, its own."""
     if result.status is JobStatus.FINISHED:
         return FINISHED
     return (result.failure.exit_code if result.failure is not None else 0) or JOB_FAILED
@@ -155,7 +155,7 @@ def _told_reason(view: JobView) -> str:
 
 
 def _kind(reason: str) -> str:
-    """What stays the same while numbers change."""
+    """The part of a reason that stays the same while numbers change."""
     return "".join(letter for letter in reason if not letter.isdigit())
 
 

@@ -37,7 +37,7 @@ class ClusterProcess(Protocol):
     """Set to what it can't go on from."""
 
     def __str__(self) -> str:
-        """What it is, and where, once it is started."""
+        """The process for people: what it is, and where, once it is started."""
 
     async def start(self) -> None: ...
 
@@ -60,7 +60,7 @@ def run_in_foreground(definitions: Sequence[str], make: Callable[[Configuration]
 
 
 def _allow_many_files() -> None:
-    """As far as the system lets."""
+    """Ask for many open files, as far as the system lets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if 0 <= soft < wanted:

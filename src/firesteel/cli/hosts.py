@@ -40,7 +40,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostCluster(StoredRecord, frozen=True, kw_only=True):
-    """What may run on other hosts, and how they are reached."""
+    """The processes that may run on other hosts, and how those are reached."""
 
     placed: list[Placed]
     ssh: Ssh
@@ -90,7 +90,7 @@ def check(config: Configuration, masters: Sequence[Placed], workers: Sequence[Pl
 
 
 def read_cluster(directory: ClusterDirectory) -> HostCluster | None:
-    """What was started over ssh from here, and not stopped."""
+    """The record of what was started over ssh from here, and not stopped."""
     try:
         return msgspec.json.decode(_record(directory).read_bytes(), type=HostCluster)
     except FileNotFoundError:
@@ -174,7 +174,7 @@ def status(directory: ClusterDirectory, config: Configuration) -> int:
 
 
 def _start(directory: ClusterDirectory, ssh: Ssh, config: Configuration, placed: Sequence[Placed]) -> list[int]:
-    """Each is written down before it is asked for, and crossed out when it surely does not run. Returns ports."""
+    """Start processes, written down before and crossed out when they surely do not run. Returns ports."""
     before = read_cluster(directory)
     known = before.placed if before else []
     write_cluster(directory, HostCluster(placed=[*known, *placed], ssh=ssh))
@@ -192,7 +192,7 @@ def _start(directory: ClusterDirectory, ssh: Ssh, config: Configuration, placed:
 
 
 def _send(verb: Verb, placed: Sequence[Placed], ssh: Ssh, config: Configuration) -> list[Outcome]:
-    """To all of them at the same time; outcomes in their order."""
+    """Send an order to all of them at the same time; outcomes in their order."""
 
     def send(each: Placed) -> Outcome:
         values = dict(config)

@@ -17,13 +17,13 @@ from firesteel.runtime.client import UnknownJob
 
 WORKER_LOG = "taskmanager.log"
 FOLLOW_WAIT_S = 20.0
-"""How long one request for more lines of a worker's log waits; then it is sent again."""
+"""Time that one request for more lines of a worker's log waits; then it is sent again."""
 
 LOOK_S = 1.0
-"""How often the attempts of a job that is followed are looked at for new lines."""
+"""Time between two looks for new lines at the attempts of a job that is followed."""
 
 TAIL_BYTES = 16 << 10
-"""Of a worker's log that is followed: what is shown of what is there already."""
+"""Most bytes shown of what is in the log of a worker already when it is followed."""
 
 
 @click.command()
@@ -92,7 +92,7 @@ async def _worker(client: HttpClusterClient, text: str) -> str | None:
 
 
 async def _lines(client: HttpClusterClient, worker: str, follow: bool) -> AsyncIterator[str]:
-    """Of a worker's log: all there is, or the end of it and what comes."""
+    """Lines of a worker's log: all there are, or the end of it and what comes."""
     lines = await client.read_log(worker, WORKER_LOG, -TAIL_BYTES if follow else 0)
     end = lines.size
     while True:

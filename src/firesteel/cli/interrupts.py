@@ -45,7 +45,7 @@ class Interrupts:
             loop.remove_signal_handler(each)
 
     def defer(self, *, hurries: bool = False) -> None:
-        """From now on somebody waits for `requested` and ends the work cleanly; with `hurries`, sooner for `hurried`."""
+        """Have somebody wait for `requested`, who ends the work cleanly; with `hurries`, sooner for `hurried`."""
         self._task, self._hurries = None, hurries
 
     def interrupt(self) -> None:

@@ -20,7 +20,7 @@ class Java(msgspec.Struct, frozen=True):
 
     executable: str
     version: str = ""
-    """As its `release` file says; empty when there is no such file."""
+    """Version as its `release` file says; empty when there is no such file."""
     modules: tuple[str, ...] = ()
 
     @property
@@ -39,7 +39,7 @@ def find_java() -> Java | None:
 
 
 def java_problem() -> str:
-    """What keeps Spark from starting, and what to do about it, in a sentence; or empty."""
+    """A sentence on what keeps Spark from starting, and what to do about it; or empty."""
     java = find_java()
     home = os.environ.get("JAVA_HOME")
     if java is None and home:

@@ -45,7 +45,7 @@ def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _known_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For the shell: ids of jobs that begin so; none when no cluster answers at once."""
+    """Ids of jobs that begin so, for the shell; none when no cluster answers at once."""
     try:
         found = asked(lambda client: client.list_job_summaries(), context.params.get("master") or "", ())
     except CommandError:
@@ -195,7 +195,7 @@ def _told(end: End, as_json: bool, *, is_script: bool = False) -> int:
 
 
 def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, definitions: Sequence[str]) -> T:
-    """What `work` gives of the cluster's client. Raises CommandError."""
+    """The result of `work` with the cluster's client. Raises CommandError."""
 
     async def ask() -> T:
         async with http_client(load_configuration(definitions, master)) as client:

@@ -28,7 +28,7 @@ DROPPED = ("rate", "left", "rows read")
 """Columns that a narrow terminal has no room for, the first first."""
 NAME_WIDTH_MIN, STATE_WIDTH_MIN = 12, 10
 GAP = 2
-"""Between two columns."""
+"""Blanks between two columns."""
 
 
 class JobDisplay(Protocol):
@@ -53,7 +53,7 @@ def open_display(*, is_plain: bool = False) -> JobDisplay:
 
 
 def _write_line(line: str) -> None:
-    """Where nobody reads any more, what is said from now on is said to nobody: the job is what counts."""
+    """Write a line to who reads; where nobody does any more, the job is what counts, and nothing is said."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
@@ -174,7 +174,7 @@ def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
     name, state = min(wanted["vertex"], NAME_WIDTH_MIN), min(wanted["state"], STATE_WIDTH_MIN)
 
     def left(columns: Collection[str]) -> int:
-        """For names and states, beside the figures."""
+        """Width left for names and states, beside the figures."""
         figures = [wanted[column] for column in columns if column not in ("vertex", "state")]
         return width - sum(figures) - GAP * (len(figures) + 1)
 

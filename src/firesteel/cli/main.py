@@ -19,7 +19,7 @@ GARBAGE_THRESHOLD = 20_000
 of loading a command, and a sixth of that of a master, where it is less than two jobs make."""
 
 READER_GONE = (errno.EPIPE, errno.EIO)
-"""What writing fails with when the program that reads our output has ended, or the terminal was closed."""
+"""Errors of writing when the program that reads our output has ended, or the terminal was closed."""
 
 COMMANDS = {
     "run": ("firesteel.cli.run", "Run a pipeline and follow it to its end."),

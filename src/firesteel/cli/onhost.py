@@ -1,4 +1,4 @@
-"""What `firesteel cluster --hosts` has done on each host: `python -m firesteel.cli.onhost`, over ssh.
+"""Work that `firesteel cluster --hosts` has done on each host: `python -m firesteel.cli.onhost`, over ssh.
 
 Takes an Order as JSON from standard input; says at once that it is there, and in the end an Answer as JSON. Each is a line
 that begins with MARK, so that nothing a login shell prints is taken for it.
@@ -26,26 +26,26 @@ Role = Literal["jobmanager", "taskmanager"]
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """For one host: start, stop or look for processes of one role."""
+    """Order to one host: start, stop or look for processes of one role."""
 
     verb: Verb
     role: Role
     host: str
-    """As the one who orders calls it; hosts may share the directory their records are in."""
+    """Host as the one who orders calls it; hosts may share the directory their records are in."""
     count: int = 1
     configuration: dict[str, str]
     version: str = VERSION
-    """Of firesteel, on both sides the same."""
+    """Version of firesteel, on both sides the same."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went: what the same command would have said there, and its exit code."""
+    """Result of an order: what the same command would have said there, and its exit code."""
 
     code: int = FINISHED
     out: str = ""
     err: str = ""
     rpc_port: int = 0
-    """Of a master that was started."""
+    """Port of a master that was started."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What a plain script prints, written to where this command's own output goes, as it comes."""
+"""The output of a plain script, written to where this command's own output goes, as it comes."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,9 @@ from firesteel.model.ids import JobID
 from firesteel.runtime.client import ClusterClient
 
 WAIT_S = 10.0
-"""How long one question waits for something to be printed."""
+"""Time that one question waits for something to be printed."""
 PAUSE_S = 0.02
-"""Between the end of a script and that of its job, when nothing more will be printed."""
+"""Time between the end of a script and that of its job, when nothing more will be printed."""
 
 
 class ScriptOutput:

@@ -119,13 +119,13 @@ def _region_title(number: int, parallelism: int) -> str:
 
 
 def _attempts(graph: JobGraph, group: Sequence[str]) -> int | None:
-    """How often a region that fails is tried, whatever the restart strategy: its vertices run and fail together."""
+    """Attempts of a region that fails, whatever the restart strategy: its vertices run and fail together."""
     stated = (vertex.max_attempts for vertex in graph.vertices if vertex.id in group)
     return min((attempts for attempts in stated if attempts is not None), default=None)
 
 
 def _restarts(graph: JobGraph) -> str:
-    """What happens when something fails that has no retries of its own."""
+    """Text on what happens when something fails that has no retries of its own."""
     unless = (
         "" if options.RESTART_STRATEGY.key in graph.configuration else ", unless the cluster has a restart strategy"
     )
@@ -174,7 +174,7 @@ def _edge(graph: JobGraph, edge: JobEdge) -> str:
 
 
 def _splits(declared: InputFormat) -> str:
-    """What is cut into splits, and how."""
+    """Text on what is cut into splits, and how."""
     match declared:
         case FileInputFormat():
             return f"splits: {declared.format} files of {_shown(declared.path)}, {declared.split_mib} MiB each"

@@ -1,4 +1,4 @@
-"""What the functions of a job print, shown by who follows it: read from the logs of its attempts, where they run."""
+"""The prints of a job's functions, shown by who follows it: read from the logs of its attempts, where they run."""
 
 import asyncio
 import contextlib
@@ -12,19 +12,19 @@ from firesteel.model.refusals import UnknownTaskManager
 from firesteel.model.views import JobView
 
 LOOK_S = 1.0
-"""Between two looks."""
+"""Time between two looks."""
 LAST_LOOK_S = 5.0
-"""What a job has printed is shown within this time of its end, or not at all: it is in `firesteel logs`."""
+"""Time after its end in which what a job has printed is shown, or not at all: it is in `firesteel logs`."""
 SHOWN_BYTES_MAX = 1 << 20
-"""Of one attempt; of more, a line says where it is."""
+"""Most bytes shown of one attempt; of more, a line says where it is."""
 
 _ATTEMPT = re.compile(r"[0-9a-f]{32}_(\d+)-(\d+)\.log")
 _GONE = (LookupError, ConnectionError, PermissionError, RuntimeError)
-"""What clients raise when a worker has gone or nobody leads: there is another look later."""
+"""Errors that clients raise when a worker has gone or nobody leads: there is another look later."""
 
 
 class AttemptLog(Protocol):
-    """What one attempt prints: a file of a worker."""
+    """The log of one attempt: a file of a worker."""
 
     @property
     def taskmanager_id(self) -> str: ...
@@ -46,7 +46,7 @@ class LogPart(Protocol):
 
 
 class AttemptLogs(Protocol):
-    """Where to have them from: a client of REST does, for instance."""
+    """A source of attempts' logs: a client of REST is one, for instance."""
 
     async def list_job_logs(self, job_id: JobID) -> Sequence[AttemptLog]: ...
 
@@ -54,7 +54,7 @@ class AttemptLogs(Protocol):
 
 
 class JobPrints:
-    """Of one job. `show` gets whole lines."""
+    """Prints of one job. `show` gets whole lines."""
 
     def __init__(self, logs: AttemptLogs, job_id: JobID, show: Callable[[str], None]) -> None:
         self._logs, self._job_id, self._show = logs, job_id, show
@@ -69,7 +69,7 @@ class JobPrints:
                 await self._look()
 
     async def rest(self) -> None:
-        """What the ended job has printed since the last look."""
+        """Show what the ended job has printed since the last look."""
         with contextlib.suppress(TimeoutError, *_GONE):
             async with asyncio.timeout(LAST_LOOK_S):
                 await self._look()
@@ -90,7 +90,7 @@ class JobPrints:
                 self._show(f"... (the rest is in `firesteel logs {self._job_id}`)")
 
     def _tell(self, log: AttemptLog, text: str, *, is_one: bool) -> None:
-        """Where several attempts print, a line before says whose lines come."""
+        """Show text; where several attempts print, a line before says whose lines come."""
         key = (log.taskmanager_id, log.name)
         if key != self._last and not (is_one and self._last is None):
             attempt = f", attempt {log.attempt + 1}" if log.attempt else ""
@@ -114,7 +114,7 @@ class _Part(NamedTuple):
 
 
 class InnerLogs:
-    """Of a cluster in this process, whose client asks workers itself."""
+    """Logs of a cluster in this process, whose client asks workers itself."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -138,7 +138,7 @@ class InnerLogs:
 
 
 def job_prints(client: Any, job_id: JobID, show: Callable[[str], None]) -> JobPrints | None:
-    """Of a job of that client's cluster; none where its attempts' logs can't be read."""
+    """Prints of a job of that client's cluster; None where its attempts' logs can't be read."""
     if hasattr(client, "list_job_logs"):
         return JobPrints(client, job_id, show)
     return JobPrints(InnerLogs(client), job_id, show) if hasattr(client, "ask_task_manager") else None

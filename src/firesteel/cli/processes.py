@@ -39,12 +39,12 @@ class Recorded(StoredRecord, frozen=True, kw_only=True):
     """`jobmanager` or `taskmanager`."""
     pid: int
     started: float
-    """As the system says it, in seconds since the epoch."""
+    """Time of its start as the system says it, in seconds since the epoch."""
     log: str
     where: str = ""
-    """What it said when it served."""
+    """Line that it said when it served."""
     definitions: tuple[str, ...] = ()
-    """What it was started with."""
+    """Definitions that it was started with."""
 
     def process(self) -> psutil.Process | None:
         """The process, if it runs."""
@@ -56,7 +56,7 @@ class Recorded(StoredRecord, frozen=True, kw_only=True):
 
 
 class ClusterDirectory:
-    """Where the cluster of this host has its records, logs and work files."""
+    """The directory of this host's cluster, with its records, logs and work files."""
 
     def __init__(self, config: Configuration, part: str = "") -> None:
         """`part` names a directory below: hosts that are started over ssh may share one file system."""
@@ -69,7 +69,7 @@ class ClusterDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """For one command at a time. Raises CommandError when another one is under way, or nothing can be written."""
+        """Lock it for one command. Raises CommandError when another one is under way, or nothing can be written."""
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
             lock = open(self.path / "lock", "w")  # noqa: SIM115 - closed below
@@ -84,7 +84,7 @@ class ClusterDirectory:
             yield
 
     def read(self) -> list[Recorded]:
-        """What was started and not stopped; some of it may be gone."""
+        """Records of what was started and not stopped; some of it may be gone."""
         try:
             return msgspec.json.decode(self._records.read_bytes(), type=list[Recorded])
         except FileNotFoundError:

@@ -19,7 +19,7 @@ RowsByFunction = Mapping[str, "ResultRows"]
 
 
 async def fetch_rows(client: ClusterClient, result: JobResult) -> dict[str, "ResultRows"]:
-    """All that the job returned, by function."""
+    """Rows that the job returned, by function."""
     if not result.returned:
         return {}
     from firesteel.adapters.spark.results import ResultRows
@@ -34,7 +34,7 @@ async def fetch_rows(client: ClusterClient, result: JobResult) -> dict[str, "Res
 
 
 def records(rows: RowsByFunction) -> dict[str, list[dict[str, Any]]]:
-    """For JSON: an object for each row. Of columns with one name the last is kept."""
+    """Rows for JSON: an object for each row. Of columns with one name the last is kept."""
     return {
         function: [dict(zip(table.columns, line, strict=True)) for line in zip(*table.values(), strict=True)]
         for function, table in rows.items()
@@ -69,7 +69,7 @@ def _show_table(function: str, columns: list[str], values: list[tuple[str, ...]]
 
 
 def _text(value: Any) -> str:
-    """As a cell: whatever would break the line is written as an escape."""
+    """The value as a cell: whatever would break the line is written as an escape."""
     if value is None:
         return "NULL"
     return str(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")

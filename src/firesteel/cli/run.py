@@ -62,7 +62,7 @@ class Cluster(Protocol):
 
     @property
     def work_dir(self) -> Path:
-        """Where it keeps its files; it goes with the cluster, also when that is killed."""
+        """Directory for its files; it goes with the cluster, also when that is killed."""
 
     async def call(self, entry_point: str, payload: bytes) -> bytes: ...
 
@@ -71,11 +71,11 @@ Opener = Callable[[Configuration], AbstractAsyncContextManager[Cluster]]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """Settings of a job that the command line asks for."""
 
     file: str
     arguments: tuple[str, ...] = ()
-    """Of a plain script."""
+    """Arguments of a plain script."""
     parameters: dict[str, str]
     flags: tuple[str, ...] = ()
     """Parameters that are true."""
@@ -84,7 +84,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     overrides: dict[str, str] = {}
     name: str = ""
     job_id: str = ""
-    """Of the caller's own; empty for a new one."""
+    """Id of the caller's own; empty for a new one."""
     attachments: Attachments = Attachments()
     elsewhere: bool = False
     """The cluster is another process, and the job's life does not end with this one's."""

@@ -8,7 +8,7 @@ from firesteel.pipeline.scripts import is_script
 
 
 class JobCommand(click.Command):
-    """As `spark-submit` and `python` do it; options of a pipeline's job may come after its file."""
+    """A command that takes a job, as `spark-submit` and `python` do; options may come after a pipeline's file."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_interspersed_args = not is_script(os.path.join(os.getcwd(), self._file(ctx, args)))

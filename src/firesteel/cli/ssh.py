@@ -14,17 +14,17 @@ from firesteel.model import options
 from firesteel.model.options import Configuration
 
 CONNECT_S = 10
-"""To reach a host, and to be let in."""
+"""Time to reach a host, and to be let in."""
 SILENCE_S = 15
 """A host that does not answer ssh for this long is given up."""
 SPARE_S = 30.0
-"""For what an order needs beside starting and ending processes."""
+"""Time for what an order needs beside starting and ending processes."""
 SSH_FAILED, NOT_FOUND = 255, 127
 """Exit codes: of ssh itself, and of a shell that has not found the program."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an order."""
+    """Result of an order."""
 
     order: Order
     answer: Answer
@@ -33,7 +33,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ssh(msgspec.Struct, frozen=True, kw_only=True):
-    """How hosts are reached."""
+    """The way hosts are reached."""
 
     options: list[str]
     python: str

@@ -12,7 +12,7 @@ from firesteel.model import options
 from firesteel.model.options import Configuration
 
 STOP_GRACE_S = 5.0
-"""Beyond the limits that the processes have for their own end."""
+"""Time beyond the limits that the processes have for their own end."""
 
 HELPERS_LIMIT_S = 30.0
 """What workers leave, a JVM that makes the archive of Spark's classes once per installation, has this long for its end."""
@@ -106,7 +106,7 @@ def end_all(directory: ClusterDirectory, config: Configuration) -> list[Recorded
 
 
 def stop_limit_s(config: Configuration) -> float:
-    """How long processes may take to end by themselves."""
+    """Time that processes may take to end by themselves."""
     return 3 * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000 + STOP_GRACE_S
 
 

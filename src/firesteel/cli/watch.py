@@ -19,12 +19,12 @@ from firesteel.runtime.client import ClusterClient, UnknownJob
 
 
 class End(msgspec.Struct, frozen=True):
-    """How a job ended, and whether this command had asked for it."""
+    """The end of a job, and whether this command had asked for it."""
 
     result: JobResult
     interrupted: bool = False
     rows: Mapping[str, Any] = {}
-    """What the job returned, as ResultRows by function."""
+    """Rows that the job returned, as ResultRows by function."""
 
 
 class Watch:

@@ -105,12 +105,12 @@ class AsyncClusterClient:
         return self._http.follow_job(JobID(job_id))
 
     async def wait(self, job_id: str, timeout_s: float | None = None) -> JobResult:
-        """How the job has ended. Raises TimeoutError when it has not in time; then it goes on."""
+        """Result of the job, once it has ended. Raises TimeoutError when it has not in time; then it goes on."""
         async with asyncio.timeout(timeout_s):
             return await self._http.request_job_result(JobID(job_id))
 
     async def rows(self, job_id: str, function: str = "") -> "ResultRows":
-        """What a function of the job has returned, once the job has finished. Raises UnknownResult."""
+        """Rows that a function of the job has returned, once the job has finished. Raises UnknownResult."""
         from firesteel.adapters.spark.results import ResultRows
 
         return ResultRows(await self._http.fetch_result(JobID(job_id), function))
@@ -120,7 +120,7 @@ class AsyncClusterClient:
         await self._http.cancel_job(JobID(job_id))
 
     async def logs(self, job_id: str) -> list[JobLog]:
-        """What the job's attempts have printed: where it is, for `log_lines`."""
+        """Logs of the job's attempts: where they are, for `log_lines`."""
         return await self._http.list_job_logs(JobID(job_id))
 
     async def log_lines(self, log: JobLog, offset: int = 0, *, wait_s: float = 0.0) -> LogLines:
@@ -206,7 +206,7 @@ class ClusterClient:
         return self._call(self._client.overview())
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """In the client's own event loop; who is interrupted while he waits gives it up."""
+        """Run it in the client's own event loop; who is interrupted while he waits gives it up."""
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("this client is closed")

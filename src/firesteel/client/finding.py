@@ -1,4 +1,4 @@
-"""Where the masters are, when not their addresses are known but where it is written down who leads."""
+"""Finding the masters, when not their addresses are known but where it is written down who leads."""
 
 import asyncio
 import os
@@ -12,12 +12,12 @@ from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import LeaderRegister
 
 BY_CONFIGURATION = "high-availability"
-"""As an address: what the options of that name say."""
+"""Address that stands for what the options of that name say."""
 
 ZOOKEEPER = "zookeeper"
 
 PROCESSES_FILE = "processes.json"
-"""In the directory of a cluster: the processes that were started."""
+"""File in the directory of a cluster: the processes that were started."""
 
 
 def names_register(address: str) -> bool:
@@ -26,7 +26,7 @@ def names_register(address: str) -> bool:
 
 
 def cluster_directory(configuration: Configuration) -> Path:
-    """Where the cluster that was started on this machine has its records."""
+    """Directory of the cluster that was started on this machine, with its records."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(configuration.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
 
@@ -46,7 +46,7 @@ def local_addresses(configuration: Configuration) -> str:
 
 
 class _Recorded(msgspec.Struct):
-    """What of a process's record is read."""
+    """Fields of a process's record that are read."""
 
     role: str
     where: str = ""

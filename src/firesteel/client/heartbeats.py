@@ -14,12 +14,12 @@ from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.client import UnknownJob
 
 BEATS_PER_TIMEOUT = 3
-"""Of an interval that is too long for a job's timeout: signs of life within that, at least."""
+"""Least signs of life within a job's timeout, where the interval is too long for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """What a client's jobs are told of it."""
+    """Settings that a client's jobs are told about it."""
 
     timeout_ms: int = 0
     """A job is cancelled when its client was not heard of for so long; 0: jobs go on without it."""
@@ -31,7 +31,7 @@ class _Status(msgspec.Struct):
 
 
 class ClientHeartbeats:
-    """Of one client: one task a job, to the job's end or the client's."""
+    """Heartbeats of one client: one task a job, to the job's end or the client's."""
 
     def __init__(self, transport: Transport, interval_ms: int) -> None:
         self._transport, self._interval_ms = transport, interval_ms

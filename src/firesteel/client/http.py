@@ -18,11 +18,11 @@ from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobVie
 from firesteel.runtime.client import DuplicateJob, UnknownJob, UnknownResult
 
 RESULT_WAIT_S = 30.0
-"""How long one request for a result waits; then it is sent again."""
+"""Time that one request for a result waits; then it is sent again."""
 
 
 class _Line(msgspec.Struct, rename="kebab"):
-    """What of a line of /jobs/overview is read."""
+    """Fields of a line of /jobs/overview that are read."""
 
     jid: JobID
     name: str
@@ -58,7 +58,7 @@ class _JobUrl(msgspec.Struct, rename="camel"):
 
 
 class JobLog(msgspec.Struct, rename="kebab", frozen=True):
-    """What one attempt has printed: the log file `name` of a worker."""
+    """Log of what one attempt has printed: the file `name` of a worker."""
 
     taskmanager_id: str
     name: str
@@ -74,7 +74,7 @@ class LogLines(msgspec.Struct, rename="kebab", frozen=True):
     text: str
     next_offset: int
     size: int
-    """Of the whole file, in bytes."""
+    """Size of the whole file, in bytes."""
 
 
 class _JobLogs(msgspec.Struct):
@@ -202,7 +202,7 @@ class HttpClusterClient:
         return [worker.id for worker in msgspec.json.decode(answer, type=_Workers).taskmanagers]
 
     async def list_job_logs(self, job_id: JobID) -> list[JobLog]:
-        """In the order of regions and attempts, as far as the workers are there that ran them."""
+        """Logs of attempts in the order of regions, as far as the workers are there that ran them."""
         answer = await self._transport.request("GET", f"/v1/jobs/{job_id}/logs")
         return msgspec.json.decode(answer, type=_JobLogs).logs
 

@@ -38,11 +38,11 @@ class Multipart:
 
     @property
     def size(self) -> int:
-        """In bytes. Raises OSError."""
+        """Size in bytes. Raises OSError."""
         return sum(len(head) + part.size + len(b"\r\n") for head, part in self._parts) + len(self._end)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What is small travels together. Raises OSError."""
+        """Pieces of the body; small ones travel together. Raises OSError."""
         waiting = bytearray()
         for head, part in self._parts:
             waiting += head

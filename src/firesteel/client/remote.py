@@ -82,7 +82,7 @@ class RemoteCluster:
 
     @property
     def work_dir(self) -> Path:
-        """Where jobs are built."""
+        """Directory in which jobs are built."""
         assert self._work_dir is not None, "not entered"
         return self._work_dir
 

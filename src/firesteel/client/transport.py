@@ -67,7 +67,7 @@ class Finder(Protocol):
     """Knows where the leader is."""
 
     async def find(self) -> str | None:
-        """Its URL, None while nobody has led. Raises OSError."""
+        """URL of the leader, None while nobody has led. Raises OSError."""
 
     async def close(self) -> None: ...
 
@@ -208,7 +208,7 @@ class Transport:
 
 
 class _Outage:
-    """Of one request: since when nobody has answered it."""
+    """Outage of one request: since when nobody has answered it."""
 
     def __init__(self, patience_s: float, clock: Callable[[], float], *, may_wait: bool = False) -> None:
         self._patience_s, self._clock, self._may_wait = patience_s, clock, may_wait
@@ -259,7 +259,7 @@ def _timeouts(read_s: float) -> dict[str, dict[str, float]]:
 
 
 def _text(answer: httpcore.Response) -> str:
-    """What an error says."""
+    """Text of an error's answer."""
     errors: list[str] = []
     with contextlib.suppress(msgspec.MsgspecError):
         errors = msgspec.json.decode(answer.content, type=_Errors).errors
