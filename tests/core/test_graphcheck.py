@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.model.ids import DataSetID, JobVertexID
-from firesteel.model.jobgraph import Artifact, FunctionKind, InvalidJobGraph, JobGraph, Partitioner
+from firesteel.model.jobgraph import Artifact, Function, FunctionKind, InvalidJobGraph, JobGraph, JobType, Partitioner
 from firesteel.model.resources import ResourceProfile
 from tests.core.graphs import job
 
@@ -26,7 +26,12 @@ def with_artifacts(*names: str, kind: str = "file", sha256: str = "0" * 64) -> J
     return msgspec.structs.replace(GOOD, artifacts=tuple(made))
 
 
-SCRIPT = changed(LINES, parallelism=1, functions=(changed(LINES.functions[0], kind=FunctionKind.SCRIPT),))
+def of_kind(kind: FunctionKind) -> Function:
+    """The function of LINES, which has two subtasks."""
+    return msgspec.structs.replace(LINES.functions[0], kind=kind)
+
+
+SCRIPT = changed(LINES, parallelism=1, functions=(of_kind(FunctionKind.SCRIPT),))
 
 BAD: dict[str, tuple[JobGraph, str]] = {
     "nothing": (changed(GOOD, vertices=(), datasets=(), edges=()), "no vertices"),
@@ -39,6 +44,23 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "less than nothing": (
         changed(GOOD, vertices=(changed(LINES, resources=ResourceProfile(-1.0, 1)), COUNTS)),
         "needs a slot of -1 cores",
+    ),
+    "cores without memory": (
+        changed(GOOD, vertices=(changed(LINES, resources=ResourceProfile(1.0, 0)), COUNTS)),
+        "vertex lines: resources are only partially configured: beside cpu give memory",
+    ),
+    "memory without cores": (
+        changed(GOOD, vertices=(LINES, changed(COUNTS, resources=ResourceProfile(0.0, 512)))),
+        "vertex counts: resources are only partially configured: beside memory give cpu",
+    ),
+    "stream": (changed(GOOD, job_type=JobType.STREAMING), "streaming pipelines can't be run yet; use mode='batch'"),
+    "source of many": (
+        changed(GOOD, vertices=(changed(LINES, functions=(of_kind(FunctionKind.SOURCE),)), COUNTS)),
+        "lines: parallelism=2: this source has no splits",
+    ),
+    "result of many": (
+        changed(GOOD, vertices=(changed(LINES, functions=(of_kind(FunctionKind.RESULT),)), COUNTS)),
+        "lines: parallelism=2: a result is one table",
     ),
     "vertices": (job("; ".join(f"v{index}" for index in range(2_001))), "2001 vertices, and 2000 are possible"),
     "long name": (changed(GOOD, name="x" * 1_001), "1001 characters"),
@@ -87,3 +109,5 @@ def test_what_means_something_is_not() -> None:
     spark = {"spark.sql.shuffle.partitions": "4"}
     check_job_graph(changed(GOOD, edges=(keyed,), configuration=spark, parameters={"seed": -(1 << 63)}))
     check_job_graph(job("; ".join(f"v{index}" for index in range(2_000))))
+    whole = changed(LINES, parallelism=1, functions=(of_kind(FunctionKind.SOURCE),), resources=ResourceProfile(1.0, 1))
+    check_job_graph(changed(GOOD, vertices=(whole, COUNTS)))

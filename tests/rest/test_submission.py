@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from firesteel.model.ids import JobID, JobVertexID, derived_id
-from firesteel.model.jobgraph import JobGraph, encode_job_graph
+from firesteel.model.jobgraph import JobGraph, JobType, encode_job_graph
+from firesteel.model.resources import ResourceProfile
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import RestCluster, artifact, graph, job_id_of, rest_cluster, submission
 from tests.rest.conftest import Do
@@ -89,6 +90,8 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
     "a vertex id that is a path": (altered(id=JobVertexID("..")), 400, "32 hex digits"),
     "no vertices": (changed(vertices=()), 400, "no vertices"),
     "negative parallelism": (altered(parallelism=-1), 400, "parallelism -1"),
+    "cores without memory": (altered(resources=ResourceProfile(1.0, 0)), 400, "only partially configured: beside cpu"),
+    "a stream": (changed(job_type=JobType.STREAMING), 400, "streaming pipelines can't be run yet; use mode='batch'"),
     "a number that is too large": (raw_graph(as_builtins(parameters={"seed": 1 << 70})), 400, "more than 64 bits"),
     "a name that moves the cursor": (changed(name="\x1b[2J"), 400, "can't be printed"),
     "a name that is a book": (changed(name="x" * 100_000), 400, "100000 characters"),

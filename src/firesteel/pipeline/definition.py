@@ -13,6 +13,7 @@ from firesteel.model.jobgraph import DEFAULT_GROUP, FunctionKind
 from firesteel.model.options import ConfigurationError, parse_duration_ms, parse_memory_mib
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 from firesteel.model.splits import DateInputFormat, FileInputFormat, InputFormat, RangeInputFormat
+from firesteel.model.unsupported import partial_resources
 from firesteel.pipeline.distributions import FORWARD, Distribution
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.splits import SPLITS_ARGUMENT
@@ -280,8 +281,7 @@ def _resources(definition: FunctionDefinition, options: Mapping[str, Any]) -> Re
         raise definition.error(f'memory={memory!r}: must be MiB, or a text like "512m" or "2g"')
     profile = ResourceProfile(float(cpu), mebibytes)
     if profile.is_partial:
-        given, missing = ("cpu", 'memory, like memory="2g"') if cpu else ("memory", "cpu, like cpu=1")
-        raise definition.error(f"resources are only partially configured: beside {given} give {missing}, or neither")
+        raise definition.error(partial_resources(profile.cpu_cores))
     return profile
 
 

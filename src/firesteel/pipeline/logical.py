@@ -10,6 +10,7 @@ import msgspec
 
 from firesteel.model.jobgraph import FunctionKind, JobType
 from firesteel.model.splits import ParameterReference
+from firesteel.model.unsupported import NO_STREAMS, divided_result, undivided_source
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import (
     CONTEXT_ARGUMENT,
@@ -74,23 +75,15 @@ def resolve(pipeline: Pipeline) -> LogicalGraph:
 
 
 def check_supported(pipeline: Pipeline, parallelism: Mapping[str, int]) -> None:
-    """What the data plane can't do yet is refused here, and only here."""
+    """What the data plane can't do yet is refused here, by function and line; a master refuses it too."""
     if pipeline.job_type is JobType.STREAMING:
-        raise InvalidPipeline(f"pipeline {pipeline.name!r}: streaming pipelines can't be run yet; use mode='batch'")
+        raise InvalidPipeline(f"pipeline {pipeline.name!r}: {NO_STREAMS}")
     for definition in pipeline.definitions:
-        is_whole = definition.kind is FunctionKind.SOURCE and definition.splits is None
-        if is_whole and parallelism[definition.name] > 1:
-            raise definition.error(
-                f"parallelism={parallelism[definition.name]}: this source has no splits, so each subtask would read"
-                " everything; give it splits=fs.file_splits(...), fs.range_splits(...) or fs.date_splits(...), or"
-                " leave it at 1 (Spark still spreads the query over its own tasks) and give the functions behind it a"
-                " parallelism"
-            )
-        if definition.kind is FunctionKind.RESULT and parallelism[definition.name] > 1:
-            raise definition.error(
-                f"parallelism={parallelism[definition.name]}: a result is one table for its caller; leave it at 1, and"
-                " give the functions before it a parallelism"
-            )
+        count = parallelism[definition.name]
+        if count > 1 and definition.kind is FunctionKind.SOURCE and definition.splits is None:
+            raise definition.error(undivided_source(count))
+        if count > 1 and definition.kind is FunctionKind.RESULT:
+            raise definition.error(divided_result(count))
 
 
 def _default(reference: ParameterReference, wanted: type) -> object:

@@ -9,12 +9,15 @@ from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model.jobgraph import (
     ARCHIVE_ENDINGS,
     ARTIFACT_KINDS,
+    FunctionKind,
     InvalidJobGraph,
     JobGraph,
+    JobType,
     Partitioner,
     is_plain_name,
 )
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.unsupported import NO_STREAMS, divided_result, partial_resources, undivided_source
 
 VERTICES_MAX = 2_000
 """More are not a pipeline that somebody has written."""
@@ -29,7 +32,9 @@ def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
     """Raises InvalidJobGraph naming what is wrong, on a cluster of this configuration. Whether its regions wait in a
     circle, Topology says."""
     _check_names(graph)
+    _require(graph.job_type is not JobType.STREAMING, NO_STREAMS)
     _check_vertices(graph)
+    _check_functions(graph)
     _check_datasets(graph)
     _check_edges(graph)
     _check_artifacts(graph)
@@ -72,6 +77,17 @@ def _check_vertices(graph: JobGraph) -> None:
         _require(attempts is None or attempts >= 1, f"vertex {vertex.name} may be tried {attempts} times")
         _require(timeout_ms is None or timeout_ms >= 1, f"vertex {vertex.name} may run for {timeout_ms} ms")
         _require(min(size.cpu_cores, size.memory_mib) >= 0, f"vertex {vertex.name} needs a slot of {size}")
+        _require(not size.is_partial, f"vertex {vertex.name}: {partial_resources(size.cpu_cores)}")
+
+
+def _check_functions(graph: JobGraph) -> None:
+    """Of what several subtasks run, each has a share."""
+    for vertex in graph.vertices:
+        for function in vertex.functions if vertex.parallelism > 1 else ():
+            is_whole = function.kind is FunctionKind.SOURCE and function.splits is None
+            _require(not is_whole, f"{function.name}: {undivided_source(vertex.parallelism)}")
+            is_result = function.kind is FunctionKind.RESULT
+            _require(not is_result, f"{function.name}: {divided_result(vertex.parallelism)}")
 
 
 def _check_datasets(graph: JobGraph) -> None:
