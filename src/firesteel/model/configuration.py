@@ -1,4 +1,4 @@
-"""What an option is, and a configuration of them. Import these from `model.options`, which declares the options."""
+"""An option, and a configuration of options. Import these from `model.options`, which declares the options."""
 
 import difflib
 import math
@@ -66,7 +66,7 @@ class ConfigOption(Generic[T]):
 
 OPTIONS: dict[str, ConfigOption[Any]] = {}
 JOB_PREFIXES = ("job.", "jobmanager.execution.", "pipeline.", "restart-strategy.", "spark.")
-"""With which the keys of options begin that travel with a job."""
+"""Beginnings of the keys of options that travel with a job."""
 DEPRECATED_KEYS: dict[str, str] = {}
 """Keys by those that they have replaced."""
 
@@ -96,7 +96,7 @@ class Configuration(Mapping[str, str]):
         return {key: value for key, value in self._values.items() if key.startswith("spark.")}
 
     def of_job(self) -> dict[str, str]:
-        """What of it can be said for one job. All else is about the process that was given it."""
+        """Values that can be said for one job. All else is about the process that was given it."""
         return {key: value for key, value in self._values.items() if key.startswith(JOB_PREFIXES)}
 
     def __getitem__(self, key: str) -> str:
@@ -122,14 +122,14 @@ def option_of(key: str) -> ConfigOption[Any]:
 
 
 def unknown_key(key: str, names: Iterable[str]) -> ConfigurationError:
-    """With the nearest of `names`."""
+    """The error for an unknown key, with the nearest of `names`."""
     near = difflib.get_close_matches(key, list(names), n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
     return ConfigurationError(f"unknown configuration key {key!r}{hint}")
 
 
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
-"""Of what anybody means; it fits wherever it goes."""
+"""Pattern of any number that somebody means; it fits wherever it goes."""
 
 
 def _units(*units: tuple[str, float]) -> dict[str, float]:
@@ -172,7 +172,7 @@ def _in_units(text: str, units: Mapping[str, float], bare: str) -> float:
 
 
 def duration_text(milliseconds: int) -> str:
-    """In the largest unit that leaves no remainder."""
+    """The time in the largest unit that leaves no remainder."""
     for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")):
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size} {unit}"
@@ -180,7 +180,7 @@ def duration_text(milliseconds: int) -> str:
 
 
 def memory_text(mebibytes: int) -> str:
-    """In GiB where that is a whole number."""
+    """The size in GiB where that is a whole number."""
     return f"{mebibytes // 1024}g" if mebibytes and mebibytes % 1024 == 0 else f"{mebibytes}m"
 
 
@@ -234,7 +234,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "memory": memory_text,
     "slots": _queue_slots_text,
 }
-"""How values are written; others as they are."""
+"""Functions that write values as texts, by type; others are written as they are."""
 _EXAMPLES = {
     "str": "any text",
     "name": "any text",

@@ -6,13 +6,13 @@ from enum import Enum
 import msgspec
 
 WORKER_LOST = "TaskManagerLost"
-"""What a failure has for an exception whose worker is gone."""
+"""Exception of a failure whose worker is gone."""
 
 _OUT_OF_MEMORY = re.compile(r"\b(?:Spark)?OutOfMemoryError\b")
 
 
 class FailureKind(Enum):
-    """Whose fault a failure is; decides whether and what to restart."""
+    """The side at fault for a failure; decides whether and what to restart."""
 
     USER = "user"
     """The pipeline's own code or input. Restarted as the restart strategy says."""
@@ -42,9 +42,9 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     partitions: tuple[str, ...] = ()
     """Locations of the stored results that could not be read (kind PARTITION)."""
     backend: str = ""
-    """Which of the worker's Spark backends has died of it, or with it; empty when none did."""
+    """The worker's Spark backend that has died of it, or with it; empty when none did."""
     exit_code: int = 0
-    """What a script ended with, by itself or (128 and the signal's number) killed; 0 where no script has ended."""
+    """Code that a script ended with, by itself or (128 and the signal's number) killed; 0 where no script has ended."""
     spark_error: str = ""
     """Spark's condition (`DIVIDE_BY_ZERO`), or its exception, where Spark has refused or failed what the user's code asked
     for; empty where that has raised by itself, in Spark's Python workers too."""
@@ -59,7 +59,7 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class FailureType(Enum):
-    """What a failure is of, for those who look at many: the label `type`."""
+    """The cause of a failure, for those who look at many: the label `type`."""
 
     USER = "USER"
     """The user's code has raised, or was refused."""
@@ -84,7 +84,7 @@ def failure_labels(failure: FailureInfo) -> dict[str, str]:
 
 
 def failure_type(failure: FailureInfo) -> FailureType:
-    """Of what it is, as far as it says."""
+    """The type of a failure, as far as it says."""
     if failure.exception in ("MemoryError", "MemoryLimitExceeded") or any(
         _OUT_OF_MEMORY.search(text) for text in (failure.exception, failure.message, failure.trace)
     ):

@@ -28,7 +28,7 @@ AllocationID = NewType("AllocationID", str)
 """One allocation of a slot to a job; 32 lowercase hex digits."""
 
 Address = NewType("Address", str)
-"""Where an endpoint receives messages."""
+"""Address at which an endpoint receives messages."""
 
 RegionIndex = NewType("RegionIndex", int)
 """Position of a pipelined region in its job's ExecutionGraph, 0-based, in topological order."""

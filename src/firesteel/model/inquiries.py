@@ -9,13 +9,13 @@ from firesteel.model.ids import InstanceID
 from firesteel.model.message import Message
 
 PART_BYTES_MAX = 256 << 10
-"""What of a file is told in one answer."""
+"""Most bytes of a file that are told in one answer."""
 
 FILES_MAX = 2_000
 """Files that a worker names in one answer: those that were written last."""
 
 READ_WAIT_MAX_MS = 30_000
-"""How long a worker waits at most for a file to grow."""
+"""Longest time that a worker waits for a file to grow."""
 
 
 class Inquiry(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -26,7 +26,7 @@ class ListFiles(Inquiry, frozen=True):
     """Answered by FileList."""
 
     prefix: str = ""
-    """What their names begin with."""
+    """Beginning of their names."""
 
 
 class ReadFile(Inquiry, frozen=True):
@@ -34,7 +34,7 @@ class ReadFile(Inquiry, frozen=True):
 
     name: str
     offset: int = 0
-    """Where to begin; a negative one counts from the end."""
+    """Place to begin at; a negative one counts from the end."""
     wait_ms: int = 0
 
 
@@ -49,13 +49,13 @@ class BuildJob(Inquiry, frozen=True):
     """The file, as a blob."""
     file_name: str
     entry: str
-    """What of it: see `pipeline.uploaded`; empty where there is only one."""
+    """Pipeline of the file: see `pipeline.uploaded`; empty where there is only one."""
     request: bytes
     """JSON of a `pipeline.build.BuildRequest`, but for what names files."""
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """What a worker says."""
+    """Answer of a worker."""
 
 
 class FileEntry(msgspec.Struct, frozen=True):
@@ -92,11 +92,11 @@ class JobBuilt(Answer, frozen=True):
     graph: bytes
     """JSON of the JobGraph."""
     artifacts: tuple[str, ...]
-    """By SHA-256."""
+    """Artifacts by SHA-256."""
 
 
 class BuildFailed(Answer, frozen=True):
-    """What is wrong with the file: its author's fault."""
+    """Report of what is wrong with the file: its author's fault."""
 
     message: str
     location: str = ""
@@ -104,11 +104,11 @@ class BuildFailed(Answer, frozen=True):
 
 
 class InquiryRefused(Answer, frozen=True):
-    """It can't be answered: `reason` is a sentence."""
+    """Refusal of what can't be answered: `reason` is a sentence."""
 
     reason: str
     is_missing: bool = False
-    """What was asked for is not there."""
+    """Whether what was asked for is not there."""
 
 
 AnyInquiry = ListFiles | ReadFile | DumpThreads | BuildJob
@@ -116,7 +116,7 @@ AnyAnswer = FileList | FilePart | ThreadDump | JobBuilt | BuildFailed | InquiryR
 
 
 class AskWorker(Message, frozen=True):
-    """From the ResourceManager. `number` is its own, to know the answer by."""
+    """Question of the ResourceManager. `number` is its own, to know the answer by."""
 
     instance_id: InstanceID
     number: int
@@ -124,7 +124,7 @@ class AskWorker(Message, frozen=True):
 
 
 class WorkerAnswered(Message, frozen=True):
-    """To the ResourceManager that has asked."""
+    """Answer to the ResourceManager that has asked."""
 
     number: int
     answer: AnyAnswer

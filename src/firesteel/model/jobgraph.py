@@ -27,7 +27,7 @@ class JobType(Enum):
 
 
 class DistributionPattern(Enum):
-    """Which producer subtasks a consumer subtask reads."""
+    """The choice of producer subtasks that a consumer subtask reads."""
 
     POINTWISE = "pointwise"
     """Only the one with its own index."""
@@ -43,7 +43,7 @@ class ExchangeMode(Enum):
 
 
 class Partitioner(Enum):
-    """How a blocking exchange lays rows out over the consumer's subtasks."""
+    """The way a blocking exchange lays rows out over the consumer's subtasks."""
 
     FORWARD = "forward"
     HASH = "hash"
@@ -58,7 +58,7 @@ class FunctionKind(Enum):
     TRANSFORM = "transform"
     SINK = "sink"
     RESULT = "result"
-    """Its rows go to whoever submitted the job."""
+    """A function whose rows go to whoever submitted the job."""
     NOOP = "noop"
     """Runs nothing; finished by the worker itself."""
     SPLITS = "splits"
@@ -86,11 +86,11 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     location: str = ""
     """`file:line` of its definition, for messages."""
     per_share: bool = False
-    """With parallelism above 1, its author wants operators that need every row to see their share only."""
+    """Whether operators that need every row are to see their share only, with parallelism above 1."""
     splits: InputFormat | None = None
-    """Of a source that takes the argument `splits`, and of what finds them."""
+    """Input format of a source that takes the argument `splits`, and of what finds them."""
     arguments: tuple[str, ...] = ()
-    """What a SCRIPT finds in `sys.argv` behind its own name."""
+    """Arguments that a SCRIPT finds in `sys.argv` behind its own name."""
 
     @property
     def is_script(self) -> bool:
@@ -125,7 +125,7 @@ class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntermediateDataSet(msgspec.Struct, frozen=True, kw_only=True):
-    """What a vertex produces for others. `name` is its last function's name."""
+    """The rows that a vertex produces for others. `name` is its last function's name."""
 
     id: DataSetID
     name: str
@@ -162,12 +162,12 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """What it is called there."""
+        """Name that it has there."""
         return self.name.rpartition("#")[2]
 
     @property
     def ending(self) -> str:
-        """How the name of an archive's file ends, which says its format; empty for a format that nobody reads."""
+        """Ending of an archive's name, which says its format; empty for a format that nobody reads."""
         file = self.name.partition("#")[0].lower()
         return next((each for each in ARCHIVE_ENDINGS if file.endswith(each)), "")
 
@@ -190,14 +190,14 @@ CLIENT_DIRECTORY_VARIABLE = "FIRESTEEL_CLIENT_DIR"
 
 
 class RuntimeEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What the graph was built with; a worker that differs refuses the job naming both."""
+    """The versions that the graph was built with; a worker that differs refuses the job naming both."""
 
     python: str
     """Major.minor."""
     pyspark: str
     """Full version, or empty when pyspark is not installed at the client."""
     directory: str = ""
-    """Where relative paths of the pipeline start; empty where nobody has said so: then where the worker runs."""
+    """Directory in which relative paths of the pipeline start; empty where nobody has said so: then the worker's."""
 
 
 class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
     environment: RuntimeEnvironment
     owner: str = ""
-    """Who submitted it, as the cluster knows him; what a client writes here is overwritten."""
+    """User who submitted it, as the cluster knows him; what a client writes here is overwritten."""
     client_heartbeat_timeout_ms: int = 0
     """The job ends with its client, and that is gone when nothing was heard of it for so long; 0: it goes on alone."""
 

@@ -1,7 +1,7 @@
-"""What every message between endpoints is."""
+"""The base of every message between endpoints."""
 
 import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """What endpoints send one another."""
+    """A message from one endpoint to another."""

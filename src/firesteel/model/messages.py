@@ -19,11 +19,11 @@ from firesteel.model.tasks import JobInformation, ResultGroup, SinkCommit, TaskD
 from firesteel.model.views import JobResult, JobView
 
 DEFAULT_QUEUE = "default"
-"""Of jobs that name none."""
+"""Queue of jobs that name none."""
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """Who leads a component, and where to reach it."""
+    """The leader of a component, and where to reach it."""
 
     address: Address
     token: FencingToken
@@ -57,7 +57,7 @@ class SlotReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
     sequence: int
     slots: tuple[tuple[ResourceProfile, int], ...]
-    """How many slots in a row are of a profile; they are numbered through from 0."""
+    """Numbers of slots in a row by profile; slots are numbered through from 0."""
     allocations: tuple[SlotAllocation, ...] = ()
     """Slots that it does not name are free."""
     unheard: tuple[JobID, ...] = ()
@@ -71,7 +71,7 @@ class SlotOffer(msgspec.Struct, frozen=True):
 
 
 class TaskStateUpdate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where an attempt stands. A terminal one is repeated until it is acknowledged."""
+    """State of an attempt. A terminal one is repeated until it is acknowledged."""
 
     attempt: RegionAttemptID
     state: ExecutionState
@@ -149,7 +149,7 @@ class RequestSlots(Message, frozen=True):
 
 
 class HeartbeatRequest(Message, frozen=True):
-    """From the ResourceManager to whom it watches."""
+    """Question for a sign of life, of the ResourceManager to whom it watches."""
 
 
 # ── JobMaster ↔ ResourceManager ──────────────────────────────────────────────────────────────
@@ -161,7 +161,7 @@ class RegisterJobMaster(Message, frozen=True, omit_defaults=True):
     priority: int = 0
     """Jobs of higher priority are given slots first."""
     since_ms: int = 0
-    """When the job was created; of two jobs of one priority the older is served first."""
+    """Time at which the job was created; of two jobs of one priority the older is served first."""
 
 
 class JobMasterRegistered(Message, frozen=True):
@@ -169,7 +169,7 @@ class JobMasterRegistered(Message, frozen=True):
 
 
 class DeclareRequiredResources(Message, frozen=True):
-    """All a job needs now: slots by profile. The newest `sequence` counts."""
+    """Needs of a job, all of them now: slots by profile. The newest `sequence` counts."""
 
     job_id: JobID
     sequence: int
@@ -236,7 +236,7 @@ class SinkCommitAnswer(Message, frozen=True):
     commit_id: str
     failure: FailureInfo | None = None
     told: str = ""
-    """What the job's owner is to be told, like of another job that writes there."""
+    """Message for the job's owner, like of another job that writes there."""
 
 
 class JobReleased(Message, frozen=True):

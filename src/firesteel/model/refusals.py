@@ -1,4 +1,4 @@
-"""What a cluster answers when it does not do what it was asked; raised where the answer arrives."""
+"""Answers of a cluster that does not do what it was asked; raised where the answer arrives."""
 
 
 class UnknownJob(LookupError):

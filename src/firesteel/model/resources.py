@@ -28,7 +28,7 @@ class HardwareDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_cores: int = -1
     physical_memory_bytes: int = -1
     heap_bytes: int = -1
-    """Of all its Spark backends together."""
+    """Heap of all its Spark backends together."""
 
 
 UNSPECIFIED = ResourceProfile()

@@ -28,7 +28,7 @@ class FileInputFormat(msgspec.Struct, frozen=True, kw_only=True, tag="files"):
     path: str | ParameterReference
     format: str
     schema: str = ""
-    """As DDL text; empty: found out once, by the enumeration."""
+    """Schema as DDL text; empty: found out once, by the enumeration."""
     options: dict[str, str] = {}
     split_mib: int
 
@@ -55,12 +55,12 @@ InputFormat = Union[FileInputFormat, RangeInputFormat, DateInputFormat]
 
 # ── what an enumeration finds ────────────────────────────────────────────────────────────────
 class Split(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What every input split has."""
+    """The fields that every input split has."""
 
     weight: int = 1
-    """Its share of the work, in any unit that is the same for all splits of a source."""
+    """Share of the work, in any unit that is the same for all splits of a source."""
     hosts: tuple[str, ...] = ()
-    """Where its data lies, when the storage says so."""
+    """Hosts with its data, when the storage says so."""
 
 
 class FileInputSplit(Split, frozen=True, tag="files"):
@@ -94,7 +94,7 @@ class SplitEnumeration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     splits: tuple[InputSplit, ...]
     schema: str = ""
-    """Of files: what Spark reads from all of them, as JSON. So no split has a schema of its own."""
+    """Schema of what Spark reads from all files, as JSON. So no split has a schema of its own."""
     batch_weight: int = 1
     """Less than this is not worth a query of its own."""
 

@@ -4,7 +4,7 @@ from enum import Enum, IntEnum
 
 
 class JobStatus(Enum):
-    """Where a job stands. The transition table is in `core.scheduler.jobstates`."""
+    """State of a job. The transition table is in `core.scheduler.jobstates`."""
 
     INITIALIZING = "INITIALIZING"
     CREATED = "CREATED"
@@ -33,7 +33,7 @@ _GLOBALLY_TERMINAL = (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
 
 
 class ExecutionState(IntEnum):
-    """Where an attempt stands; an integer, since the execution graph keeps it in columns."""
+    """State of an attempt; an integer, since the execution graph keeps it in columns."""
 
     CREATED = 0
     SCHEDULED = 1

@@ -1,4 +1,4 @@
-"""What every record has that outlives the process which wrote it: the version of its form, checked as it is read.
+"""The version of the form of every record that outlives the process which wrote it, checked as it is read.
 
 Journals and job graphs have versions of their own: `JOURNAL_VERSION`, `SCHEMA_VERSION`.
 """

@@ -1,4 +1,4 @@
-"""What a worker is asked to run, and what comes of it."""
+"""Work that a worker is asked to do, and what comes of it."""
 
 import hashlib
 import zlib
@@ -11,13 +11,13 @@ from firesteel.model.splits import SplitEnumeration
 
 
 class JobInformation(msgspec.Struct, frozen=True, kw_only=True):
-    """What all attempts of a job share; sent with each batch of deployments."""
+    """The things that all attempts of a job share; sent with each batch of deployments."""
 
     graph: JobGraph
     user: str
     """Owner of the job: the Spark Connect user id of its sessions."""
     instant_ms: int = 0
-    """What all of its attempts take for the present: when the first was deployed. 0: each query has its own."""
+    """Time that all of its attempts take for the present: when the first was deployed. 0: each query has its own."""
 
 
 class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +33,11 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...] = ()
     """The user's column names; the files hold columns by position."""
     subpartitions: int = 1
-    """With more than one, consumer subtask i reads subpartition i; else every consumer reads all of it."""
+    """Number of them: with more than one, consumer subtask i reads subpartition i, else every consumer all of it."""
     key_types: tuple[str, ...] = ()
-    """Of HASH subpartitions: the canonical type of each key, as which it was hashed."""
+    """Canonical types of the keys of HASH subpartitions, as which they were hashed."""
     settings: tuple[tuple[str, str | None], ...] = ()
-    """Of Spark, as they differed from the job's own when it was made; None: unset. They hold for what is made of it."""
+    """Spark's settings that differed from the job's own when it was made; None: unset. What is made of it has them."""
 
 
 class ResultGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,18 +59,18 @@ def group_results(dataset_id: DataSetID, partitions: list[ResultPartition]) -> R
 
 
 def results_of(group: ResultGroup) -> tuple[ResultPartition, ...]:
-    """What `group_results` was given."""
+    """Results that `group_results` was given."""
     return _GROUP_DECODER.decode(zlib.decompress(group.data))
 
 
 _GROUP_DECODER = msgspec.msgpack.Decoder(tuple[ResultPartition, ...])
 
 RESULT_FORMAT = "arrow"
-"""Of a SinkCommit whose rows go to the job's caller: its target is the SHA-256 of its one file, an Arrow stream."""
+"""Format of a SinkCommit whose rows go to the job's caller: its target is its one file's SHA-256, of Arrow rows."""
 
 
 class StagedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What another subtask of a sink has staged for the same target."""
+    """Part of a sink's output that another subtask has staged for the same target."""
 
     staging: str
     files: tuple[str, ...]
@@ -96,11 +96,11 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = -1
     size_bytes: int = -1
     place: str = ""
-    """What the target is, the same for all that write there, however they spell it: a path, or a name. Empty: its own."""
+    """Identity of the target, the same however those who write there spell it: a path, or a name. Empty: its own."""
     partitions: tuple[str, ...] = ()
     """Directories below the place that get rows, where `files` does not tell."""
     parts: tuple[StagedPart, ...] = ()
-    """Of the sink's other subtasks: they become visible in the same step."""
+    """Parts of the sink's other subtasks: they become visible in the same step."""
 
     @property
     def stagings(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an attempt, or all of a vertex, has read and written in the end. -1: nobody has counted it."""
+    """Figures of what an attempt, or all of a vertex, has read and written in the end. -1: nobody has counted it."""
 
     rows_read: int = -1
     bytes_read: int = -1
@@ -145,24 +145,24 @@ class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a finished attempt leaves behind."""
+    """Results that a finished attempt leaves behind."""
 
     partitions: tuple[ResultPartition, ...] = ()
     sinks: tuple[SinkCommit, ...] = ()
     splits: SplitEnumeration | None = None
-    """Of a source, found by this attempt."""
+    """Splits of a source, found by this attempt."""
     io: IOMetrics | None = None
-    """What it has read; what it has written is in its partitions and sinks."""
+    """Figures of what it has read; what it has written is in its partitions and sinks."""
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an attempt's Spark work is. Reported at a bounded rate; may be lost."""
+    """Progress of an attempt's Spark work. Reported at a bounded rate; may be lost."""
 
     attempt: RegionAttemptID
     function: str = ""
     """The sink or stored result being computed."""
     waits_for: str = ""
-    """What it needs before it can compute anything, in words; empty when it has that."""
+    """Thing that it needs before it can compute anything, in words; empty when it has that."""
     stages_done: int = 0
     stages_total: int = 0
     tasks_done: int = 0

@@ -22,7 +22,7 @@ class ExceptionEntry(msgspec.Struct, frozen=True, kw_only=True):
     concurrent: tuple["ExceptionEntry", ...] = ()
 
     def together(self) -> tuple["ExceptionEntry", ...]:
-        """Itself, and those that came with it."""
+        """The entry itself, and those that came with it."""
         return (self, *self.concurrent)
 
 
@@ -33,9 +33,9 @@ class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
     state: ExecutionState
     attempt: int
     task_manager: ResourceID | None = None
-    """Where it was deployed last."""
+    """Worker that it was deployed to last."""
     entered_ms: dict[str, int] = {}
-    """When it entered each state that it has been in, by the state's name."""
+    """Times at which it entered each state that it has been in, by the state's name."""
     io: IOMetrics = IOMetrics()
     earlier: tuple["SubtaskView", ...] = ()
     """Former attempts that were deployed, the oldest first, as far as they are kept."""
@@ -48,7 +48,7 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     functions: tuple[str, ...]
     kinds: tuple[str, ...] = ()
-    """What each of its functions is: `source`, `transform`, `sink` ..."""
+    """Kind of each of its functions: `source`, `transform`, `sink` ..."""
     parallelism: int
     status: ExecutionState
     tasks: dict[str, int]
@@ -60,15 +60,15 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     progress: tuple[TaskProgress, ...] = ()
     """Latest progress of the running regions that hold this vertex, at most 16."""
     io: IOMetrics = IOMetrics()
-    """Of the subtasks that have finished, together."""
+    """Figures of the subtasks that have finished, together."""
     io_lacking: tuple[str, ...] = ()
     """Names of those figures of `io` that are not known of every subtask."""
     first_region: int = 0
     """The region of its subtask 0; those of the others follow."""
     is_script: bool = False
-    """What it prints can be read."""
+    """Whether what it prints can be read."""
     subtasks: tuple[SubtaskView, ...] = ()
-    """Of a job that has ended, the first thousand of all its vertices together."""
+    """Subtasks; of a job that has ended, the first thousand of all its vertices together."""
 
 
 class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job stands in the line for slots."""
+    """Place of a job in the line for slots."""
 
     place: int
     """1 is served next."""
@@ -99,13 +99,13 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     status: JobStatus
     version: int = 0
     timestamps_ms: dict[str, int] = {}
-    """When each status was entered last, by its name; milliseconds since the epoch."""
+    """Times at which each status was entered last, by its name; milliseconds since the epoch."""
     start_time_ms: int = -1
     end_time_ms: int = -1
     reason: str = ""
     """Why it waits, when it waits; why it was cancelled, when nobody asked for that."""
     queue: QueuePlace | None = None
-    """Its place in the line for slots, when it lacks any."""
+    """Place in the line for slots, when it lacks any."""
     regions: int = 0
     restarts: int = 0
     vertices: tuple[VertexView, ...] = ()
@@ -114,12 +114,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Newest first."""
     job_type: JobType = JobType.BATCH
     owner: str = ""
-    """Who submitted it; empty where nobody has to say who he is."""
+    """User who submitted it; empty where nobody has to say who he is."""
     parameters: dict[str, str | int | float | bool] = {}
     configuration: dict[str, str] = {}
     """The job's own options."""
     client_heartbeat_timeout_ms: int = 0
-    """As in its graph: whoever follows a job that ends with its client shows that he is there."""
+    """Timeout as in its graph: whoever follows a job that ends with its client shows that he is there."""
 
     @property
     def is_script(self) -> bool:
@@ -138,7 +138,7 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     start_time_ms: int = -1
     end_time_ms: int = -1
     modified_ms: int = -1
-    """When its status changed last."""
+    """Time at which its status changed last."""
     reason: str = ""
     tasks: dict[str, int] = {}
     """Number of subtasks, of all vertices together, in each state that any is in."""
@@ -175,7 +175,7 @@ class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = -1
     size_bytes: int = -1
     told: str = ""
-    """What its owner should know, like of another job that wrote there at the same time."""
+    """Message for its owner, like of another job that wrote there at the same time."""
 
 
 class ReturnedRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,13 +183,13 @@ class ReturnedRows(msgspec.Struct, frozen=True, kw_only=True):
 
     function: str
     sha256: str
-    """Of the blob that holds them, as an Arrow stream."""
+    """SHA-256 of the blob that holds them, as an Arrow stream."""
     rows: int
     size_bytes: int
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job ended."""
+    """The end of a job."""
 
     job_id: JobID
     name: str
@@ -202,7 +202,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     returned: tuple[ReturnedRows, ...] = ()
     owner: str = ""
-    """Who submitted it; empty where nobody has to say who he is."""
+    """User who submitted it; empty where nobody has to say who he is."""
 
     @property
     def duration_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""What travels with a job beside its package: Python files, data files and archives, as `spark-submit` names them."""
+"""Attachments of a job beside its package: Python files, data files and archives, as `spark-submit` names them."""
 
 import contextlib
 import hashlib
@@ -37,7 +37,7 @@ class Attached(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def on_module_path(attachments: Attachments) -> Iterator[None]:
-    """Within the block the Python files can be imported, from copies. Raises InvalidPipeline."""
+    """Have the Python files importable, from copies, within the block. Raises InvalidPipeline."""
     if not attachments.py_files:
         yield
         return

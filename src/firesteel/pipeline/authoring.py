@@ -160,7 +160,7 @@ def option_names(kind: FunctionKind) -> list[str]:
 
 
 def _show_options() -> None:
-    """What type checkers see in overloads is shown by `help` and completed in notebooks, too."""
+    """Have `help` and notebooks show the options that type checkers see in overloads."""
     for kind in (FunctionKind.SOURCE, FunctionKind.TRANSFORM, FunctionKind.SINK, FunctionKind.RESULT):
         method = getattr(Pipeline, kind.value)
         function, options = (inspect.signature(each) for each in get_overloads(method))

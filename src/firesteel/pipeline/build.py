@@ -1,4 +1,4 @@
-"""From a pipeline, or its file, to a job: graph plus artifacts. Also as bytes in, bytes out, for a child process."""
+"""A job made of a pipeline, or of its file: graph plus artifacts. Also as bytes in, bytes out, for a child process."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ PICKLE_NAME = "functions.pickle"
 
 
 class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child process is asked to build."""
+    """Request to a child process to build a job."""
 
     file: str
     """`FILE` or `FILE:NAME`."""
@@ -44,7 +44,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     """Names of parameters that are true."""
     arguments: tuple[str, ...] = ()
-    """Of a plain script."""
+    """Arguments of a plain script."""
     configuration: dict[str, str] = {}
     parallelism: int | None = None
     overrides: dict[str, str] = {}
@@ -63,9 +63,9 @@ class BuiltJob(msgspec.Struct, frozen=True, kw_only=True, tag="built"):
     artifacts: dict[str, str] = {}
     """Files by SHA-256."""
     parameters: tuple[Parameter, ...] = ()
-    """What the pipeline declares, for showing."""
+    """Parameters that the pipeline declares, for showing."""
     warnings: tuple[str, ...] = ()
-    """What its author should know before it runs."""
+    """Warnings for its author before it runs."""
 
     def artifact_paths(self) -> dict[str, Path]:
         return {digest: Path(path) for digest, path in self.artifacts.items()}
@@ -97,7 +97,7 @@ def build_request(request: BuildRequest) -> bytes:
 
 
 def decode_build_reply(reply: bytes) -> BuiltJob | BuildFailure:
-    """What `build_in_child` answered."""
+    """The answer of `build_in_child`, read."""
     return msgspec.json.decode(reply, type=BuiltJob | BuildFailure)
 
 
@@ -203,7 +203,7 @@ def build_job(
 
 
 class _Artifacts(CodeReference):
-    """What travels with a job, and the files it comes from."""
+    """Artifacts that travel with a job, and the files they come from."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ _NO_SESSION = ("NO_ACTIVE_OR_DEFAULT_SESSION", "SESSION_OR_CONTEXT_NOT_EXISTS")
 
 
 def need_no_session() -> None:
-    """From here on in this process; PySpark is not loaded for it. Repeatable."""
+    """Let declarations do without a session, from here on in this process; PySpark is not loaded for it. Repeatable."""
     loaded = sys.modules.get(_TYPES)
     if loaded is not None:
         _stand_in(loaded)

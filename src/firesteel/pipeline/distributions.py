@@ -1,4 +1,4 @@
-"""How rows of an input reach the subtasks of the function that reads it."""
+"""Distributions: how rows of an input reach the subtasks of the function that reads it."""
 
 import msgspec
 

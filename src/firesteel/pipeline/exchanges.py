@@ -1,4 +1,4 @@
-"""How every edge is carried: fused into one plan (pipelined) or through a stored result (blocking)."""
+"""Exchanges: how every edge is carried, fused into one plan (pipelined) or through a stored result (blocking)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -102,7 +102,7 @@ def _draws_splits(graph: LogicalGraph, name: str, parallelism: Mapping[str, int]
 
 
 def _fused(graph: LogicalGraph, wishes: Sequence[bool]) -> list[bool]:
-    """Which of the edges that wish to be pipelined can be, so that regions never wait for each other.
+    """Flags of the edges that are pipelined, of those that wish to be, so that regions never wait for each other.
 
     Goes through the edges by consumer, in topological order, and joins both ends' regions when
     no other way leads from the one to the other: such a way would leave the joined region and

@@ -83,7 +83,7 @@ def build_job_graph(
 
 
 class CodeReference:
-    """Where a worker finds the functions. This one: in modules that it has already."""
+    """The place where a worker finds the functions. This one: in modules that it has already."""
 
     def __init__(self) -> None:
         self.artifacts: tuple[Artifact, ...] = ()
@@ -108,7 +108,7 @@ def current_environment() -> RuntimeEnvironment:
 
 
 def _pyspark_version() -> str:
-    """What `pyspark.__version__` would say; empty when it is not installed.
+    """Version that `pyspark.__version__` would say; empty when it is not installed.
 
     importlib.metadata says it too, and takes longer to load than a master to take a job.
     """

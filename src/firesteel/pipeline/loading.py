@@ -29,7 +29,7 @@ class LoadedPipeline(msgspec.Struct, frozen=True):
     module: str
     """Name the file was loaded under; not the file's own where that would hide another module."""
     symbols: dict[str, dict[str, object]]
-    """What the modules below `root` define, by module name: how functions are found again by name."""
+    """Names that the modules below `root` define, by module name: how functions are found again by name."""
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ OPTIONS = (
     *("parallelism", "retries", "max_attempts", "timeout", "cpu", "memory", "share"),
     *("slot_sharing_group", "co_location"),
 )
-"""What can be set. All else would change what the pipeline means."""
+"""Options that can be set. All else would change what the pipeline means."""
 
 
 def overridden(pipeline: Pipeline, settings: Mapping[str, str]) -> Pipeline:

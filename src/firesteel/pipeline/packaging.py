@@ -118,7 +118,7 @@ def module_root(file: Path) -> tuple[Path, str]:
 
 
 def _directories(name: str) -> list[str]:
-    """All that the file lies in, as names of a zip's entries."""
+    """Names of the directories that the file lies in, as entries of a zip."""
     parts = name.split("/")
     return ["/".join(parts[:length]) + "/" for length in range(1, len(parts))]
 

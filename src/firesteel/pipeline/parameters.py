@@ -20,13 +20,13 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     required: bool
     default: WireValue | None = None
-    """In wire form; None when there is no default, or when it is None."""
+    """Default in wire form; None when there is none, or when it is None."""
     functions: tuple[str, ...]
     """Functions that take it."""
 
 
 class DeclaredParameters(msgspec.Struct, frozen=True):
-    """Those of a pipeline, by name, in the order of its functions."""
+    """Parameters of a pipeline, by name, in the order of its functions."""
 
     parameters: Mapping[str, Parameter]
     types: Mapping[str, ParameterType]

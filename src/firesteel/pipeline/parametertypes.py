@@ -26,7 +26,7 @@ class ParameterType(Protocol):
 
     @property
     def name(self) -> str:
-        """As it is shown, and written into job graphs."""
+        """Name as it is shown, and written into job graphs."""
 
     @property
     def example(self) -> str: ...
@@ -37,7 +37,7 @@ class ParameterType(Protocol):
     def to_wire(self, value: object) -> WireValue: ...
 
     def of_wire(self, wire: WireValue, base: Path) -> object:
-        """What a function gets; relative paths start at `base`."""
+        """Value that a function gets; relative paths start at `base`."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class ListOf:
 
 
 def parameter_type(annotation: object) -> ParameterType | None:
-    """Of an evaluated annotation; None for what is no type of a parameter."""
+    """Type that an evaluated annotation means; None for what is no type of a parameter."""
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         some = [each for each in members if each is not type(None)]
@@ -261,4 +261,4 @@ SCALARS: Mapping[str, Scalar] = {
 }
 
 ANNOTATIONS = (*SCALARS, "Literal[...]", "an Enum", "list[...] of these")
-"""What a parameter may be annotated with, for messages."""
+"""Annotations that a parameter may have, for messages."""

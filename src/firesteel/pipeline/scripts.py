@@ -87,7 +87,7 @@ def script_graph(
 
 
 def _definition(file: Path, overrides: Mapping[str, str]) -> FunctionDefinition:
-    """Its options: what a script does beside Spark happens again with each attempt, so there is one by default."""
+    """Options of a script: what it does beside Spark happens again with each attempt, so there is one by default."""
     bare = FunctionDefinition(
         name=file.stem, kind=FunctionKind.SCRIPT, file=os.fspath(file), line=1, uid=file.stem, max_attempts=1
     )

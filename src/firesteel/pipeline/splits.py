@@ -152,5 +152,5 @@ def _day(name: str, value: Any) -> str | ParameterReference:
 
 
 def _option_text(value: Any) -> str:
-    """As pyspark's readers write it."""
+    """The value of an option as pyspark's readers write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

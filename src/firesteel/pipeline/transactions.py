@@ -1,4 +1,4 @@
-"""Which sinks write by none of firesteel's own ways: what they write may be there twice after a retry."""
+"""Sinks that write by none of firesteel's own ways: what they write may be there twice after a retry."""
 
 import inspect
 import sys

@@ -33,7 +33,7 @@ class NotUsable(ValueError):
 
 
 class UploadedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child process is asked."""
+    """Request to the child process."""
 
     file: str
     entry: str
@@ -61,7 +61,7 @@ def build_in_child(payload: bytes) -> bytes:
 
 
 def declared_pipelines(file: Path) -> tuple[str, ...]:
-    """What the file seems to declare, as entries to choose from; nothing of it is run. Raises NotUsable."""
+    """Pipelines that the file seems to declare, as entries to choose from; nothing is run. Raises NotUsable."""
     if file.suffix == ".py":
         return tuple(match[1].decode() for match in DECLARATION.finditer(_python(file)))
     with _opened(file) as archive:

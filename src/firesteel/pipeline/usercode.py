@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def run_user_code(run: Callable[[], T], root: Path, file: Path) -> T:
-    """What `run` returns. `root` is the directory of the user's modules, `file` the one to blame by default."""
+    """Result of `run`. `root` is the directory of the user's modules, `file` the one to blame by default."""
     try:
         return run()
     except InvalidPipeline as error:
@@ -34,7 +34,7 @@ def run_user_code(run: Callable[[], T], root: Path, file: Path) -> T:
 
 
 def pickled(dump: Callable[[], bytes], names: str) -> bytes:
-    """What `dump` returns; it runs the `__reduce__` of the user's objects."""
+    """Bytes that `dump` returns; it runs the `__reduce__` of the user's objects."""
     try:
         return dump()
     except Exception as error:
