@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from firesteel.core.execution import topology
 from firesteel.core.execution.topology import Topology
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 from tests.core.graphs import explicit_edges, explicit_subtasks, graph_texts, job
 
 
@@ -109,6 +110,15 @@ def test_a_job_has_a_bounded_number_of_regions(monkeypatch: pytest.MonkeyPatch) 
 def test_vertices_of_a_region_keep_the_graphs_order() -> None:
     found = Topology(job("a; b; c; c -> d; b -> c; a -> d"))
     assert [[vertex.name for vertex in region.vertices] for region in found.logical] == [["a", "b", "c", "d"]]
+
+
+def test_a_region_asks_for_a_slot_that_holds_each_of_its_vertices() -> None:
+    """The largest amount of each, and not of the vertex that comes last by cores."""
+    graph = job("a -> b -> c => d")
+    sizes = (ResourceProfile(2.0, 512), ResourceProfile(1.0, 4_096), UNSPECIFIED, ResourceProfile(1.0, 64))
+    sized = (msgspec.structs.replace(each, resources=size) for each, size in zip(graph.vertices, sizes, strict=True))
+    first, second = Topology(msgspec.structs.replace(graph, vertices=tuple(sized))).logical
+    assert (first.resources, second.resources) == (ResourceProfile(2.0, 4_096), ResourceProfile(1.0, 64))
 
 
 def test_a_diamond_of_pipelined_edges_is_one_region() -> None:

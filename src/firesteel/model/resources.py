@@ -16,6 +16,10 @@ class ResourceProfile(msgspec.Struct, frozen=True, order=True, array_like=True):
         """Whether a slot of this profile can hold `request`."""
         return self.cpu_cores >= request.cpu_cores and self.memory_mib >= request.memory_mib
 
+    def covering(self, other: "ResourceProfile") -> "ResourceProfile":
+        """The smallest profile that fits both."""
+        return ResourceProfile(max(self.cpu_cores, other.cpu_cores), max(self.memory_mib, other.memory_mib))
+
     @property
     def is_partial(self) -> bool:
         """Only one of the two is given; such a request is refused at submission."""

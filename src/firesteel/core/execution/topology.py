@@ -7,6 +7,7 @@ logical region follow one another, logical regions stand in topological order.
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from firesteel.model.jobgraph import (
     JobVertex,
     Partitioner,
 )
+from firesteel.model.resources import ResourceProfile
 
 Regions = npt.NDArray[np.int64]
 """Indices of pipelined regions."""
@@ -53,6 +55,11 @@ class LogicalRegion:
     mates: tuple[int, ...] = ()
     """Offsets of the logical regions whose subtask of equal index is best on the same worker: co-located ones first,
     then producers whose subtask of that index is all that is read of them."""
+
+    @property
+    def resources(self) -> ResourceProfile:
+        """What a slot must have for one of its regions: enough for each vertex, for they run in it as one."""
+        return reduce(ResourceProfile.covering, (vertex.resources for vertex in self.vertices))
 
     @property
     def read_whole(self) -> dict[DataSetID, int]:

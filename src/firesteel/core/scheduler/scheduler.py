@@ -79,7 +79,7 @@ class DefaultScheduler:
         self.settings = settings
         self._policy = FailoverPolicy(settings.strategy, settings.retry_delay_ms, settings.restarts_all)
         self._journal = journal
-        self.wants = [max(vertex.resources for vertex in logical.vertices) for logical in self.topology.logical]
+        self.wants = [logical.resources for logical in self.topology.logical]
         """The slot profile each logical region asks for."""
 
     # ── what happens ─────────────────────────────────────────────────────────────────────────
