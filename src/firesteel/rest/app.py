@@ -24,10 +24,10 @@ from firesteel.rest.routes import ROUTES, in_order
 from firesteel.rest.security import LOOPBACK, Origins, Users, load_users
 
 BODY_BYTES_MAX = 1 << 20
-"""Of a request that uploads nothing."""
+"""Largest body of a request that uploads nothing."""
 
 RETRY_AFTER_S = "1"
-"""When to ask again, while nobody leads."""
+"""Time to ask again after, while nobody leads."""
 
 VERSION_PREFIX = "/v1"
 
@@ -58,7 +58,7 @@ def rest_app(services: Services) -> ASGIApp:
 
 
 class _Unversioned:
-    """What is served below /v1 is served without it too."""
+    """Serves without /v1 what is served below it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class _Unversioned:
 
 
 class _Edge:
-    """Where requests come in: asks who it is, reads the body, and turns errors into answers."""
+    """The edge that requests come in at: asks who it is, reads the body, and turns errors into answers."""
 
     def __init__(self, services: Services, users: Users, origins: Origins) -> None:
         self._services, self._users, self._origins = services, users, origins
@@ -92,7 +92,7 @@ class _Edge:
         return serve
 
     async def refused(self, request: Request, error: Exception) -> Response:
-        """What no route takes: unknown paths and methods; and what browsers ask before they ask."""
+        """Answer to what no route takes: unknown paths and methods; and to what browsers ask before they ask."""
         assert isinstance(error, HTTPException), "that is what this is registered for"
         if request.method == "OPTIONS" and (allowed := self._origins.allowed(request.headers.get("origin"))):
             return Response(status_code=204, headers={"Access-Control-Allow-Origin": allowed, **_PREFLIGHT_HEADERS})

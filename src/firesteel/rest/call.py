@@ -24,12 +24,12 @@ from firesteel.runtime.client import ClusterGateway
 from firesteel.runtime.services import Clock
 
 EndedLine = tuple[JobSummary, msgspec.Raw]
-"""What is known of an ended job, and its line of /jobs/overview made of it."""
+"""Summary of an ended job, and its line of /jobs/overview made of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What handlers work with; one for the whole endpoint."""
+    """The things that handlers work with; one for the whole endpoint."""
 
     gateway: ClusterGateway
     config: Configuration
@@ -39,7 +39,7 @@ class Services:
     jars: Jars
     waits: Waits = field(default_factory=Waits)
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
-    """Of the jobs in the last overview: making ten thousand lines anew is half of what an overview costs."""
+    """Lines of the jobs in the last overview: making ten thousand anew is half of what an overview costs."""
     log_file: Path | None = None
     """The master's own log, when it writes one; older parts of it lie beside it."""
     shut_down: Callable[[], None] | None = None
@@ -90,7 +90,7 @@ class Call:
         raise not_found(f"No vertex with ID {wanted} exists in this job.")
 
     async def require_control(self) -> None:
-        """Who ends a job operates the cluster, or has submitted it. Raises RestError 403, or UnknownJob."""
+        """Check that the caller operates the cluster, or has submitted the job. Raises RestError 403, or UnknownJob."""
         owner = (await self.gateway.request_job_summary(self.job_id)).owner
         is_own = bool(owner) and owner == self.user.name and self.user.may(Role.SUBMIT)
         if not is_own and not self.user.may(Role.OPERATE):

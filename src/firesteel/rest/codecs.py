@@ -70,7 +70,7 @@ def throwable(failure: FailureInfo) -> SerializedThrowable:
 
 
 def stack_text(failure: FailureInfo) -> str:
-    """Where and what, then all there is."""
+    """Text of a failure: where and what, then all there is."""
     return f"{failure.headline()}\n{failure.trace}" if failure.trace else failure.headline()
 
 

@@ -11,7 +11,7 @@ CONNECTIONS_MAX = 4_096
 """Open at the same time; others are cut off."""
 
 HEAD_BYTES_MAX = 64 << 10
-"""Of what stands before and behind a request's body: the parser keeps it in memory."""
+"""Largest size of what stands before and behind a request's body: the parser keeps it in memory."""
 
 HEAD_TIMEOUT_S = 60.0
 """A client that has not said what it wants for so long is cut off."""
@@ -61,7 +61,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
-        """What follows is data, or lines that end the body."""
+        """Begin a new count: what follows is data, or lines that end the body."""
         self._head_bytes = 0
 
     def on_body(self, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong with a request, as a status and a sentence."""
+"""Errors of a request, as a status and a sentence."""
 
 import errno
 
@@ -10,7 +10,7 @@ NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. 
 
 
 class RestError(Exception):
-    """Mostly the caller's fault; `message` is one sentence that says what would be right."""
+    """A refusal, mostly the fault of the caller; `message` is one sentence that says what would be right."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -96,7 +96,7 @@ class Forwarding:
         return Response(await answer.aread(), answer.status_code, _kept(answer))
 
     async def _events(self, answer: httpx.Response, epoch: int) -> AsyncIterator[bytes]:
-        """Until either side goes, or another master leads: who listens connects again."""
+        """Events until either side goes, or another master leads: who listens connects again."""
         parts = answer.aiter_bytes()
         try:
             while True:

@@ -15,7 +15,7 @@ from firesteel.rest.errors import RestError, bad_request, not_found
 FILES_MAX = 1_000
 TOTAL_BYTES_MAX = 10 << 30
 NAME_BYTES_MAX = 200
-"""Of a file's name: the name under which it is kept is longer, and file systems take 255."""
+"""Largest length of a file's name: that under which it is kept is longer, and file systems take 255."""
 
 NOTE = ".json"
 """Ends the name of what is written down of a file."""
@@ -24,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{32}_.+")
 
 
 class UploadedJar(StoredRecord, frozen=True, kw_only=True):
-    """What is written down beside each file."""
+    """Record beside each file."""
 
     id: str
     name: str

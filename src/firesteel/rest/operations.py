@@ -31,7 +31,7 @@ class Operation:
 
     done: bool = False
     value: str = ""
-    """What it made: the place of a savepoint, the number of a checkpoint."""
+    """Thing it made: the place of a savepoint, the number of a checkpoint."""
     failure: FailureInfo | None = None
 
 

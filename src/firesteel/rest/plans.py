@@ -9,7 +9,7 @@ from firesteel.rest.schema import jobs as j
 
 
 def plan_of_graph(graph: JobGraph) -> j.Plan:
-    """Of a job that was not submitted."""
+    """Plan of a job that was not submitted."""
     producers = {dataset.id: dataset.producer for dataset in graph.datasets}
     edges = (
         EdgeView(

@@ -1,4 +1,4 @@
-"""What query parameters may say: parsers that raise ValueError for what does not fit."""
+"""Query parameters: parsers that raise ValueError for what does not fit."""
 
 
 def natural(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Who is asking, and what he may do: bearer tokens that stand for users with roles."""
+"""Users of the endpoint and what they may do: bearer tokens that stand for users with roles."""
 
 import hashlib
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Role(Enum):
-    """What a route asks for. Any role lets its holder look at things."""
+    """Role that a route asks for. Any role lets its holder look at things."""
 
     VIEW = "view"
     SUBMIT = "submit"
@@ -112,7 +112,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Origins:
-    """Which web pages may call. A page of another origin could else use the browser of somebody who may.
+    """Web pages that may call. A page of another origin could else use the browser of somebody who may.
 
     `local_only` is for an endpoint of this machine that asks nobody who he is: a page may have its own host's
     name lead here, so the name by which it was reached must be one of this machine's.
@@ -136,14 +136,14 @@ class Origins:
             raise RestError(403, "Web pages of other origins are refused: see web.access-control-allow-origin.")
 
     def allowed(self, origin: str | None) -> str:
-        """What Access-Control-Allow-Origin is to say; empty for nothing."""
+        """Value of Access-Control-Allow-Origin; empty for nothing."""
         if "*" in self._allowed:
             return "*"
         return origin if origin is not None and origin in self._allowed else ""
 
 
 def _host_name(host: str) -> str | None:
-    """Without its port."""
+    """Name of the host without its port."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:

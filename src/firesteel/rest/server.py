@@ -29,7 +29,7 @@ from firesteel.runtime.register import Leadership
 from firesteel.runtime.services import Clock
 
 GRACE_S = 1
-"""How long requests that are being answered may take when the endpoint stops; then they are cut off."""
+"""Time that requests that are being answered have when the endpoint stops; then they are cut off."""
 
 KEEP_ALIVE_S = 30
 BACKLOG = 1_024
@@ -56,7 +56,7 @@ class RestServer:
 
     @property
     def host_port(self) -> tuple[str, int]:
-        """Where it listens, once it is started."""
+        """Host and port at which it listens, once it is started."""
         assert self._socket is not None, "not started"
         host, port = self._socket.getsockname()[:2]
         return str(host), int(port)
@@ -67,7 +67,7 @@ class RestServer:
         return self.address_for(self.host_port[0])
 
     def address_for(self, name: str) -> str:
-        """The same for others, who call this machine `name` where the endpoint listens on all its addresses."""
+        """URL for others, who call this machine `name` where the endpoint listens on all its addresses."""
         host, port = self.host_port
         host = name if host in ("0.0.0.0", "::") else host
         scheme = "https" if self._config.get_option(options.REST_CERTIFICATE) else "http"

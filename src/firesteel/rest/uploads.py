@@ -20,9 +20,9 @@ FILES_MAX = 256
 FIELD_BYTES_MAX = 1 << 20
 HEADER_BYTES_MAX = 16 << 10
 BOUNDARY_BYTES_MAX = 70
-"""By RFC 2046."""
+"""Longest boundary, by RFC 2046."""
 WRITE_BYTES = 1 << 20
-"""What is written at once; an upload of less stays in memory."""
+"""Bytes that are written at once; an upload of less stays in memory."""
 
 AT_ONCE_MAX = 64
 """Uploads that are taken at the same time."""
@@ -67,7 +67,7 @@ class UploadedFile:
         self.size_bytes += len(data)
 
     def finish(self) -> None:
-        """All of it has come."""
+        """Take note that all of it has come."""
         self.sha256 = self._digested().hexdigest()
 
     def write(self) -> None:
@@ -79,11 +79,11 @@ class UploadedFile:
         self.pending.clear()
 
     def content(self) -> bytes:
-        """All of it. Blocks, unless it is in memory."""
+        """Content of the file. Blocks, unless it is in memory."""
         return bytes(self.pending) if self._writer is None else self.path().read_bytes()
 
     def path(self) -> Path:
-        """Where it is; written there first when it is not. Blocks."""
+        """Path of the file; written there first when it is not. Blocks."""
         if self._writer is None or self.pending:
             self.write()
         assert self._writer is not None, "it was written"
@@ -101,7 +101,7 @@ class UploadedFile:
 
 
 class Upload(msgspec.Struct):
-    """What a request has brought: files by the names the client gave them, and fields of text."""
+    """Upload of a request: files by the names the client gave them, and fields of text."""
 
     files: dict[str, UploadedFile] = {}
     fields: dict[str, bytes] = {}
@@ -289,7 +289,7 @@ def _boundary(request: Request) -> bytes:
 
 
 def _is_plain(name: str) -> bool:
-    """Not a path, and nothing that a terminal or a file system takes for something else."""
+    """Whether it is no path, and nothing that a terminal or a file system takes for something else."""
     return 0 < len(name) <= 255 and name not in (".", "..") and name.isprintable() and not set(name) & set("/\\")
 
 

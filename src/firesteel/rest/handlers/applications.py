@@ -16,7 +16,7 @@ _STATUS = {
     JobStatus.CANCELED: "CANCELED",
     JobStatus.FINISHED: "FINISHED",
 }
-"""All else is RUNNING."""
+"""Application's status by the job's; all else is RUNNING."""
 
 _TIMES = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "CANCELED", "FINISHED")
 

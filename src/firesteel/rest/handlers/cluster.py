@@ -48,7 +48,7 @@ async def overview(call: Call) -> c.ClusterOverviewWithVersion:
 
 
 async def leader(call: Call) -> c.ClusterLeader:
-    """For balancers that want the leader only, and for people; every master answers for it."""
+    """The leader, for balancers that want it only, and for people; every master answers for it."""
     if call.services.forwarding is None:
         return c.ClusterLeader(leads=True)
     known = call.services.forwarding.leadership
@@ -66,7 +66,7 @@ async def leader(call: Call) -> c.ClusterLeader:
 
 
 async def configuration(call: Call) -> list[c.ConfigurationInfoEntry]:
-    """What is configured, and the defaults of all else, as a configuration file has them."""
+    """Options that are configured, and the defaults of all else, as a configuration file has them."""
     defaults = {key: option.default_text for key, option in OPTIONS.items()}
     values = redacted({**defaults, **call.services.config})
     return [c.ConfigurationInfoEntry(key, value) for key, value in values.items()]

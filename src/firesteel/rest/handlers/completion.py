@@ -1,4 +1,4 @@
-"""How a job ends, and how it goes on, told without being asked again and again."""
+"""The end of a job, and its changes, told without being asked again and again."""
 
 from collections.abc import AsyncIterator
 
@@ -48,13 +48,13 @@ async def execution_result(call: Call) -> JobExecutionResultResponseBody:
 
 
 async def rows(call: Call) -> ReturnedRowsBody:
-    """What one function of the job has returned, to who submitted the job or operates the cluster."""
+    """Rows that one function of the job has returned, to who submitted the job or operates the cluster."""
     await _require_owner(call, "return")
     return ReturnedRowsBody(arrow=await call.gateway.fetch_result(call.job_id, call.query["function"]))
 
 
 async def output(call: Call) -> Response:
-    """What a plain script has printed, from a byte on, to who submitted it or operates the cluster."""
+    """Output of a plain script, from a byte on, to who submitted it or operates the cluster."""
     await _require_owner(call, "print")
     stream, attempt, offset = (call.query[name] for name in ("stream", "attempt", "offset"))
     wait_s = min(call.query["wait"], WAIT_MAX_MS) / 1_000

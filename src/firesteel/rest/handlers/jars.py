@@ -24,7 +24,7 @@ from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.security import Role
 
 ARTIFACTS = "artifacts"
-"""As a BuildRequest's output_dir: they are wanted, and the worker knows where."""
+"""Directory of artifacts of a BuildRequest: they are wanted, and the worker knows where."""
 
 PARALLELISM_MAX = 1 << 15
 
@@ -56,7 +56,7 @@ async def jars(call: Call) -> s.JarListInfo:
 
 
 async def delete(call: Call) -> Empty:
-    """By who has uploaded it, or operates the cluster."""
+    """Delete a file that the caller has uploaded, or any for who operates the cluster."""
     jar, _ = await asyncio.to_thread(call.services.jars.find, call.path("jarid"))
     if jar.owner != call.user.name and not call.user.may(Role.OPERATE):
         raise RestError(403, f"{call.user.name} may not delete what {jar.owner} has uploaded.")

@@ -135,7 +135,7 @@ async def master_environment(call: Call) -> EnvironmentInfo:
 
 
 async def client_heartbeat(call: Call) -> Empty:
-    """It counts from when it comes, whatever time a client names as its end: clocks differ."""
+    """Take a sign of life: it counts from when it comes, whatever time a client names as its end; clocks differ."""
     await call.gateway.report_client_heartbeat(call.job_id)
     return Empty()
 
@@ -148,7 +148,7 @@ _SHARING_GROUP = derived_id("slot sharing group", "default")
 
 
 def elapsed_ms(start_ms: int, end_ms: int, now_ms: int) -> int:
-    """From the start to the end or now; 0 when it has not begun."""
+    """Time from the start to the end or now; 0 when it has not begun."""
     return max(0, (end_ms if end_ms >= 0 else now_ms) - start_ms) if start_ms >= 0 else 0
 
 
@@ -178,7 +178,7 @@ def job_details(job: JobSummary, now_ms: int) -> j.JobDetails:
 
 
 def io_metrics(vertex: VertexView) -> j.IOMetricsInfo:
-    """Of the subtasks that have finished, and as far as running ones have told."""
+    """Figures of the subtasks that have finished, and of running ones as far as they have told."""
     running = vertex.progress
     return io_info(
         msgspec.structs.replace(
@@ -191,7 +191,7 @@ def io_metrics(vertex: VertexView) -> j.IOMetricsInfo:
 
 
 def io_info(io: IOMetrics, lacking: Collection[str] = ()) -> j.IOMetricsInfo:
-    """What is not known is 0 and not complete."""
+    """Figures for the body: what is not known is 0 and not complete."""
 
     def known(name: str) -> tuple[int, bool]:
         value: int = getattr(io, name)

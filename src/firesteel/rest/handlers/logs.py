@@ -51,7 +51,7 @@ async def master_log_file(call: Call) -> Response:
 
 
 async def master_log(call: Call) -> Response:
-    """Its own log: others may lie beside it, of commands and of other masters."""
+    """Log of the master that is asked: others may lie beside it, of commands and of other masters."""
     file = call.services.log_file
     return await _text(_of_master(call, file.name if file is not None else ""))
 
@@ -74,7 +74,7 @@ async def worker_log_file(call: Call) -> Response:
 
 
 async def worker_log_part(call: Call) -> LogPartInfo:
-    """For who follows a file: answered when there is something, or the time is over."""
+    """Lines of a file for who follows it: answered when there are some, or the time is over."""
     part = await _of_worker(call, call.path("filename"))(call.query["offset"], call.query["wait"])
     text = redacted_text(part.data.decode(errors="replace"))
     return LogPartInfo(text, part.offset, part.end, part.size_bytes)
@@ -88,7 +88,7 @@ async def worker_log(call: Call) -> Response:
 
 
 async def worker_stdout(call: Call) -> Response:
-    """What the attempt has printed that printed last."""
+    """Output of the attempt that printed last."""
     files = [file for file in await _worker_files(call) if _OF_AN_ATTEMPT.fullmatch(file.name)]
     return await _text(_of_worker(call, _newest(files)))
 
@@ -101,7 +101,7 @@ async def worker_threads(call: Call) -> c.ThreadDumpInfo:
 
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────
 async def job_logs(call: Call) -> JobLogsInfo:
-    """What a job's attempts have printed, as far as the workers are there that ran them."""
+    """Logs of a job's attempts, as far as the workers are there that ran them."""
     view = await call.job()
     workers = [worker.resource_id for worker in await call.gateway.list_task_managers()]
     found = await asyncio.gather(*(_logs_of(call, view, worker) for worker in workers))
@@ -110,7 +110,7 @@ async def job_logs(call: Call) -> JobLogsInfo:
 
 
 async def _logs_of(call: Call, view: JobView, worker: ResourceID) -> list[AttemptLog]:
-    """Those on one worker; none of one that does not answer."""
+    """Logs on one worker; none of one that does not answer."""
     answer: object = None
     with contextlib.suppress(NoAnswer, UnknownTaskManager):
         answer = await call.gateway.ask_task_manager(worker, ListFiles(prefix=JobID(f"{view.job_id}_")))
@@ -138,7 +138,7 @@ def _attempt_log(view: JobView, worker: ResourceID, file: FileEntry, region: int
 
 # ── parts of the above ───────────────────────────────────────────────────────────────────────
 async def _ask(call: Call, inquiry: AnyInquiry) -> FileList | FilePart | ThreadDump:
-    """What the worker of the path answers. Raises RestError, UnknownTaskManager or NoAnswer."""
+    """Answer of the worker of the path. Raises RestError, UnknownTaskManager or NoAnswer."""
     answer = await call.gateway.ask_task_manager(ResourceID(call.path("taskmanagerid")), inquiry)
     match answer:
         case InquiryRefused(is_missing=True):
@@ -181,7 +181,7 @@ def _is_part(name: str, file: Path) -> bool:
 
 
 async def _require_owner(call: Call, name: str) -> None:
-    """What a job has printed is for its owner, and for who operates the cluster. Raises RestError 403."""
+    """Check that the caller owns the job or operates the cluster, whose prints these are. Raises RestError 403."""
     found = _OF_A_JOB.fullmatch(name)
     if found is None or call.user.may(Role.OPERATE):
         return
@@ -220,7 +220,7 @@ async def _text(read: Read) -> Response:
 
 
 async def _parts(part: FilePart, read: Read) -> AsyncIterator[bytes]:
-    """To the end that the file had at first: one that is written all the time must not be told for ever."""
+    """Parts to the end that the file had at first: one that is written all the time must not be told for ever."""
     end = part.size_bytes
     while part.data:
         yield redacted_text(part.data.decode(errors="replace")).encode()

@@ -75,7 +75,7 @@ async def disposal_operation(call: Call) -> o.SavepointOperation:
 
 
 async def no_checkpoints(call: Call) -> Empty:
-    """What Flink says of a job without checkpoints; its dashboard then hides the panel."""
+    """Flink's answer of a job without checkpoints; its dashboard then hides the panel."""
     await call.gateway.request_job_summary(call.job_id)
     raise not_found(f"Checkpointing is not enabled for this job ({call.job_id}): it is a batch job.")
 
@@ -110,7 +110,7 @@ def _failing(message: str) -> Callable[[], Awaitable[str]]:
 
 
 async def _found_of_job(call: Call, kind: str) -> Operation:
-    """It is known as long as its job. Raises UnknownJob, or RestError 404."""
+    """The operation, known as long as its job. Raises UnknownJob, or RestError 404."""
     await call.gateway.request_job_summary(call.job_id)
     return _found(call, kind, call.job_id, f" for job {call.job_id}")
 

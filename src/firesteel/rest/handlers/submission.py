@@ -14,9 +14,9 @@ from firesteel.rest.uploads import Upload, UploadedFile
 
 REQUEST_PART = "request"
 GRAPH_BYTES_MAX = 16 << 20
-"""It is read whole, and in one go."""
+"""Largest job graph: it is read whole, and in one go."""
 JAVA_OBJECT = b"\xac\xed"
-"""How the job graphs begin that Flink's own clients make."""
+"""First bytes of the job graphs that Flink's own clients make."""
 FLINKS_OWN_JOB = (
     "This is a job of Java classes for Flink, as `flink run` makes one of a jar file: firesteel runs PySpark pipelines."
     " Submit a Python file with `firesteel run FILE.py`, or upload it to /jars and run it from there."
@@ -83,7 +83,7 @@ def _sorted_out(body: JobSubmitRequestBody, upload: Upload) -> tuple[UploadedFil
 
 
 def _compare(graph: JobGraph, uploaded: dict[str, UploadedFile]) -> None:
-    """What the graph says of its artifacts is what was uploaded."""
+    """Check that what was uploaded is what the graph says of its artifacts."""
     by_hash = {file.sha256: file for file in uploaded.values()}
     known = {artifact.sha256 for artifact in graph.artifacts}
     for artifact in graph.artifacts:

@@ -13,7 +13,7 @@ from firesteel.rest.schema.cluster import Metric
 from firesteel.rest.schema.jobs import IOMetricsInfo
 
 UNASSIGNED = "(unassigned)"
-"""What Flink says of a subtask that no worker has."""
+"""Flink's word for the worker of a subtask that has none."""
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 _BEFORE_THE_END = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING")
@@ -210,7 +210,7 @@ def _aggregated(subtasks: Sequence[SubtaskView], now_ms: int) -> v.AggregatedTas
 
 
 def _statistics(values: Iterable[int]) -> v.MetricStatistics:
-    """Of what is not below 0; zeros of nothing."""
+    """Statistics of what is not below 0; zeros of nothing."""
     known = sorted(value for value in values if value >= 0) or [0]
 
     def quantile(share: float) -> int:

@@ -27,7 +27,7 @@ class DashboardConfiguration(msgspec.Struct, frozen=True, rename="kebab"):
     timezone_offset: int
     """Milliseconds east of UTC."""
     flink_version: str
-    """Of the API that is served."""
+    """Version of the API that is served."""
     flink_revision: str
     features: Features
 
@@ -68,7 +68,7 @@ class ClusterLeader(msgspec.Struct, frozen=True, rename="kebab"):
     name: str = ""
     node: str = ""
     address: str = ""
-    """Where workers reach it."""
+    """Address at which workers reach it."""
     rest_address: str = ""
     epoch: int = 0
 
@@ -129,7 +129,7 @@ class HardwareDescription(msgspec.Struct, frozen=True, rename="camel", kw_only=T
     cpu_cores: int
     physical_memory: int
     free_memory: int
-    """As Flink's workers say it: the largest heap, here of the worker's Spark backends together."""
+    """Largest heap, as Flink's workers say it; here of the worker's Spark backends together."""
     managed_memory: int = 0
 
 

@@ -5,13 +5,13 @@ import msgspec
 
 class JarUploadResponseBody(msgspec.Struct, frozen=True):
     filename: str
-    """Its last part is the id of the file."""
+    """Name whose last part is the id of the file."""
     status: str = "success"
 
 
 class JarEntryInfo(msgspec.Struct, frozen=True):
     name: str
-    """What `entryClass` may say to choose it."""
+    """Name that `entryClass` may say to choose it."""
     description: str | None = None
 
 
@@ -28,14 +28,14 @@ class JarListInfo(msgspec.Struct, frozen=True):
 
 
 class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How to run a file. What is absent here may be said by query parameters."""
+    """Settings for running a file. What is absent here may be said by query parameters."""
 
     entry_class: str | None = None
-    """Which pipeline: `MODULE`, `MODULE:NAME`, or of a Python file just `NAME`."""
+    """Pipeline to run: `MODULE`, `MODULE:NAME`, or of a Python file just `NAME`."""
     program_args_list: list[str] | None = None
     """Job parameters, each as `name=value`, or as `--name` and `value`; of a plain script, its arguments."""
     program_args: str | None = None
-    """The same as one text, as Flink's dashboard sends it; quotes hold words together."""
+    """Arguments as one text, as Flink's dashboard sends them; quotes hold words together."""
     parallelism: int | str | None = None
     """Flink's dashboard sends it as text."""
     job_id: str | None = None

@@ -82,7 +82,7 @@ class PlanNode(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     parallelism: int
     operator: str
-    """What it does: the dashboard's headline of the node. HTML, as `description` is: both are shown as they are."""
+    """Headline of the node in the dashboard: what it does. HTML, as `description` is: both are shown as they are."""
     operator_strategy: str = ""
     description: str
     """The names of its functions."""
@@ -216,7 +216,7 @@ class JobSubmitRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     job_graph_file_name: str
     job_artifact_file_names: list[str] = []
     job_jar_file_names: list[str] = []
-    """Of Flink's own jobs, which are not for us."""
+    """Files of Flink's own jobs, which are not for us."""
 
 
 class JobSubmitResponseBody(msgspec.Struct, frozen=True, rename="camel"):

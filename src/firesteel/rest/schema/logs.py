@@ -10,11 +10,11 @@ class LogPartInfo(msgspec.Struct, frozen=True, rename="kebab"):
     offset: int
     next_offset: int
     size: int
-    """Of the whole file."""
+    """Size of the whole file."""
 
 
 class AttemptLog(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """What one attempt has printed; its lines are in the log file `name` of its worker."""
+    """Log of one attempt; its lines are in the log file `name` of its worker."""
 
     taskmanager_id: str
     name: str
@@ -28,4 +28,4 @@ class AttemptLog(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 class JobLogsInfo(msgspec.Struct, frozen=True):
     logs: list[AttemptLog]
-    """In the order of regions and attempts."""
+    """Logs in the order of regions and attempts."""

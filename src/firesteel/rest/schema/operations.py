@@ -52,7 +52,7 @@ class TriggerResponse(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class SavepointInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
-    """Where the savepoint is, or why there is none; with neither, the operation has nothing to tell."""
+    """Place of the savepoint, or why there is none; with neither, the operation has nothing to tell."""
 
     location: str | None = None
     failure_cause: SerializedThrowable | None = None

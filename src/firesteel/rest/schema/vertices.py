@@ -82,7 +82,7 @@ class JobVertexTaskManagersInfo(msgspec.Struct, frozen=True):
 
 
 class JobVertexBackPressureInfo(msgspec.Struct, frozen=True):
-    """Without a level, a time and subtasks, as Flink answers where nothing was measured."""
+    """Back pressure without a level, a time and subtasks, as Flink answers where nothing was measured."""
 
     status: str
 
