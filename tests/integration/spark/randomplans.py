@@ -108,7 +108,37 @@ class Body:
         return aliased.groupBy(f"`{named.replace('`', '``')}`.{self.spelled(name)}").count()
 
     def where(self, frame: Any) -> Any:
-        return frame.where(self.reference(frame, self.column(frame)).isNotNull())
+        return frame.where(self.predicate(frame))
+
+    def flag(self, frame: Any) -> Any:
+        from pyspark.sql import functions as F
+
+        chosen = self.reference(frame, self.column(frame))
+        return frame.withColumn(self.name(), F.when(self.predicate(frame), chosen))
+
+    def predicate(self, frame: Any) -> Any:
+        from pyspark.sql import functions as F
+
+        one, constant = self.reference(frame, self.column(frame)), self._choose.choice((None, 1, 2))
+        match self._choose.randrange(10):
+            case 9:
+                return F.lit(self._choose.random() < 0.5)
+            case 0 | 1:
+                return one.isNotNull()
+            case 2:
+                return one.isNull()
+            case 3:
+                return one.eqNullSafe(constant)
+            case 4:
+                return one.eqNullSafe(self.reference(frame, self.column(frame)))
+            case 5:
+                return one == F.lit(constant)
+            case 6:
+                return ~self.predicate(frame)
+            case 7:
+                return self.predicate(frame) | self.predicate(frame)
+            case _:
+                return self.predicate(frame) & self.predicate(frame)
 
     def group(self, frame: Any) -> Any:
         keys = [self.reference(frame, each) for each in self.columns(frame)]
@@ -204,7 +234,18 @@ def _expression(text: str) -> Any:
 
 
 _STEPS: tuple[Callable[[Body, Any], Any], ...] = (
-    *(Body.rename, Body.select, Body.star, Body.replace, Body.drop, Body.alias, Body.where, Body.explode, Body.placed),
+    *(
+        Body.rename,
+        Body.select,
+        Body.star,
+        Body.replace,
+        Body.drop,
+        Body.alias,
+        Body.where,
+        Body.flag,
+        Body.explode,
+        Body.placed,
+    ),
     *(Body.group, Body.group, Body.distinct, Body.some_distinct, Body.window, Body.union, Body.set_operation),
     *(Body.join_other, Body.join_other, Body.join_groups, Body.join_itself, Body.sql, Body.sql, Body.rollup),
 )

@@ -220,6 +220,20 @@ REFUSED = {
     "groupBy(k)  ": lambda i: i.hashed.withColumn("K", F().col("v")).groupBy("k").count(),
     "groupBy(a)": lambda i: i.hashed.select(F().upper("k").alias("a")).groupBy("a").count(),
     "groupBy(_groupingexpression)": lambda i: i.hashed.groupBy(F().upper("k")).count(),
+    "groupBy() of everything      ": lambda i: i.hashed.where(F().col("v").eqNullSafe(None)).agg(F().sum("v")),
+    "every subtask returns the same rows": lambda i: i.hashed.where("1 = 0").agg(F().count("*")),
+    "a set operation with rows that every subtask has whole": lambda i: i.hashed.select("k").union(
+        i.hashed.where("false").agg(F().max("k"))
+    ),
+    "groupBy(v)  ": lambda i: i.hashed.where(~F().col("l").eqNullSafe(None)).groupBy("v").count(),
+    "groupBy(l) ": lambda i: (
+        i.hashed.join(i.twin, i.twin.k.eqNullSafe(i.hashed.k) & i.twin.w.eqNullSafe(None)).groupBy(i.hashed.l).count()
+    ),
+    "monotonically_increasing_id() ": lambda i: (
+        i.hashed.withColumn("n", F().when(F().col("l").eqNullSafe(None), F().monotonically_increasing_id()))
+        .groupBy("k")
+        .agg(F().max("n"))
+    ),
     "groupBy(k)   ": lambda i: i.hashed.fillna(0).groupBy("k").count(),
     "groupBy(k)    ": lambda i: i.hashed.join(i.twin, "k", "right").groupBy(i.hashed.k).count(),
     "groupBy(k)     ": lambda i: i.hashed.join(i.twin, "k", "left").groupBy(i.twin.k).count(),

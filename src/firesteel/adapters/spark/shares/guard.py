@@ -195,21 +195,19 @@ class ShareGuard:
         judgement = self._judged(plain, relation)
         if judgement.problems and judgement.rows is Rows.SHARE:
             neutral, _ = self._marking().marked(relation, refuse, neutral=True)
-            with contextlib.suppress(
-                PySparkException
-            ):  # not every plan can be written so: then the first answer stands
-                judgement = min(judgement, self._judged(neutral, relation), key=lambda each: len(each.problems))
+            with contextlib.suppress(PySparkException):  # not every plan can be written so: the first answer stands
+                judgement = judgement.reviewed(self._judged(neutral, relation, keeps_joins=True))
         if judgement.problems and not (instead and judgement.rows is Rows.SHARE):
             refuse(judgement.problems[0])
         if judgement.rows is Rows.SHARE:
             self._approvals.add(digest)
         return judgement.rows
 
-    def _judged(self, marked: Any, relation: Any) -> Judgement:
+    def _judged(self, marked: Any, relation: Any, *, keeps_joins: bool = False) -> Judgement:
         from pyspark.errors import AnalysisException
 
         try:
-            explained = self._planner.explained(marked)
+            explained = self._planner.explained(marked, keeps_joins=keeps_joins)
         except AnalysisException:
             self._planner.analyse(relation)  # a mistake of the user's is better told of the user's plan
             raise

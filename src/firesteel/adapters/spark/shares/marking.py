@@ -93,7 +93,7 @@ class _Rewriting:
                 if not part:
                     broadcast(each)
         if self.neutral:
-            _without_null_safety(node)
+            _without_null_safety(kind, node)
         if kind in _PLACED:
             _take_out(relation, node)
         elif any(parts):
@@ -148,13 +148,17 @@ def _take_out(relation: Any, node: Any) -> None:
     relation.CopyFrom(made)
 
 
-def _without_null_safety(node: Any) -> None:
-    """Replace, in place, comparisons that find null equal to null: Spark would lay rows out anew for them."""
-    if node.DESCRIPTOR.full_name == "spark.connect.SetOperation" and node.set_op_type != node.SET_OP_TYPE_UNION:
+def _without_null_safety(kind: str | None, node: Any) -> None:
+    """Replace, in place, joins that find null equal to null: Spark would lay rows out anew for them.
+
+    Comparisons with a constant, and those of filters and columns, stay: Spark works with what they say of rows.
+    """
+    if kind == "set_op" and node.set_op_type != node.SET_OP_TYPE_UNION:
         node.is_all = True  # which is made of a union and a group
-    for expression in expressions_in(node):
-        if expression.unresolved_function.function_name == "<=>":
-            expression.unresolved_function.function_name = "=="
+    for expression in expressions_in(node) if kind == "join" else ():
+        called = expression.unresolved_function
+        if called.function_name == "<=>" and not any(each.HasField("literal") for each in called.arguments):
+            called.function_name = "=="
 
 
 def relations_in(message: Any) -> list[Any]:

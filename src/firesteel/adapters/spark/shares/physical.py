@@ -19,6 +19,7 @@ _OF_PLACE = re.compile(
     re.IGNORECASE,
 )
 _OF_FILE = re.compile(r"\b(input_file_name|input_file_block_start|input_file_block_length)\(\)(?!#\d)", re.IGNORECASE)
+_KEYS = re.compile(r"^Keys \[\d+\]: ", re.MULTILINE)
 _SUBQUERY = re.compile(r"^Subquery:\d+ Hosting ", re.MULTILINE)
 _BROADCAST_OF = {
     "BuildRight": ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle", "ExistenceJoin"),
@@ -61,6 +62,17 @@ class Judgement:
     rows: Rows
     problems: tuple[str, ...]
     """Operators that need more than a share, by the user's name. Empty: each share gives its part of the whole."""
+    marks: int
+    """Marked inputs in the plan: fewer than were put into it when Spark sees that one gives no row."""
+    only_layout: bool
+    """Whether all problems are rows that Spark lays out anew by keys."""
+
+    def reviewed(self, second: "Judgement") -> "Judgement":
+        """What counts, when a plan of neutral keys was judged too. It names a problem better, and does away with those of
+        layout; but it is not the user's plan, so that nothing else may differ."""
+        is_same = second.rows is self.rows and second.marks == self.marks
+        is_better = len(second.problems) < len(self.problems)
+        return second if is_same and is_better and (second.problems or self.only_layout) else self
 
 
 def judge(explained: str, *, files_are_the_users: bool = False) -> Judgement:
@@ -74,7 +86,9 @@ def judge(explained: str, *, files_are_the_users: bool = False) -> Judgement:
     whole = [*(reading.sections.get(number, "") for number in reading.whole), *subqueries]
     problems = [*reading.problems, *_subquery_problems(subqueries)]
     problems += _nondeterminism("\n".join(seen), "\n".join(whole), files_are_the_users)
-    return Judgement(rows, tuple(dict.fromkeys(problems)))
+    return Judgement(
+        rows, tuple(dict.fromkeys(problems)), reading.marks, only_layout=len(problems) == reading.laid_out_anew
+    )
 
 
 def _parsed(lines: Sequence[str]) -> Operator:
@@ -125,6 +139,9 @@ class _Reading:
     def __init__(self, sections: dict[int, str]) -> None:
         self.sections = sections
         self.problems: list[str] = []
+        self.laid_out_anew = 0
+        """Those of the problems that are rows laid out anew by keys."""
+        self.marks = 0
         self.seen: list[int] = []
         """Operators above the marks ..."""
         self.whole: list[int] = []
@@ -133,6 +150,7 @@ class _Reading:
     def rows_of(self, operator: Operator, above: list[Operator]) -> Rows:
         """`above`: its parents, nearest first."""
         if operator.name == "CollectMetrics":
+            self.marks += 1
             return Rows.SHARE
         below = [self.rows_of(child, [operator, *above]) for child in operator.children]
         rows = self._combined(operator, below, above)
@@ -150,7 +168,7 @@ class _Reading:
             return Rows.BROADCAST
         present = [rows for rows in below if rows is not Rows.NONE]
         if Rows.SHARE not in present:
-            return Rows.WHOLE if present else Rows.NONE
+            return Rows.WHOLE if present or self._is_of_nothing(operator) else Rows.NONE
         match operator.name.split():
             case ["BroadcastHashJoin" | "BroadcastNestedLoopJoin", kind, build]:
                 self._check_broadcast(kind.partition("(")[0], build, below)
@@ -158,7 +176,12 @@ class _Reading:
                 self._check_alike(operator, present)
             case _:
                 self.problems.append(self._named(operator, above))
+                self.laid_out_anew += "hashpartitioning(" in self.sections.get(operator.number, "")
         return Rows.SHARE
+
+    def _is_of_nothing(self, operator: Operator) -> bool:
+        """Whether an operator makes a row of no rows: an aggregate without keys."""
+        return "Aggregate" in operator.name and not _KEYS.search(self.sections.get(operator.number, ""))
 
     def _check_broadcast(self, kind: str, build: str, below: list[Rows]) -> None:
         if Rows.BROADCAST in below and kind not in _BROADCAST_OF.get(build, ()):

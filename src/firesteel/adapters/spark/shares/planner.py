@@ -11,6 +11,8 @@ _PLANNING = {
     "spark.sql.maxPlanStringLength": "100000000",
 }
 """Physical plans that are final, whole, and show every exchange."""
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+_OUTER_TO_INNER = "org.apache.spark.sql.catalyst.optimizer.EliminateOuterJoin"
 
 
 class Planner:
@@ -41,11 +43,16 @@ class Planner:
         """Have the shadow do what the session is about to do, a view for one, with marked plans in it."""
         self.prepare().execute_command(command)
 
-    def explained(self, relation: Any) -> str:
-        """EXPLAIN FORMATTED of it, under the session's settings. Raises what Spark raises for a plan that is wrong."""
+    def explained(self, relation: Any, *, keeps_joins: bool = False) -> str:
+        """EXPLAIN FORMATTED of it, under the session's settings. Raises what Spark raises for a plan that is wrong.
+
+        With `keeps_joins` outer joins stay outer: comparisons in this plan are not what the user has written.
+        """
         import pyspark.sql.connect.proto as pb2
 
         client, settings = self.prepare(), self.settings()
+        if keeps_joins:
+            settings[_EXCLUDED] = ",".join(filter(None, (settings.get(_EXCLUDED), _OUTER_TO_INNER)))
         changed = {key: value for key, value in settings.items() if self._settings.get(key) != value}
         gone = self._settings.keys() - settings.keys()
         if changed:
