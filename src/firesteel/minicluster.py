@@ -32,6 +32,7 @@ from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.ports import TaskBackend
+from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint
 from firesteel.runtime.services import Clock, JobStore
 
@@ -68,6 +69,7 @@ class MiniCluster:
             raise AssertionsDisabled
         self.config = Configuration({options.RESOURCE_START_UP_TIME.key: "0", **(config or {})})
         restart_strategy(self.config, {})  # What does not fit together is refused before anything starts.
+        registration_timeouts(self.config)
         self.election = EmbeddedLeaderElection("minicluster")
         self.store: JobStore = store or InMemoryJobStore()
         self.rpc = InProcessRpc()

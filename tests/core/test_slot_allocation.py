@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.core.slots.allocation import Caps, plan_allocations
-from firesteel.core.slots.manager import SLOT_REQUEST_TIMEOUT_MS, SlotManager
+from firesteel.core.slots.manager import SLOT_ANSWER_TIMEOUT_MS, SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import SlotState, SlotTracker, TrackedWorker
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
@@ -194,9 +194,9 @@ def manager(needs: Needs, **workers: list[ResourceProfile]) -> SlotManager:
 def test_a_request_that_is_not_answered_in_time_is_made_again_under_a_new_name() -> None:
     slots = manager({"j": [(SMALL, 1)]}, w1=[SMALL])
     [first] = slots.requests(100)
-    slots.expire(100 + SLOT_REQUEST_TIMEOUT_MS - 1)
+    slots.expire(100 + SLOT_ANSWER_TIMEOUT_MS - 1)
     assert slots.requests(200) == []
-    slots.expire(100 + SLOT_REQUEST_TIMEOUT_MS)
+    slots.expire(100 + SLOT_ANSWER_TIMEOUT_MS)
     [second] = slots.requests(200)
     assert (second.resource_id, second.index) == (first.resource_id, first.index)
     assert second.allocation_id != first.allocation_id

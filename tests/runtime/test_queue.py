@@ -87,3 +87,20 @@ def test_a_job_that_waits_too_long_fails_and_leaves_the_line(do: Do, script: Tas
             await finish(cluster, busy)
 
     do(story())
+
+
+def test_a_job_waits_some_time_for_a_first_worker(do: Do, script: TaskScript) -> None:
+    async def story() -> None:
+        options = {"slot.request.timeout": "1 min", "heartbeat.interval": "1 s"}
+        async with mini_cluster(script, workers=0, options=options) as cluster:
+            result = await finish(cluster, await submit(cluster, "early"))
+            assert result.status is JobStatus.FAILED
+            assert result.failure is not None
+            assert "no worker was registered for 1 min, which is slot.request.timeout" in result.failure.message
+            assert 60_000 <= result.duration_ms <= 61_000
+            patient = await submit(cluster, "patient")
+            await asyncio.sleep(50)
+            await cluster.start_task_executor()
+            assert (await finish(cluster, patient)).status is JobStatus.FINISHED
+
+    do(story())

@@ -8,6 +8,7 @@ import pytest
 
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
 from firesteel.adapters.rpc.inproc import InProcessRpc
+from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.core.workeffects import (
     CancelTask,
     CommitSink,
@@ -19,13 +20,20 @@ from firesteel.core.workeffects import (
     Stopping,
     TasksChanged,
 )
+from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind
-from firesteel.model.ids import AllocationID, RegionAttemptID, RegionIndex
+from firesteel.model.ids import Address, AllocationID, RegionAttemptID, RegionIndex, ResourceID
 from firesteel.model.jobgraph import Function, FunctionKind, JobGraph
 from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
-from firesteel.runtime.taskexecutor import RELEASE_TRIES_MAX, TaskExecutorEndpoint
+from firesteel.runtime.taskexecutor import (
+    RELEASE_TRIES_MAX,
+    RegistrationTimeout,
+    TaskExecutorEndpoint,
+    task_executor_settings,
+)
 from firesteel.testing.backend import FakeTaskBackend, TaskScript
 from tests.core.graphs import commit_of
 from tests.runtime.cluster import graph, virtual_loop
@@ -252,3 +260,43 @@ def test_what_can_not_be_deleted_is_reported(do: Do, script: TaskScript, caplog:
 
     do(story())
     assert [record.levelname for record in caplog.records] == ["WARNING"] * (RELEASE_TRIES_MAX - 1) + ["ERROR"]
+
+
+def test_a_worker_that_finds_no_master_gives_up(do: Do, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        broken: list[Exception] = []
+        config = Configuration({"taskmanager.registration.timeout": "1 min"})
+        endpoint = TaskExecutorEndpoint(
+            TaskExecutorCore(ResourceID("w1"), task_executor_settings(config), Address("w1")),
+            InProcessRpc(),
+            virtual_loop(),
+            leaders=EmbeddedLeaderElection("test"),
+            backend=FakeTaskBackend(TaskScript(), Path("worker")),
+            on_broken=broken.append,
+        )
+        endpoint.start()
+        await asyncio.sleep(59)
+        assert broken == []
+        await asyncio.sleep(11)
+        (error,) = broken
+        assert isinstance(error, RegistrationTimeout)
+        assert str(error) == "it has been registered at no ResourceManager for 1 min"
+        await endpoint.stop()
+
+    do(story())
+    assert "w1 gives up: it has been registered" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("initial", "longest", "problem"),
+    [
+        ("0", "30 s", "initial-timeout: it has to be at least 1 ms"),
+        ("2 s", "1 s", "max-timeout: it has to be at least"),
+    ],
+)
+def test_times_between_registrations_fit_together(initial: str, longest: str, problem: str) -> None:
+    values = {"cluster.registration.initial-timeout": initial, "cluster.registration.max-timeout": longest}
+    with pytest.raises(ConfigurationError, match=problem):
+        task_executor_settings(Configuration(values))
+    with pytest.raises(ConfigurationError, match=problem):
+        MiniCluster(Configuration(values))

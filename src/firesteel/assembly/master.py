@@ -15,6 +15,7 @@ from firesteel.model.options import Configuration
 from firesteel.runtime.client import ClusterLost, NoLeader
 from firesteel.runtime.dispatcher import DispatcherEndpoint, admission
 from firesteel.runtime.leadership import LeaderRunner, Service
+from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
 from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc
 
@@ -38,6 +39,7 @@ class Master:
         on_lost: Callable[[str, Exception], None] = lambda component, error: None,
     ) -> None:
         restart_strategy(config, {})  # What does not fit together is refused before anything starts.
+        registration_timeouts(config)
         self.config, self.uploads = config, uploads
         self._rpc, self._clock, self._election, self._store = rpc, clock, election, store
         self._archive = archive

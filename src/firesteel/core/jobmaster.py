@@ -23,6 +23,7 @@ from firesteel.core.effects import (
 from firesteel.core.journal import JobState, JobStatusRecord
 from firesteel.core.knownworkers import KnownWorkers
 from firesteel.core.machine import JournaledCore
+from firesteel.core.registration import FLINKS_DEFAULTS, RegistrationTimeouts, RegistrationTries
 from firesteel.core.scheduler import recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter, leftovers
 from firesteel.core.scheduler.output import SchedulerOutput
@@ -31,7 +32,6 @@ from firesteel.core.scheduler.splits import draw_splits
 from firesteel.core.scheduler.view import BEFORE_END, job_result, job_summary, job_view, progress_of_running
 from firesteel.core.slots.connection import JobRequirements, Requirements
 from firesteel.core.timers import (
-    REGISTRATION_RETRY_MS,
     RELEASE_RETRY_MS,
     HeartbeatDue,
     ReconciliationOver,
@@ -58,6 +58,7 @@ class JobMasterSettings:
     reconciliation_timeout_ms: int
     queue: str = m.DEFAULT_QUEUE
     priority: int = 0
+    registration: RegistrationTimeouts = FLINKS_DEFAULTS
 
 
 class JobMasterCore(JournaledCore):
@@ -75,7 +76,8 @@ class JobMasterCore(JournaledCore):
         self.workers = KnownWorkers(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
         self.committer = SinkCommitter()
         self.progress: dict[RegionIndex, TaskProgress] = {}
-        self._resources = JobRequirements(graph.job_id, settings.queue, settings.priority)
+        tries = RegistrationTries(settings.registration)
+        self._resources = JobRequirements(graph.job_id, tries, settings.queue, settings.priority)
         self._reported: JobStatus | None = None
         self._unreleased: dict[ResourceID, None] | None = None
         self._awaits_workers = False
@@ -271,7 +273,7 @@ class JobMasterCore(JournaledCore):
         for worker in tick.due:
             self._tell_held(worker, wants_report=True)
         if self._resources.is_silent(self.now_ms, self.settings.heartbeat_timeout_ms):
-            self._resources.registered = False
+            self._resources.lose()
             self._register()
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
 
@@ -292,7 +294,7 @@ class JobMasterCore(JournaledCore):
     def _register(self) -> None:
         if self._resources.leader is not None and not self._resources.registered and not self._closed:
             self._declare(force=True)
-            self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+            self._set_timer(RegistrationDue(), self._resources.tries.wait_ms())
 
     def _answer_resource_manager(self) -> None:
         self._resources.heard_ms = self.now_ms

@@ -11,6 +11,7 @@ from firesteel.core.machine import Core
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import TrackedWorker
+from firesteel.core.slots.unfulfilled import UnfulfillableRequests
 from firesteel.core.timers import HeartbeatDue, StartUpOver
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
@@ -29,6 +30,8 @@ class ResourceManagerSettings:
     """The most slots the jobs of a queue may hold."""
     start_up_ms: int = 0
     """So long after its start nothing is refused: a worker that could hold it may be on its way."""
+    slot_request_timeout_ms: int = 300_000
+    """A need that no registered worker could meet for so long fails its job."""
 
 
 class ResourceManagerCore(Core):
@@ -36,6 +39,7 @@ class ResourceManagerCore(Core):
 
     def __init__(self, settings: ResourceManagerSettings, me: m.Leader) -> None:
         super().__init__(me.address, me.token)
+        self._unfulfillable = UnfulfillableRequests(settings.slot_request_timeout_ms)
         self.slots = SlotManager(me.token, settings.queue_slots, spread=settings.spread_slots)
         self._tracker = self.slots.tracker
         self._heartbeats: HeartbeatMonitor[tuple[str, str]] = HeartbeatMonitor(
@@ -221,8 +225,11 @@ class ResourceManagerCore(Core):
             for profile, _ in job.requirements:
                 if not can_ever_hold(self._tracker, profile):
                     reason = f"no worker has a slot of {profile}: ask for less, or start a larger worker first"
-                    refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
-                    self._send_leader(job.leader, refusal)
+                    self._tell_unfulfillable(job_id, profile, reason)
+
+    def _tell_unfulfillable(self, job_id: JobID, profile: ResourceProfile, reason: str) -> None:
+        refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
+        self._send_leader(self._tracker.jobs[job_id].leader, refusal)
 
     def _lose_job(self, job_id: JobID) -> None:
         """Its slots stay with it until its workers report them free."""
@@ -243,6 +250,8 @@ class ResourceManagerCore(Core):
             else:
                 self._send_leader(self._tracker.jobs[JobID(key)].leader, m.HeartbeatRequest())
         self.slots.expire(self.now_ms)
+        for job_id, profile, reason in self._unfulfillable.overdue(self._tracker, self.now_ms):
+            self._tell_unfulfillable(job_id, profile, reason)
         self._set_timer(HeartbeatDue(), self._settings.heartbeat_interval_ms)
 
     def _on_peer_lost(self, event: PeerLost) -> None:

@@ -11,10 +11,10 @@ from firesteel.core.effects import RESOURCE_MANAGER, Event, LeaderChanged, PeerL
 from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.core.jobconnection import JobConnection, answers_without_job, commit_answer
 from firesteel.core.machine import Core
+from firesteel.core.registration import FLINKS_DEFAULTS, RegistrationTimeouts, RegistrationTries
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
 from firesteel.core.timers import (
-    REGISTRATION_RETRY_MS,
     REPORT_RETRY_MS,
     HeartbeatDue,
     RegistrationDue,
@@ -38,6 +38,7 @@ class TaskExecutorSettings:
     slot_timeout_ms: int
     master_grace_ms: int
     hardware: HardwareDescription = UNKNOWN_HARDWARE
+    registration: RegistrationTimeouts = FLINKS_DEFAULTS
 
 
 class TaskExecutorCore(Core):
@@ -50,13 +51,14 @@ class TaskExecutorCore(Core):
         self.jobs: dict[JobID, JobConnection] = {}
         self.leftovers: dict[JobID, None] = {}
         """Jobs of which dead workers have left something, and whose masters have not been heard of."""
-        self._registration = WorkerRegistration(resource_id)
+        self._registration = WorkerRegistration(resource_id, RegistrationTries(settings.registration))
         self._sequence = 0
 
     # ── the door ─────────────────────────────────────────────────────────────────────────────
     def _on(self, event: Event) -> None:
         match event:
             case Started():
+                self._registration.lose(self.now_ms)
                 self._effects.append(w.WatchLeader(RESOURCE_MANAGER))
                 self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
             case Received():
@@ -168,7 +170,7 @@ class TaskExecutorCore(Core):
         if leader is not None and self._registration.instance_id is None:
             me, hardware, report = self.resource_id, self.settings.hardware, self._slot_report()
             self._send_leader(leader, m.RegisterTaskExecutor(resource_id=me, report=report, hardware=hardware))
-            self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+            self._set_timer(RegistrationDue(), self._registration.tries.wait_ms())
 
     def _tell_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:
         body = self._registration.report(kind, self._slot_report())
@@ -371,10 +373,10 @@ class TaskExecutorCore(Core):
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────
     def _beat(self) -> None:
-        """Masters that are silent: look for the ResourceManager again, let go of jobs after the grace."""
+        """Masters that are silent: look for the ResourceManager again, let go of jobs after the grace, then give up."""
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
         if self._registration.is_silent(self.now_ms, self.settings.heartbeat_timeout_ms):
-            self._registration.instance_id = None
+            self._registration.lose(self.now_ms)
             self._register()
         for job_id, job in list(self.jobs.items()):
             silent_ms = self.now_ms - job.heard_ms
@@ -383,13 +385,14 @@ class TaskExecutorCore(Core):
                 self._end_job(job_id, job, ())
             elif job.is_silent(self.now_ms, self.settings.heartbeat_interval_ms):
                 self._report(job_id)
+        if not self.jobs and (reason := self._registration.overdue(self.now_ms)):
+            self._effects.append(w.GiveUp(reason))
 
     def _on_peer_lost(self, event: PeerLost) -> None:
         """Whoever it was may have given this worker up: report to it again, soon. What runs goes on."""
         leader = self._registration.leader
         if leader is not None and leader.address == event.address:
-            self._registration.instance_id = None
-            self._set_timer(RegistrationDue(), REGISTRATION_RETRY_MS)
+            self._set_timer(RegistrationDue(), self._registration.cut(self.now_ms))
         for job_id, job in self.jobs.items():
             if job.leader.address == event.address:
                 job.is_cut = True

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from firesteel.core.effects import Timer
 from firesteel.model.ids import AllocationID, JobID
 
-REGISTRATION_RETRY_MS = 1_000
-"""Time between two tries to register at a ResourceManager that has not answered."""
-
 REPORT_RETRY_MS = 1_000
 """Time between two reports of a worker to a JobMaster that owes it an answer."""
 

@@ -108,6 +108,13 @@ class ReleaseJob(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class GiveUp(Effect):
+    """End the worker, which is of no use to anybody."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class WatchLeader(Effect):
     """Tell me of the leader of this component from now on, and who it is."""
 

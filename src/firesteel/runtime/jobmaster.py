@@ -13,6 +13,7 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.narration import lines_of
+from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.services import Clock, JobStore, Rpc
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
         heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
         slot_idle_timeout_ms=config.get_option(options.SLOT_IDLE_TIMEOUT),
         reconciliation_timeout_ms=config.get_option(options.RECONCILIATION_TIMEOUT),
+        registration=registration_timeouts(config),
     )
 
 

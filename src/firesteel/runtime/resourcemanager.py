@@ -56,4 +56,5 @@ def resource_manager_settings(config: Configuration) -> ResourceManagerSettings:
         spread_slots=config.get_option(options.LOAD_BALANCE_MODE) == "SLOTS",
         queue_slots=queue_slots,
         start_up_ms=config.get_option(options.RESOURCE_START_UP_TIME),
+        slot_request_timeout_ms=config.get_option(options.SLOT_REQUEST_TIMEOUT),
     )

@@ -24,6 +24,7 @@ from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.ports import Inheritance, InquiryDesk, TaskBackend, TaskFailedError
+from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 
 RELEASE_TRIES_MAX, RELEASE_RETRY_S = 5, 0.5
@@ -33,6 +34,10 @@ LOOK_S = 10.0
 """How often a worker looks for others that have died."""
 
 logger = logging.getLogger(__name__)
+
+
+class RegistrationTimeout(Exception):
+    """The cluster's fault, or the network's: there was no master to work for."""
 
 
 class TaskExecutorEndpoint(Endpoint):
@@ -101,6 +106,9 @@ class TaskExecutorEndpoint(Endpoint):
                 )
             case w.UnwatchLeader():
                 self._unwatch.pop(effect.component)()
+            case w.GiveUp():
+                logger.warning("%s gives up: %s", self.core.address, effect.reason)
+                self._break(RegistrationTimeout(effect.reason))
             case _:
                 super().perform(effect)
 
@@ -262,6 +270,7 @@ def task_executor_settings(config: Configuration) -> TaskExecutorSettings:
         heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
         slot_timeout_ms=config.get_option(options.SLOT_TIMEOUT),
         master_grace_ms=config.get_option(options.MASTER_GRACE),
+        registration=registration_timeouts(config),
         hardware=HardwareDescription(
             cpu_cores=os.cpu_count() or -1,
             physical_memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),

@@ -49,6 +49,11 @@ class ResourceManagerPlayer(Player):
         settings = dataclasses.replace(SETTINGS, start_up_ms=int(ms))
         self.core = ResourceManagerCore(settings, Leader(Address("rm"), FencingToken(1, "rm")))
 
+    def do_request_timeout(self, ms: str) -> None:
+        """A ResourceManager that lets needs wait so long for a worker that could meet them."""
+        settings = dataclasses.replace(SETTINGS, slot_request_timeout_ms=int(ms))
+        self.core = ResourceManagerCore(settings, Leader(Address("rm"), FencingToken(1, "rm")))
+
     def do_queue(self) -> None:
         self.out += [f"    {job} {show(place)}" for job, place in self.core.queue().items()]
 

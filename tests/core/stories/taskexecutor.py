@@ -1,6 +1,9 @@
 """Verbs of stories about one TaskExecutor."""
 
+import dataclasses
+
 from firesteel.core.inquiries import InquiryAnswered
+from firesteel.core.registration import RegistrationTimeouts
 from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
 from firesteel.core.workeffects import (
     JobReleaseDone,
@@ -57,6 +60,11 @@ class TaskExecutorPlayer(Player):
     def make_core(self) -> TaskExecutorCore:
         self.told = 0
         return new_core()
+
+    def do_give_up_after(self, ms: str) -> None:
+        """A worker that may be registered nowhere for so long."""
+        settings = dataclasses.replace(SETTINGS, registration=RegistrationTimeouts(give_up_ms=int(ms)))
+        self.core = TaskExecutorCore(ResourceID("w1"), settings, Address("w1"))
 
     # ── the ResourceManager ──────────────────────────────────────────────────────────────────
     def do_registered(self, instance: str = "i1", token: str = "1") -> None:

@@ -1,8 +1,10 @@
 """Who talks to the ResourceManager, and what it has to be told: the state of both kinds of connection."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from firesteel.core.registration import RegistrationTries
 from firesteel.model import messages as m
+from firesteel.model.configuration import duration_text
 from firesteel.model.ids import FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.resources import ResourceProfile
 
@@ -14,6 +16,7 @@ class JobRequirements:
     """A JobMaster's side: registered or not, it always sends all it needs, numbered."""
 
     job_id: JobID
+    tries: RegistrationTries = field(default_factory=RegistrationTries)
     queue: str = m.DEFAULT_QUEUE
     priority: int = 0
     since_ms: int = 0
@@ -31,7 +34,13 @@ class JobRequirements:
             if self._newest is not None and leader.token < self._newest:
                 return
             self._newest = leader.token
-        self.leader, self.registered = leader, False
+        self.leader = leader
+        self.lose()
+
+    def lose(self) -> None:
+        """The ResourceManager may have given this job up: register anew."""
+        self.registered = False
+        self.tries.begin()
 
     def is_silent(self, now_ms: int, timeout_ms: int) -> bool:
         """Whether the registration has gone stale: the ResourceManager may have given this job up."""
@@ -60,9 +69,12 @@ class WorkerRegistration:
     """A TaskExecutor's side: registered while it has an instance id of the leader it follows."""
 
     resource_id: ResourceID
+    tries: RegistrationTries = field(default_factory=RegistrationTries)
     leader: m.Leader | None = None
     instance_id: InstanceID | None = None
     heard_ms: int = 0
+    lost_ms: int = 0
+    """Since when it is not registered, while it is not."""
     _newest: FencingToken | None = None
 
     def follow(self, leader: m.Leader | None, now_ms: int) -> None:
@@ -71,11 +83,31 @@ class WorkerRegistration:
             if self._newest is not None and leader.token < self._newest:
                 return
             self._newest = leader.token
-        self.leader, self.instance_id, self.heard_ms = leader, None, now_ms
+        self.leader, self.heard_ms = leader, now_ms
+        self.lose(now_ms)
+
+    def lose(self, now_ms: int) -> None:
+        """The leader may have given this worker up: register anew."""
+        self.instance_id, self.lost_ms = None, now_ms
+        self.tries.begin()
 
     def is_from_leader(self, envelope: m.Envelope) -> bool:
         """Fencing: only the ResourceManager that leads is heard."""
         return self.leader is not None and envelope.sender_token == self.leader.token
+
+    def cut(self, now_ms: int) -> int:
+        """The connection to the leader broke: how long to wait before it is tried again. At once, unless this was a try."""
+        if self.instance_id is None:
+            return self.tries.timeouts.error_delay_ms
+        self.lose(now_ms)
+        return self.tries.wait_ms()
+
+    def overdue(self, now_ms: int) -> str:
+        """Why it is to give up: it has been registered nowhere for too long. Empty when it is not to."""
+        limit_ms = self.tries.timeouts.give_up_ms
+        if limit_ms is None or self.instance_id is not None or now_ms - self.lost_ms < limit_ms:
+            return ""
+        return f"it has been registered at no ResourceManager for {duration_text(limit_ms)}"
 
     def report(
         self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable], report: m.SlotReport

@@ -6,7 +6,7 @@ from firesteel.core.slots.allocation import Caps, PlannedAllocation, plan_alloca
 from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.ids import AllocationID, FencingToken, JobID, ResourceID, derived_id
 
-SLOT_REQUEST_TIMEOUT_MS = 10_000
+SLOT_ANSWER_TIMEOUT_MS = 10_000
 """A worker that has not answered a slot request for this long is asked no more."""
 
 
@@ -42,7 +42,7 @@ class SlotManager:
 
     def expire(self, now_ms: int) -> None:
         """Give up requests that were not answered in time; the next slot report tells what became of them."""
-        for worker, allocation_id in self.tracker.overdue(now_ms - SLOT_REQUEST_TIMEOUT_MS):
+        for worker, allocation_id in self.tracker.overdue(now_ms - SLOT_ANSWER_TIMEOUT_MS):
             self.tracker.release_pending(worker, (allocation_id,))
 
     def _commit(self, planned: PlannedAllocation, now_ms: int) -> SlotRequest:

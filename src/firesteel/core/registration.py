@@ -1,0 +1,36 @@
+"""When to try again to register at a ResourceManager that has not answered, as Flink does (RetryingRegistration)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationTimeouts:
+    initial_ms: int = 100
+    """How long the first try waits for an answer."""
+    max_ms: int = 30_000
+    """The longest that any try does."""
+    error_delay_ms: int = 10_000
+    """Time after a try that could not be made."""
+    give_up_ms: int | None = None
+    """Of a worker: how long it may be registered nowhere; None: for ever."""
+
+
+FLINKS_DEFAULTS = RegistrationTimeouts()
+
+
+@dataclass(slots=True)
+class RegistrationTries:
+    """Tries of one registration: each is given twice the time of the one before it."""
+
+    timeouts: RegistrationTimeouts = FLINKS_DEFAULTS
+    _next_ms: int = 0
+
+    def begin(self) -> None:
+        """Another registration: with another leader, or because the last one has gone stale."""
+        self._next_ms = 0
+
+    def wait_ms(self) -> int:
+        """How long to wait for an answer to the try that is made now."""
+        wait_ms = self._next_ms or min(self.timeouts.initial_ms, self.timeouts.max_ms)
+        self._next_ms = min(2 * wait_ms, self.timeouts.max_ms)
+        return wait_ms
