@@ -29,7 +29,7 @@ TABLES: dict[str, tuple[TransitionTable[Any], type[Enum], Enum, tuple[Enum, ...]
         TransitionTable(job_transitions()),
         JobStatus,
         JobStatus.CREATED,
-        (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED),
+        (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED, JobStatus.SUSPENDED),
     ),
     "task slot": (TASK_SLOT_TRANSITIONS, TaskSlotState, TaskSlotState.FREE, ()),
     "contender": (CONTENDER_TRANSITIONS, ContenderState, ContenderState.WAITING, ()),
@@ -37,8 +37,8 @@ TABLES: dict[str, tuple[TransitionTable[Any], type[Enum], Enum, tuple[Enum, ...]
 }
 """Table, its states, where it begins, where it ends."""
 
-NOT_STATES_OF_A_JOBMASTER = (JobStatus.INITIALIZING, JobStatus.SUSPENDED)
-"""Names that clients of Flink know; no JobMaster enters them."""
+NOT_STATES_OF_A_JOBMASTER = (JobStatus.INITIALIZING,)
+"""Of a job whose JobMaster has not spoken yet."""
 
 
 def reachable(table: TransitionTable[Any], start: Enum) -> set[Enum]:

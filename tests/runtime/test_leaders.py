@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 
 import pytest
 
@@ -11,7 +12,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
 from firesteel.runtime.client import UnknownJob
 from firesteel.testing.backend import TaskScript
-from tests.runtime.cluster import finish, graph, mini_cluster
+from tests.runtime.cluster import finish, graph, job_master, mini_cluster
 from tests.runtime.conftest import Do
 from tests.runtime.stores import SlowStore
 
@@ -212,3 +213,34 @@ def test_an_ended_job_is_shown_whole_by_the_next_leader(do: Do, script: TaskScri
             assert await cluster.client.request_subtasks(job_id, before.vertices[0]) == subtasks
 
     do(story())
+
+
+@pytest.mark.parametrize("component", ["job", DISPATCHER])
+def test_a_job_is_suspended_while_nobody_leads_it(
+    do: Do, script: TaskScript, component: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its attempts go on, and it is shown as what the next JobMaster makes of it."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with mini_cluster(script) as cluster:
+            job_id = await cluster.client.submit_job(graph("lines"), {})
+            await script.until_running("lines")
+            former = job_master(cluster, job_id).core
+            component_id = job_id if component == "job" else component
+            cluster.revoke_leadership(component_id)
+            await asyncio.sleep(5)
+            assert former.scheduler.phase.status is JobStatus.SUSPENDED
+            if component == "job":
+                assert (await cluster.client.request_job(job_id)).status is JobStatus.SUSPENDED
+                assert [view.status for view in await cluster.client.list_jobs()] == [JobStatus.SUSPENDED]
+            cluster.grant_leadership(component_id)
+            await asyncio.sleep(5)
+            assert (await cluster.client.request_job(job_id)).status is JobStatus.RUNNING
+            script.release("lines")
+            assert (await finish(cluster, job_id)).restarts == 0
+
+    caplog.set_level(logging.INFO)
+    do(story())
+    assert script.ends("lines") == ["FINISHED"]
+    assert caplog.text.count("SUSPENDED, after RUNNING") == 1

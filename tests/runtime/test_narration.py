@@ -47,6 +47,7 @@ def test_the_story_of_a_job(do: Do, script: TaskScript, caplog: pytest.LogCaptur
                 "RUNNING",
                 f"deployed a (1/1) #1 on {worker}",
                 f"deployed b (1/1) #0 on {worker}",
+                "SUSPENDED, after RUNNING: this master does not lead it any more",
                 "taken over, RUNNING, with 1 attempts that may run",
                 f"deployed sink (1/1) #0 on {worker}",
                 f"commits sink -> {job_id}/sink/0 (append)",

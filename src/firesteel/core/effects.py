@@ -58,6 +58,11 @@ class PeerLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LeadershipLost(Event):
+    """This core does not lead any more, and is told nothing after this."""
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderChanged(Event):
     """Who leads a component changed; `leader` is None while nobody does."""
 

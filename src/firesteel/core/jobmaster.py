@@ -12,6 +12,7 @@ from firesteel.core.effects import (
     RESOURCE_MANAGER,
     Event,
     LeaderChanged,
+    LeadershipLost,
     PeerLost,
     Persisted,
     PersistFailed,
@@ -102,6 +103,10 @@ class JobMasterCore(JournaledCore):
             case PeerLost():
                 for worker in self.workers.at(Address(event.address)):
                     self._lose_worker(worker, event.reason)
+            case LeadershipLost():
+                self.scheduler.suspend()
+                self._report_status()
+                return
             case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
                 self._resources.follow(event.leader)
                 self._register()

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from firesteel.core.effects import Effect, Event, Persist, Persisted
+from firesteel.core.effects import Effect, Event, LeadershipLost, Persist, Persisted
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
@@ -50,6 +50,17 @@ class JobMasterEndpoint(LeadingEndpoint):
 
     def handled(self, event: Event) -> None:
         self._on_change()
+
+    async def stop(self) -> None:
+        """Suspend the job, unless it has ended: whoever leads next goes on with it. What runs is left alone."""
+        before = self.core.scheduler.phase.status
+        if not self._stopped:
+            self._handle(LeadershipLost())
+        if self.core.scheduler.phase.status is not before:
+            graph = self.core.job.graph
+            text = "job %s (%s): SUSPENDED, after %s: this master does not lead it any more"
+            logger.info(text, graph.job_id, graph.name, before.value)
+        await super().stop()
 
     async def _write(self) -> None:
         """Group commit: what has come while a write was under way goes into the next one.

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from firesteel.core.effects import LeadershipLost
 from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
 from firesteel.core.journal import JobState, JournalRecord, fold
 from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
@@ -78,6 +79,9 @@ class JobMasterPlayer(Player):
         if doom is not None:
             self.core.doom = FailureInfo(kind=FailureKind.ENVIRONMENT, message=doom)
         self.do_start()
+
+    def do_lose_leadership(self) -> None:
+        self.give(LeadershipLost())
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     def do_report(

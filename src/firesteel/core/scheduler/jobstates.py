@@ -11,8 +11,18 @@ from typing import ClassVar, Union
 from firesteel.model.states import JobStatus
 
 
+class Unended:
+    """What every state has that is no end."""
+
+    __slots__ = ()
+
+    def suspend(self) -> "Suspended":
+        """its JobMaster does not lead it any more, or its process stops"""
+        return Suspended()
+
+
 @dataclass(frozen=True, slots=True)
-class Created:
+class Created(Unended):
     """The execution graph is built; the job waits for its first slot."""
 
     status: ClassVar[JobStatus] = JobStatus.CREATED
@@ -35,7 +45,7 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciling:
+class Reconciling(Unended):
     """Workers are given time to report what they still run."""
 
     status: ClassVar[JobStatus] = JobStatus.RECONCILING
@@ -54,7 +64,7 @@ class Reconciling:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Running(Unended):
     """Regions are scheduled, run, or their sinks are committed."""
 
     status: ClassVar[JobStatus] = JobStatus.RUNNING
@@ -77,7 +87,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Restarting:
+class Restarting(Unended):
     """At least one region waits for its restart; others may run."""
 
     status: ClassVar[JobStatus] = JobStatus.RESTARTING
@@ -96,7 +106,7 @@ class Restarting:
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
+class Failing(Unended):
     """What still runs is being cancelled; then the job has failed."""
 
     status: ClassVar[JobStatus] = JobStatus.FAILING
@@ -111,7 +121,7 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelling:
+class Cancelling(Unended):
     """What still runs is being cancelled; then the job is cancelled."""
 
     status: ClassVar[JobStatus] = JobStatus.CANCELLING
@@ -142,14 +152,21 @@ class Failed:
     status: ClassVar[JobStatus] = JobStatus.FAILED
 
 
-JobPhase = Union[Created, Reconciling, Running, Restarting, Failing, Cancelling, Finished, Canceled, Failed]
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Over for this JobMaster only, and in no journal: what runs goes on, and another JobMaster goes on with it."""
+
+    status: ClassVar[JobStatus] = JobStatus.SUSPENDED
+
+
+JobPhase = Union[Created, Reconciling, Running, Restarting, Failing, Cancelling, Finished, Canceled, Failed, Suspended]
 
 
 def job_transitions() -> dict[tuple[JobStatus, JobStatus], str]:
     """(from, to) -> when, of every move the classes have."""
     table: dict[tuple[JobStatus, JobStatus], str] = {}
     for phase in typing.get_args(JobPhase):
-        for name, method in vars(phase).items():
+        for name, method in {**vars(phase), **(vars(Unended) if issubclass(phase, Unended) else {})}.items():
             if not name.startswith("_") and callable(method):
                 target = typing.get_type_hints(method)["return"]
                 table[(phase.status, target.status)] = method.__doc__ or ""

@@ -32,7 +32,16 @@ from firesteel.core.scheduler.backoff import RestartStrategy
 from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.exceptionhistory import exception_entry
 from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover
-from firesteel.core.scheduler.jobstates import Cancelling, Created, Failing, JobPhase, Reconciling, Restarting, Running
+from firesteel.core.scheduler.jobstates import (
+    Cancelling,
+    Created,
+    Failing,
+    JobPhase,
+    Reconciling,
+    Restarting,
+    Running,
+    Unended,
+)
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.restarts import DueRestarts
 from firesteel.core.scheduler.splits import SplitAssigners
@@ -231,6 +240,11 @@ class DefaultScheduler:
         if phase.status not in (self.state.status, JobStatus.RECONCILING):
             self.record(JobStatusRecord(at_ms=now_ms, status=phase.status, failure=failure))
 
+    def suspend(self) -> None:
+        """The job goes on elsewhere, from the journal: nothing is recorded, and what runs is left alone."""
+        if isinstance(self.phase, Unended):
+            self.phase = self.phase.suspend()
+
     def _all(self) -> Regions:
         return np.arange(self.topology.region_count)
 
@@ -353,6 +367,7 @@ class DefaultScheduler:
         if isinstance(self.phase, Running | Restarting):
             ended = [region for region in state.restarting if graph.state_of(region).is_terminal]
             self.restarts.validate(ended, state.restarting)
-        assert self.phase.status in (state.status, JobStatus.RECONCILING), "the job's status differs"
+        here = (state.status, JobStatus.RECONCILING, JobStatus.SUSPENDED)
+        assert self.phase.status in here, "the job's status differs"
         seats = [region for region in deployed if graph.state_of(region) in SEATED]
         assert all(self.pool.is_seated(RegionIndex(region)) for region in seats), "an attempt runs without a slot"
