@@ -309,7 +309,7 @@ PLANTS = {
         (not_synced, 0, 20),
         (goes_on_after_a_failed_write, 0, 20),
         (commit_not_idempotent, 0, 10),
-        (zombies_count, 0, 30),
+        (zombies_count, 40, 80),  # the first is 50
         (consumers_stay, 0, 10),
         (restarts_adopted, 0, 10),
         (attempts_without_limit, 50, 100),  # the first is 67
