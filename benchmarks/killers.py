@@ -261,6 +261,8 @@ class Story:
                 for what, paths in found.items():
                     if paths:
                         self._say(f"left, {what}: {paths[:5]}")
+                        inside = await asyncio.to_thread(_inside, paths[0])
+                        self._say(f"  in the first: {inside[:20]}")
                 return {what: len(paths) for what, paths in found.items()}
             await asyncio.sleep(1.0)
 
@@ -359,3 +361,7 @@ def _loads(folder: Path) -> Iterator[None]:
         for each in begun:
             each.kill()
             each.wait()
+
+
+def _inside(path: str) -> list[str]:
+    return sorted(str(each) for each in Path(path).rglob("*"))

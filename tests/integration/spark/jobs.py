@@ -142,4 +142,4 @@ Runner = Callable[[Coroutine[Any, Any, Any]], Any]
 
 async def settled(backend: SparkTaskBackend) -> None:
     """Until what follows an attempt is over."""
-    await asyncio.gather(*backend._cleanups._tasks)
+    await asyncio.gather(*(each.join() for each in backend._cleanups.values()))

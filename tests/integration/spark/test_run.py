@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet
@@ -14,6 +15,7 @@ import pytest
 from firesteel.adapters.spark.attempt import AttemptRun
 from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.storage.local import STAGING_NAME
+from firesteel.runtime.background import BackgroundTasks
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run, settled
 from tests.processes import descendants
 
@@ -67,6 +69,31 @@ def test_a_word_count_is_visible_only_when_committed(
     assert observed.running == 1
     assert observed.progress
     assert observed.progress[-1].function == "result"
+
+
+def test_a_job_is_released_when_its_attempts_are_cleared_up(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.txt").write_text("a\n")
+    parameters = {"input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out")}
+    job = jobs.job(WORD_COUNT, WORD_COUNT_FUNCTIONS, parameters=parameters)
+
+    async def story() -> None:
+        prepare, may_go_on, releasing = backend._prepare_next, asyncio.Event(), BackgroundTasks()
+
+        async def prepare_late(*run: Any, **how: Any) -> None:
+            await may_go_on.wait()
+            await prepare(*run, **how)
+
+        monkeypatch.setattr(backend, "_prepare_next", prepare_late)
+        await run(backend, job, observed=Observed())
+        release = releasing.start(backend.release_job(job.graph.job_id), "release")
+        assert not (await asyncio.wait({release}, timeout=0.3))[0]
+        may_go_on.set()
+        await releasing.join()
+
+    do(story())
+    assert not (backend._work_dir / "attempts" / job.graph.job_id).exists()
 
 
 def test_regions_meet_over_stored_results_with_any_column_names(

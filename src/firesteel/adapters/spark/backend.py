@@ -62,7 +62,9 @@ class SparkTaskBackend:
         self._pool: BackendPool | None = None
         self._archive: ClassDataArchive | None = None
         self._numbers, self._turns = itertools.count(1), machine_turns()
-        self._services, self._cleanups = BackgroundTasks(), BackgroundTasks()
+        self._services = BackgroundTasks()
+        self._cleanups: dict[JobID, BackgroundTasks] = {}
+        """After the attempts of each job."""
         self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended", self.endpoint)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
         self._closed = False
@@ -88,7 +90,7 @@ class SparkTaskBackend:
             return
         self._closed = True
         await self._services.close()
-        await self._cleanups.close(_CLOSE_SECONDS)
+        await asyncio.gather(*(each.close(_CLOSE_SECONDS) for each in self._cleanups.values()))
         await asyncio.gather(self._pool.close(), self._forks.close())
         if self._archive is not None:
             await self._archive.write()
@@ -141,7 +143,7 @@ class SparkTaskBackend:
             finished = True
             return outcome
         except asyncio.CancelledError:
-            await _to_the_end(self._cleanups.start(self._abort(run), "attempt-abort"))
+            await _to_the_end(self._cleanups_of(run).start(self._abort(run), "attempt-abort"))
             raise
         except TaskFailedError as error:
             await _all_printed(run)
@@ -150,7 +152,7 @@ class SparkTaskBackend:
             run.unbind()
             self._memory.remove(run)
             self._output.note(run.task.job.graph.job_id, run.staging)
-            self._cleanups.start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
+            self._cleanups_of(run).start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
     async def commit(self, commit: SinkCommit) -> str:
         if commit.format == RESULT_FORMAT:  # rows are where they belong since their attempt finished
@@ -161,7 +163,14 @@ class SparkTaskBackend:
         await discard_rows(self._blobs, locations)
         await self._output.discard([location for location in locations if not is_blob(location)])
 
+    def _cleanups_of(self, run: AttemptRun) -> BackgroundTasks:
+        return self._cleanups.setdefault(run.task.job.graph.job_id, BackgroundTasks())
+
     async def release_job(self, job_id: JobID) -> None:
+        """Once its attempts are cleared up: a process that is on its way may make its directory at any time."""
+        if job_id in self._cleanups:
+            await self._cleanups[job_id].join()
+            self._cleanups.pop(job_id, None)
         await self._output.release(job_id)
         await self._output.discard([str(self._work_dir / name / job_id) for name in ("attempts", "partitions")])
         await self._artifacts.release(job_id)
