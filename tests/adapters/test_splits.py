@@ -55,11 +55,11 @@ def test_an_alternative_of_several_steps_is_refused() -> None:
 
 
 def test_ranges_are_cut_as_spark_cuts_them() -> None:
-    assert ranges(0, 10, 3).predicates == ["k < 3 OR k IS NULL", "k >= 3 AND k < 6", "k >= 6"]
+    assert ranges(0, 10, 3).predicates == ["(k < 3 OR k IS NULL)", "k >= 3 AND k < 6", "k >= 6"]
     assert ranges(0, 10, 3).ranges == [(0, 10)]
-    assert ranges(0, 2, 100).predicates == ["k < 1 OR k IS NULL", "k >= 1"]
-    assert ranges(5, 6, 9).predicate == "(1 = 1)"
-    assert RangeSplits("k", []).predicate == "(1 = 0)"
+    assert ranges(0, 2, 100).predicates == ["(k < 1 OR k IS NULL)", "k >= 1"]
+    assert ranges(5, 6, 9).predicate == "((1 = 1))"
+    assert RangeSplits("k", []).predicate == "((1 = 0))"
     with pytest.raises(PipelineRefused, match="upper must be above lower"):
         ranges(3, 3, 1)
     with pytest.raises(PipelineRefused, match="a smaller count"):
@@ -71,7 +71,7 @@ def test_days_end_before_the_end() -> None:
     splits = finder().find(declared, 1).splits
     found = DateSplits(splits)  # type: ignore[arg-type]
     assert [day.isoformat() for day in found.dates] == ["2024-02-28", "2024-02-29", "2024-03-01"]
-    assert found.predicate("d") == "d IN (DATE'2024-02-28', DATE'2024-02-29', DATE'2024-03-01')"
+    assert found.predicate("d") == "CAST(d AS DATE) IN (DATE'2024-02-28', DATE'2024-02-29', DATE'2024-03-01')"
     assert DateSplits([]).predicate("d") == "1 = 0"
     with pytest.raises(PipelineRefused, match="end must be after start"):
         finder(until=datetime.date(2024, 2, 28)).find(declared, 1)

@@ -61,8 +61,8 @@ class RangeSplits:
 
     @property
     def predicate(self) -> str:
-        """One condition for all of them, for `where`."""
-        return " OR ".join(f"({each})" for each in self.predicates)
+        """One condition for all of them, for `where`; in parentheses, so that it may be put into longer ones."""
+        return f"({' OR '.join(f'({each})' for each in self.predicates)})"
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -87,7 +87,7 @@ class RangeSplits:
         if split.is_first and split.is_last:
             return "1 = 1"
         if split.is_first:
-            return f"{column} < {split.upper} OR {column} IS NULL"
+            return f"({column} < {split.upper} OR {column} IS NULL)"
         if split.is_last:
             return f"{column} >= {split.lower}"
         return f"{column} >= {split.lower} AND {column} < {split.upper}"
@@ -105,9 +105,10 @@ class DateSplits:
         self.dates = sorted(days)
 
     def predicate(self, column: str) -> str:
-        """A condition for these days, for `where`; `column` is a date, as Spark SQL writes it."""
+        """A condition for these days, for `where`. `column` is a date, or a timestamp, whose day counts in the session's
+        time zone; as Spark SQL writes it."""
         shown = ", ".join(f"DATE'{day.isoformat()}'" for day in self.dates)
-        return f"{column} IN ({shown})" if shown else "1 = 0"
+        return f"CAST({column} AS DATE) IN ({shown})" if shown else "1 = 0"
 
 
 def _quoted(name: str) -> str:

@@ -52,7 +52,7 @@ class Pieces:
                 return bool(text == self._splits.predicate) or text in self._splits.predicates
             case DateSplits(dates=dates):
                 shown = re.escape(", ".join(f"DATE'{day.isoformat()}'" for day in dates))
-                return re.fullmatch(rf"[\w.`]+ IN \({shown}\)" if dates else "1 = 0", text) is not None
+                return re.fullmatch(rf"CAST\([\w.`]+ AS DATE\) IN \({shown}\)" if dates else "1 = 0", text) is not None
             case _:
                 return False
 
