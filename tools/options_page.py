@@ -22,8 +22,8 @@ given up. A warning lists what of it means nothing here; a key that neither has 
 
 
 def render() -> str:
-    """The whole page; options in the order of their declaration."""
-    return HEAD + "".join(row(option) for option in OPTIONS.values())
+    """The whole page; options by key, since in which order they are declared depends on who imports what first."""
+    return HEAD + "".join(row(OPTIONS[key]) for key in sorted(OPTIONS))
 
 
 def row(option: ConfigOption[Any]) -> str:
