@@ -5,7 +5,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
-from firesteel.core.dispatcher.dispatcher import JOB_STAGE_TRANSITIONS
+from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS
 from firesteel.core.execution.states import EXECUTION_TRANSITIONS
 from firesteel.core.leadership.contender import CONTENDER_TRANSITIONS
 from firesteel.core.scheduler.jobstates import job_transitions

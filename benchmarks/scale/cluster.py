@@ -33,9 +33,10 @@ from firesteel.core.effects import (
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JobState
 from firesteel.core.machine import Core
-from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
+from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.settings import ResourceManagerSettings, TaskExecutorSettings
 from firesteel.core.storedjobs import GraphStored, RecordsAppended, StoredJobs
-from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
+from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.core.timers import HeartbeatDue, WakeUp
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph
@@ -250,7 +251,7 @@ class Cluster:
 
     def _persist(self, core: Core, effect: Persist) -> None:
         assert isinstance(core, JobMasterCore), "only JobMasters have a journal"
-        entry = RecordsAppended(JobID(core.job.graph.job_id), effect.records)  # type: ignore[arg-type]
+        entry = RecordsAppended(JobID(core.job.graph.job_id), effect.records)
         self.records.update(type(record).__name__ for record in effect.records)
         self.timed("journal", lambda: self._store_entry(entry))
         self._mail.append((core.address, Persisted(effect.sequence)))

@@ -2,7 +2,8 @@
 
 from benchmarks.scale import jobs
 from benchmarks.scale.cluster import Cluster
-from firesteel.core.dispatcher.requests import Asked, AwaitJobResult, SubmitJob
+from firesteel.core.dispatcher.requests import AwaitJobResult, SubmitJob
+from firesteel.core.effects import Asked
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.model.messages import TaskStateUpdate
 from firesteel.model.states import ExecutionState, JobStatus

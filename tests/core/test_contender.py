@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.core.effects import Started
 from firesteel.core.leadership.contender import (
     ConfirmLeadership,
     ContenderState,
@@ -49,7 +48,6 @@ def test_events_of_others_do_nothing() -> None:
     assert contender.handle(Revoked()) == []
     assert contender.handle(ServiceStarted(ONE)) == []
     assert contender.handle(ServiceStopped(ONE)) == []
-    assert contender.handle(Started()) == []
 
 
 @given(st.lists(st.sampled_from(("grant", "revoke", "started", "stopped")), max_size=30))

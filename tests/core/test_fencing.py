@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from firesteel.core.dispatcher import requests as r
-from firesteel.core.effects import Event, Received
+from firesteel.core.effects import Asked, Event, Received, Request
 from firesteel.core.machine import Core
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken
@@ -123,7 +122,8 @@ def letter(core: Core, body: m.AnyMessage, sender_token: FencingToken, recipient
 
 
 def test_there_is_a_sample_of_every_message() -> None:
-    assert tuple(type(sample) for sample in SAMPLES) == KINDS
+    assert len(SAMPLES) == len(KINDS)
+    assert {type(sample) for sample in SAMPLES} == set(KINDS)
 
 
 @pytest.mark.parametrize("body", SAMPLES, ids=lambda body: type(body).__name__)
@@ -157,7 +157,7 @@ def test_what_the_leading_master_says_to_a_worker_is_heard(body: m.AnyMessage) -
 
 @pytest.mark.parametrize("kind", FROM_A_JOB_MASTER, ids=lambda kind: kind.__name__)
 def test_what_a_former_job_master_says_to_the_resource_manager_changes_nothing(kind: type[m.AnyMessage]) -> None:
-    body = SAMPLES[KINDS.index(kind)]
+    body = next(sample for sample in SAMPLES if type(sample) is kind)
     core = busy_resource_manager().core
     before = state_of(core)
     assert core.handle(letter(core, body, FencingToken(1, "jm-job"), core.token), 10) == []
@@ -172,7 +172,7 @@ def test_what_a_former_job_master_says_to_the_dispatcher_changes_nothing() -> No
     assert state_of(core) == before
 
 
-class Whatever(r.Request):
+class Whatever(Request[None]):
     """No Dispatcher knows it."""
 
 
@@ -188,4 +188,4 @@ def test_an_event_of_another_component_is_our_bug(make) -> None:
 
 def test_a_request_of_another_component_is_our_bug() -> None:
     with pytest.raises(AssertionError, match="not a request to a Dispatcher"):
-        busy_dispatcher().core.handle(r.Asked(5, Whatever()), 10)
+        busy_dispatcher().core.handle(Asked(5, Whatever()), 10)

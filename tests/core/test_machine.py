@@ -13,12 +13,15 @@ from firesteel.core.effects import (
     Started,
     TimerFired,
 )
+from firesteel.core.journal import JobStatusRecord
 from firesteel.core.machine import STORY_LENGTH, JournaledCore
 from firesteel.core.timers import HeartbeatDue, WakeUp
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Envelope, HeartbeatRequest
+from firesteel.model.states import JobStatus
 
 ME, OLD = FencingToken(2, "m"), FencingToken(1, "m")
+FACT = JobStatusRecord(at_ms=1, status=JobStatus.CREATED)
 
 
 class Notary(JournaledCore):
@@ -30,7 +33,7 @@ class Notary(JournaledCore):
     def _on(self, event: Event) -> None:
         match event:
             case Started():
-                self._journal("fact")
+                self._journal(FACT)
                 self._reply(7, "done")
                 self._set_timer(HeartbeatDue(), 10)
             case TimerFired():
@@ -52,9 +55,9 @@ def kinds(effects: list[Effect]) -> list[type[Effect]]:
 
 def test_what_is_said_waits_until_all_that_was_decided_is_durable() -> None:
     core = Notary()
-    assert core.handle(Started(), 5) == [SetTimer(HeartbeatDue(), 15), Persist(1, ("fact",))]
+    assert core.handle(Started(), 5) == [SetTimer(HeartbeatDue(), 15), Persist(1, (FACT,))]
     assert core.handle(TimerFired(WakeUp()), 6) == []
-    assert core.handle(Started(), 7)[-1] == Persist(2, ("fact",))
+    assert core.handle(Started(), 7)[-1] == Persist(2, (FACT,))
     assert kinds(core.handle(Persisted(1), 8)) == [Reply, Send]
     assert kinds(core.handle(Persisted(1), 9)) == []
     assert kinds(core.handle(Persisted(2), 10)) == [Reply]

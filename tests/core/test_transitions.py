@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firesteel.core.dispatcher.dispatcher import JOB_STAGE_TRANSITIONS, JobStage
+from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobStage
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.states import ALLOWED, DEPLOYED, DEPLOYED_STATES, EXECUTION_TRANSITIONS, TERMINAL
 from firesteel.core.execution.topology import Topology

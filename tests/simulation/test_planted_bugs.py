@@ -9,7 +9,8 @@ import pytest
 
 from firesteel.adapters.ha.joblog import JobLog
 from firesteel.core import jobmaster
-from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry
+from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.dispatcher.requests import StoreJobResult
 from firesteel.core.effects import Effect, Event
 from firesteel.core.execution.graph import ExecutionGraph
@@ -63,13 +64,13 @@ def no_fence_at_masters(patch: pytest.MonkeyPatch) -> None:
 def no_fence_at_workers(patch: pytest.MonkeyPatch) -> None:
     """Workers obey whoever speaks, also a master that was deposed."""
 
-    def obey(core: TaskExecutorCore, envelope: m.Envelope, job_id: JobID) -> None:
+    def obey(core: TaskExecutorCore, envelope: m.Envelope, job_id: JobID, body: m.FromJobMaster) -> None:
         assert envelope.sender_token is not None
         sender = m.Leader(envelope.sender, envelope.sender_token)
         if job_id in core.jobs:
-            core._obey(job_id, core._connect(job_id, sender), envelope.body)
+            core._obey(job_id, core._connect(job_id, sender), body)
         else:
-            core._on_unknown_job(sender, job_id, envelope.body)
+            core._on_unknown_job(sender, job_id, body)
 
     patch.setattr(TaskExecutorCore, "_on_job_master", obey)
     patch.setattr(WorkerRegistration, "is_from_leader", lambda registration, envelope: True)

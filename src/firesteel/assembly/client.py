@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.effects import Request
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.core.execution.topology import Topology
 from firesteel.core.inquiries import AskTaskManager
@@ -49,6 +50,7 @@ QUEUE_KEPT_S = 0.1
 OUTPUT_INTERVAL_S = 0.05
 """Time between two looks for what a script has printed."""
 
+T = TypeVar("T")
 E = TypeVar("E", bound=Endpoint)
 Seen = TypeVar("Seen", JobView, JobSummary)
 
@@ -79,13 +81,11 @@ class MasterClient:
         """A Dispatcher that stopped before its answer may have stored the job: then its successor has it."""
         dispatcher = await self._dispatcher()
         with contextlib.suppress(EndpointStopped):
-            answer: JobID = await dispatcher.ask(r.SubmitJob(graph))
-            return answer
+            return await dispatcher.ask(r.SubmitJob(graph))
         try:
-            answer = await self._ask(r.SubmitJob(graph))
+            return await self._ask(r.SubmitJob(graph))
         except DuplicateJob:
             return graph.job_id
-        return answer
 
     async def request_job(self, job_id: JobID) -> JobView:
         return with_place(await (await self._dispatcher()).view(job_id), self._queue())
@@ -121,10 +121,9 @@ class MasterClient:
     ) -> AnyAnswer:
         request = AskTaskManager(resource_id, inquiry, round(limit_s * 1_000))
         try:
-            answer: AnyAnswer = await (await self._leading(self._master.resource_manager)).ask(request)
+            return await (await self._leading(self._master.resource_manager)).ask(request)
         except EndpointStopped:
             raise NoLeader("the ResourceManager went before the worker answered") from None
-        return answer
 
     @contextlib.asynccontextmanager
     async def built_job(self, file: Path, build: BuildJob) -> AsyncIterator[JobGraph]:
@@ -225,7 +224,7 @@ class MasterClient:
             await asyncio.sleep(LEADER_RETRY_S)
         return find()
 
-    async def _ask(self, request: r.Request) -> Any:
+    async def _ask(self, request: Request[T]) -> T:
         """Ask the leading Dispatcher; a request it could not answer before it went is asked of the next."""
         while True:
             dispatcher = await self._dispatcher()

@@ -1,12 +1,17 @@
 """Events that go into cores and effects that come out: frozen data, compared by tests as values.
 
-An effect that starts work is answered by exactly one event. Effects and events that only one
-component knows stand in that component's module and derive from these bases.
+An effect that starts work is answered by exactly one event. Effects and events that only one component knows stand in
+that component's module. Each core has closed unions of the events, timers, requests and own effects it knows; it refuses
+what is in none of them, and matches all that is.
 """
 
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
+from firesteel.core.journal import JournalRecord
 from firesteel.model.messages import Envelope, Leader
+
+T = TypeVar("T")
 
 
 class Event:
@@ -19,6 +24,11 @@ class Effect:
 
 class Timer:
     """Names a timer. Setting an equal one again replaces it; it carries what it belongs to."""
+
+
+class Request(Generic[T]):
+    """What somebody in this process asks of a core; answered by one Reply with the same request id, of type T or an
+    exception."""
 
 
 # ── events every core may get ────────────────────────────────────────────────────────────────
@@ -35,6 +45,12 @@ class Received(Event):
 @dataclass(frozen=True, slots=True)
 class TimerFired(Event):
     timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Event):
+    request_id: int
+    request: Request[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ class Send(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Reply(Effect):
-    """Answers a client's request; `value` is the answer, or an exception that is to be raised there."""
+    """Answers a request; `value` is the answer, or an exception that is to be raised there."""
 
     request_id: int
     value: object
@@ -95,7 +111,7 @@ class Persist(Effect):
     """Make `records` durable, all or none of them and after all earlier ones; answered by Persisted or PersistFailed."""
 
     sequence: int
-    records: tuple[object, ...]
+    records: tuple[JournalRecord, ...]
 
 
 RESOURCE_MANAGER = "resource_manager"

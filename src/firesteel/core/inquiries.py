@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.dispatcher.requests import Request
-from firesteel.core.effects import Effect, Event, Timer
+from firesteel.core.effects import Effect, Event, Request, Timer
 from firesteel.model.ids import ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.messages import Leader
@@ -13,7 +12,7 @@ INQUIRIES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class AskTaskManager(Request):
+class AskTaskManager(Request[AnyAnswer]):
     """Answered with an AnyAnswer, UnknownTaskManager or NoAnswer."""
 
     resource_id: ResourceID

@@ -1,6 +1,7 @@
 """What a worker has of one job, and what it owes the job's master."""
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import msgspec
 
@@ -129,7 +130,7 @@ class JobConnection:
 
 
 def answers_without_job(
-    resource_id: ResourceID, job_id: JobID, sequence: int, body: m.AnyMessage
+    resource_id: ResourceID, job_id: JobID, sequence: int, body: m.FromJobMaster
 ) -> tuple[m.AnyMessage, ...]:
     """What a worker that has nothing of a job says to its master; `sequence` is the number of a report, if it is one."""
     match body:
@@ -142,9 +143,9 @@ def answers_without_job(
                 m.SinkCommitAnswer(resource_id=resource_id, job_id=job_id, commit_id=commit.commit_id, failure=failure)
                 for commit in body.commits
             )
-        case m.AllocatedSlots() if not (body.held or body.wants_report):
-            return ()
         case m.SubmitTasks() | m.CancelTasks() | m.AllocatedSlots():
+            if isinstance(body, m.AllocatedSlots) and not (body.held or body.wants_report):
+                return ()
             attempts = body.attempts if isinstance(body, m.CancelTasks) else ()
             nothing = m.TaskManagerReport(
                 resource_id=resource_id,
@@ -155,8 +156,10 @@ def answers_without_job(
                 updates=tuple(TaskStateUpdate(attempt=each, state=ExecutionState.CANCELED) for each in attempts),
             )
             return (nothing,)
+        case m.AcknowledgeTaskStates() | m.NextInputSplits() | m.DiscardResults():
+            return ()  # They ask for nothing.
         case _:
-            return ()  # it asks for nothing
+            assert_never(body)
 
 
 def commit_answer(resource_id: ResourceID, event: SinkCommitDone) -> m.SinkCommitAnswer:

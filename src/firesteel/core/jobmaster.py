@@ -4,7 +4,7 @@ Connections are learned, never remembered: workers report themselves when they f
 everything said to them is absolute and repeated with each heartbeat.
 """
 
-from dataclasses import dataclass
+from typing import assert_never
 
 import msgspec
 
@@ -18,23 +18,24 @@ from firesteel.core.effects import (
     PersistFailed,
     Received,
     Started,
-    Timer,
     TimerFired,
 )
 from firesteel.core.journal import JobState, JobStatusRecord
 from firesteel.core.knownworkers import KnownWorkers
 from firesteel.core.machine import JournaledCore
-from firesteel.core.registration import FLINKS_DEFAULTS, RegistrationTimeouts, RegistrationTries
+from firesteel.core.registration import RegistrationTries
 from firesteel.core.scheduler import recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter, leftovers
 from firesteel.core.scheduler.output import SchedulerOutput
-from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
+from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.scheduler.splits import draw_splits
 from firesteel.core.scheduler.view import BEFORE_END, job_result, job_summary, job_view, progress_of_running
+from firesteel.core.settings import JobMasterSettings
 from firesteel.core.slots.connection import JobRequirements, Requirements
 from firesteel.core.timers import (
     RELEASE_RETRY_MS,
     HeartbeatDue,
+    JobMasterTimer,
     ReconciliationOver,
     RegistrationDue,
     ReleaseDue,
@@ -49,17 +50,7 @@ from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, TaskProgress
 from firesteel.model.views import JobSummary, JobView
 
-
-@dataclass(frozen=True, slots=True)
-class JobMasterSettings:
-    scheduler: SchedulerSettings
-    heartbeat_interval_ms: int
-    heartbeat_timeout_ms: int
-    slot_idle_timeout_ms: int
-    reconciliation_timeout_ms: int
-    queue: str = m.DEFAULT_QUEUE
-    priority: int = 0
-    registration: RegistrationTimeouts = FLINKS_DEFAULTS
+JobMasterEvent = Started | Received | TimerFired | Persisted | PersistFailed | PeerLost | LeaderChanged | LeadershipLost
 
 
 class JobMasterCore(JournaledCore):
@@ -87,12 +78,14 @@ class JobMasterCore(JournaledCore):
 
     # ── the door ─────────────────────────────────────────────────────────────────────────────
     def _on(self, event: Event) -> None:
+        assert isinstance(event, JobMasterEvent), f"not an event of a JobMaster: {event}"
         match event:
             case Started():
                 self._on_started()
             case Received():
                 self._on_message(event.envelope)
             case TimerFired():
+                assert isinstance(event.timer, JobMasterTimer), f"not a timer of a JobMaster: {event.timer}"
                 self._on_timer(event.timer)
             case Persisted():
                 self._on_persisted(event)
@@ -107,11 +100,12 @@ class JobMasterCore(JournaledCore):
                 self.scheduler.suspend()
                 self._report_status()
                 return
-            case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
+            case LeaderChanged():
+                assert event.component == RESOURCE_MANAGER, f"a JobMaster does not follow {event.component}"
                 self._resources.follow(event.leader)
                 self._register()
             case _:
-                raise AssertionError(f"not an event of a JobMaster: {event}")
+                assert_never(event)
         self._settle()
 
     def view(self, *, may_end: bool = True) -> JobView:
@@ -145,38 +139,42 @@ class JobMasterCore(JournaledCore):
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
 
     def _on_message(self, envelope: m.Envelope) -> None:
-        match envelope.body:
-            case m.TaskManagerReport() as body:
+        body = envelope.body
+        if not isinstance(body, m.ToJobMaster):
+            self._misdirected(envelope)
+            return
+        match body:
+            case m.TaskManagerReport():
                 self._on_report(envelope.sender, body)
-            case m.UpdateTaskExecutionStates() as body if self._is_newer(body.resource_id, body.sequence):
-                reports.apply_updates(self.scheduler, body.resource_id, body.updates, self.now_ms)
-            case m.ReportProgress() as body:
+            case m.UpdateTaskExecutionStates():
+                if self.workers.is_newer(body.resource_id, body.sequence, self.now_ms):
+                    reports.apply_updates(self.scheduler, body.resource_id, body.updates, self.now_ms)
+            case m.ReportProgress():
                 self._on_progress(body.progress)
-            case m.RequestNextInputSplits() as body:
+            case m.RequestNextInputSplits():
                 self._on_split_requests(body.resource_id, body.wants)
-            case m.SinkCommitAnswer() as body:
+            case m.SinkCommitAnswer():
                 self._on_commit_answer(body)
-            case m.JobReleased() as body if self._unreleased is not None:
-                self._unreleased.pop(body.resource_id, None)
-                for slot in self.scheduler.pool.of_worker(body.resource_id):
-                    self.scheduler.pool.drop(slot.allocation_id)
-            case m.DisconnectTaskExecutor() as body:
+            case m.JobReleased():
+                self._on_released(body.resource_id)
+            case m.DisconnectTaskExecutor():
                 self._lose_worker(body.resource_id, body.reason)
             case m.JobMasterRegistered():
                 self._resources.registered, self._resources.heard_ms = True, self.now_ms
             case m.HeartbeatRequest():
                 self._answer_resource_manager()
-            case m.NotEnoughResources() as body if body.profile in self.scheduler.pool.waiting.values():
-                failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=body.reason)
-                self.scheduler.fail_job(failure, self.now_ms)
-            case m.CancelJob() as body:
+            case m.NotEnoughResources():
+                if body.profile in self.scheduler.pool.waiting.values():
+                    failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=body.reason)
+                    self.scheduler.fail_job(failure, self.now_ms)
+            case m.CancelJob():
                 self._tell(f"cancelled: {body.reason or 'a client has asked for it'}")
                 cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None
                 self.scheduler.cancel(self.now_ms, cause)
             case _:
-                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+                assert_never(body)
 
-    def _on_timer(self, timer: Timer) -> None:
+    def _on_timer(self, timer: JobMasterTimer) -> None:
         match timer:
             case HeartbeatDue():
                 self._beat()
@@ -186,8 +184,10 @@ class JobMasterCore(JournaledCore):
                 self._give_up_missing()
             case ReleaseDue():
                 self._release_workers()
+            case WakeUp():
+                pass  # What the scheduler waited for is due: `advance` does it, as after every event.
             case _:
-                pass  # WakeUp: what is due is done by _settle.
+                assert_never(timer)
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     def _on_report(self, sender: Address, report: m.TaskManagerReport) -> None:
@@ -197,7 +197,7 @@ class JobMasterCore(JournaledCore):
         if is_new and self._unreleased is not None:
             self._unreleased[report.resource_id] = None
             self._release_workers()
-        if not self._is_newer(report.resource_id, report.sequence):
+        if not self.workers.is_newer(report.resource_id, report.sequence, self.now_ms):
             self.workers.heard(report.resource_id, self.now_ms)
             return
         self.workers[report.resource_id].offer_sequence = report.sequence
@@ -221,9 +221,6 @@ class JobMasterCore(JournaledCore):
                 if region is not None:
                     self._tell(f"region {region} lost its slot at {report.resource_id}")
                     reports.slot_lost(self.scheduler, report.resource_id, region, self.now_ms)
-
-    def _is_newer(self, resource_id: ResourceID, sequence: int) -> bool:
-        return self.workers.is_newer(resource_id, sequence, self.now_ms)
 
     def _on_progress(self, progress: tuple[TaskProgress, ...]) -> None:
         for item in progress:
@@ -378,6 +375,12 @@ class JobMasterCore(JournaledCore):
         self._release_workers()
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────
+    def _on_released(self, resource_id: ResourceID) -> None:
+        if self._unreleased is not None:
+            self._unreleased.pop(resource_id, None)
+            for slot in self.scheduler.pool.of_worker(resource_id):
+                self.scheduler.pool.drop(slot.allocation_id)
+
     def _release_workers(self) -> None:
         """Ask every worker that may hold something of the job to let go of it, until it says so."""
         locations = leftovers(self.scheduler.state)

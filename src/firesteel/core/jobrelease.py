@@ -5,6 +5,7 @@ reports of it with a request to release it. Once all have, one of them deletes w
 """
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from firesteel.core.effects import (
     RESOURCE_MANAGER,
@@ -19,9 +20,11 @@ from firesteel.core.execution.partitions import locations_of
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
 from firesteel.core.slots.connection import JobRequirements
-from firesteel.core.timers import RELEASE_RETRY_MS, HeartbeatDue, ReconciliationOver, ReleaseDue
+from firesteel.core.timers import RELEASE_RETRY_MS, HeartbeatDue, JobReleaseTimer, ReconciliationOver, ReleaseDue
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, JobID, ResourceID
+
+JobReleaseEvent = Started | Received | TimerFired | PeerLost | LeaderChanged
 
 
 class JobReleaseCore(Core):
@@ -58,50 +61,74 @@ class JobReleaseCore(Core):
         self._closed = False
 
     def _on(self, event: Event) -> None:
+        assert isinstance(event, JobReleaseEvent), f"not an event of a job's release: {event}"
         match event:
             case Started():
                 self._set_timer(ReconciliationOver(), self._reconciliation_timeout_ms)
                 self._set_timer(HeartbeatDue(), self._heartbeats.interval_ms)
             case Received():
                 self._on_message(event.envelope)
-            case TimerFired(timer=ReconciliationOver()):
-                self._awaits_workers = False
-            case TimerFired(timer=HeartbeatDue()):
-                self._beat()
             case TimerFired():
-                self._release()
+                assert isinstance(event.timer, JobReleaseTimer), f"not a timer of a job's release: {event.timer}"
+                self._on_timer(event.timer)
             case PeerLost():
                 for worker in [each for each, address in self._workers.items() if address == event.address]:
                     self._lose(worker)
-            case LeaderChanged(component=component) if component == RESOURCE_MANAGER:
+            case LeaderChanged():
+                assert event.component == RESOURCE_MANAGER, f"a job's release does not follow {event.component}"
                 self._resources.follow(event.leader)
                 self._need_nothing()
             case _:
-                raise AssertionError(f"not an event of a job's release: {event}")
+                assert_never(event)
         self._go_on_when_released()
+
+    def _on_timer(self, timer: JobReleaseTimer) -> None:
+        match timer:
+            case ReconciliationOver():
+                self._awaits_workers = False
+            case HeartbeatDue():
+                self._beat()
+            case ReleaseDue():
+                self._release()
+            case _:
+                assert_never(timer)
 
     def validate(self) -> None:
         assert not (self._closed and self._awaits_workers), "closed before workers had their time"
         assert self._unreleased.keys() <= self._workers.keys(), "a worker that is lost is waited for"
 
     def _on_message(self, envelope: m.Envelope) -> None:
-        match envelope.body:
-            case m.TaskManagerReport() as body:
+        body = envelope.body
+        if not isinstance(body, m.ToJobMaster):
+            self._misdirected(envelope)
+            return
+        match body:
+            case m.TaskManagerReport():
                 self._workers[body.resource_id] = envelope.sender
                 self._wait_for(body.resource_id)
                 self._note(body.updates)
                 self._release()
-            case m.UpdateTaskExecutionStates() as body:
+            case m.UpdateTaskExecutionStates():
                 self._note(body.updates)
-            case m.JobReleased() as body:
+            case m.JobReleased():
                 self._wait_no_more(body.resource_id)
                 if body.resource_id == self._deleting:
                     self._deleting = None
                     self._leftovers.clear()
-            case m.DisconnectTaskExecutor() as body:
+            case m.DisconnectTaskExecutor():
                 self._lose(body.resource_id)
+            case (
+                m.ReportProgress()
+                | m.RequestNextInputSplits()
+                | m.SinkCommitAnswer()
+                | m.JobMasterRegistered()
+                | m.HeartbeatRequest()
+                | m.NotEnoughResources()
+                | m.CancelJob()
+            ):
+                pass  # The job is over: nothing of it is run, committed, or asked for.
             case _:
-                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+                assert_never(body)
 
     def _note(self, updates: Iterable[m.TaskStateUpdate]) -> None:
         """Attempts that the JobMaster did not hear the end of may have left something, too."""

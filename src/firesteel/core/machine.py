@@ -22,6 +22,7 @@ from firesteel.core.effects import (
     SetTimer,
     Timer,
 )
+from firesteel.core.journal import JournalRecord
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import AnyMessage, Envelope, Leader
 
@@ -104,6 +105,10 @@ class Core(ABC):
     def _set_timer(self, timer: Timer, delay_ms: int) -> None:
         self._effects.append(SetTimer(timer, self.now_ms + delay_ms))
 
+    def _misdirected(self, envelope: Envelope) -> None:
+        """It is for a core of another kind: nothing is done."""
+        self._tell(f"refused {type(envelope.body).__name__} of {envelope.sender}: it is not for {self.address}")
+
     def _tell(self, line: str) -> None:
         self.story.append(f"{self.now_ms} {line}")
 
@@ -117,7 +122,7 @@ class JournaledCore(Core):
 
     def __init__(self, address: Address, token: FencingToken | None) -> None:
         super().__init__(address, token)
-        self._unsealed: list[object] = []
+        self._unsealed: list[JournalRecord] = []
         self._sequence = 0
         self._durable = 0
         self._held: deque[tuple[int, Effect]] = deque()
@@ -135,7 +140,7 @@ class JournaledCore(Core):
             self._unsealed.clear()
         return out
 
-    def _journal(self, record: object) -> None:
+    def _journal(self, record: JournalRecord) -> None:
         """Add a record. Whoever calls applies it to the state before it returns to its caller."""
         self._unsealed.append(record)
         self._sequence += 1

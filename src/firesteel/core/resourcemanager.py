@@ -1,13 +1,13 @@
 """The ResourceManager's core: who is there, who needs what, who gets which slot."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from typing import assert_never
 
-from firesteel.core.dispatcher.requests import Asked
-from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, TimerFired
+from firesteel.core.effects import Asked, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
 from firesteel.core.machine import Core
+from firesteel.core.settings import ResourceManagerSettings
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import TrackedWorker
@@ -20,18 +20,8 @@ from firesteel.model.refusals import NoAnswer, UnknownTaskManager
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.views import QueuePlace, TaskManagerView
 
-
-@dataclass(frozen=True, slots=True)
-class ResourceManagerSettings:
-    heartbeat_interval_ms: int
-    heartbeat_timeout_ms: int
-    spread_slots: bool
-    queue_slots: Mapping[str, int] = field(default_factory=dict)
-    """The most slots the jobs of a queue may hold."""
-    start_up_ms: int = 0
-    """So long after its start nothing is refused: a worker that could hold it may be on its way."""
-    slot_request_timeout_ms: int = 300_000
-    """A need that no registered worker could meet for so long fails its job."""
+ResourceManagerEvent = Started | Received | TimerFired | Asked | PeerLost | LeaderChanged
+ResourceManagerTimer = HeartbeatDue | StartUpOver | InquiryTimeout
 
 
 class ResourceManagerCore(Core):
@@ -53,6 +43,7 @@ class ResourceManagerCore(Core):
         """The workers that owe an answer, by the number of the request."""
 
     def _on(self, event: Event) -> None:
+        assert isinstance(event, ResourceManagerEvent), f"not an event of a ResourceManager: {event}"
         match event:
             case Started():
                 self._set_timer(HeartbeatDue(), self._settings.heartbeat_interval_ms)
@@ -60,21 +51,18 @@ class ResourceManagerCore(Core):
                     self._set_timer(StartUpOver(), self._settings.start_up_ms)
             case Received():
                 self._on_message(event.envelope)
-            case TimerFired(timer=StartUpOver()):
-                self._starting = False
-                self._refuse(self._tracker.jobs)
-            case Asked(request=AskTaskManager() as request):
-                self._ask(event.request_id, request)
-            case TimerFired(timer=InquiryTimeout(number=number)):
-                self._end_inquiry(number, NoAnswer("the worker has not answered in time: it is busy, or hangs"))
             case TimerFired():
-                self._beat()
+                assert isinstance(event.timer, ResourceManagerTimer), f"not a timer of a ResourceManager: {event.timer}"
+                self._on_timer(event.timer)
+            case Asked():
+                assert isinstance(event.request, AskTaskManager), f"not a request to a ResourceManager: {event.request}"
+                self._ask(event.request_id, event.request)
             case PeerLost():
                 self._on_peer_lost(event)
             case LeaderChanged():
                 self._follow(event.leader)
             case _:
-                raise AssertionError(f"not an event of a ResourceManager: {event}")
+                assert_never(event)
         self._allocate()
 
     def task_managers(self) -> tuple[TaskManagerView, ...]:
@@ -94,27 +82,42 @@ class ResourceManagerCore(Core):
         self._tracker.validate()
 
     def _on_message(self, envelope: m.Envelope) -> None:
-        match envelope.body:
-            case m.RegisterTaskExecutor() as body:
+        body = envelope.body
+        if not isinstance(body, m.ToResourceManager):
+            self._misdirected(envelope)
+            return
+        match body:
+            case m.RegisterTaskExecutor():
                 self._register_worker(envelope.sender, body)
-            case m.TaskExecutorHeartbeat() | m.NotifySlotAvailable() as body:
+            case m.TaskExecutorHeartbeat() | m.NotifySlotAvailable():
                 self._on_slot_report(body.resource_id, body.instance_id, body.report)
-            case m.SlotRequestAnswer() as body:
+            case m.SlotRequestAnswer():
                 self._on_slot_report(body.resource_id, body.instance_id, body.report, answers=body.allocations)
-            case m.DisconnectTaskExecutor() as body:
+            case m.DisconnectTaskExecutor():
                 self._lose_worker(body.resource_id, body.reason)
-            case WorkerAnswered() as body:
+            case WorkerAnswered():
                 self._end_inquiry(body.number, body.answer)
-            case m.RegisterJobMaster() as body:
+            case m.RegisterJobMaster():
                 self._register_job(envelope, body)
-            case m.DeclareRequiredResources() as body if self._is_known_job(envelope, body.job_id):
-                self._require(body)
-            case m.JobMasterHeartbeat() as body if self._is_known_job(envelope, body.job_id):
-                self._heartbeats.heard(("job", body.job_id), self.now_ms)
-            case m.DisconnectJobMaster() as body if self._is_known_job(envelope, body.job_id):
-                self._lose_job(body.job_id)
+            case m.DeclareRequiredResources() | m.JobMasterHeartbeat() | m.DisconnectJobMaster():
+                if self._is_known_job(envelope, body.job_id):
+                    self._on_known_job(body)
+                else:
+                    self._tell(f"ignored {type(body).__name__} of {envelope.sender}: it does not lead {body.job_id}")
             case _:
-                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+                assert_never(body)
+
+    def _on_timer(self, timer: ResourceManagerTimer) -> None:
+        match timer:
+            case HeartbeatDue():
+                self._beat()
+            case StartUpOver():
+                self._starting = False
+                self._refuse(self._tracker.jobs)
+            case InquiryTimeout():
+                self._end_inquiry(timer.number, NoAnswer("the worker has not answered in time: it is busy, or hangs"))
+            case _:
+                assert_never(timer)
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     def _register_worker(self, sender: Address, body: m.RegisterTaskExecutor) -> None:
@@ -202,6 +205,17 @@ class ResourceManagerCore(Core):
         if self._is_known_job(envelope, body.job_id):
             self._require(body)
             self._send_leader(self._tracker.jobs[body.job_id].leader, m.JobMasterRegistered(job_id=body.job_id))
+
+    def _on_known_job(self, body: m.DeclareRequiredResources | m.JobMasterHeartbeat | m.DisconnectJobMaster) -> None:
+        match body:
+            case m.DeclareRequiredResources():
+                self._require(body)
+            case m.JobMasterHeartbeat():
+                self._heartbeats.heard(("job", body.job_id), self.now_ms)
+            case m.DisconnectJobMaster():
+                self._lose_job(body.job_id)
+            case _:
+                assert_never(body)
 
     def _is_known_job(self, envelope: m.Envelope, job_id: JobID) -> bool:
         """Fencing of JobMasters: only the newest leader of a job is heard."""

@@ -4,14 +4,15 @@ It never decides what runs. It keeps what it was given running while a master is
 came of it until a master has it safe, and lets go when it is told to or nobody has asked for long.
 """
 
-from dataclasses import dataclass
+from typing import assert_never
 
 from firesteel.core import workeffects as w
 from firesteel.core.effects import RESOURCE_MANAGER, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.core.jobconnection import JobConnection, answers_without_job, commit_answer
 from firesteel.core.machine import Core
-from firesteel.core.registration import FLINKS_DEFAULTS, RegistrationTimeouts, RegistrationTries
+from firesteel.core.registration import RegistrationTries
+from firesteel.core.settings import TaskExecutorSettings
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
 from firesteel.core.timers import (
@@ -20,25 +21,12 @@ from firesteel.core.timers import (
     RegistrationDue,
     ReportDue,
     SlotTimeout,
+    TaskExecutorTimer,
 )
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
-from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.tasks import TaskProgress
-
-
-@dataclass(frozen=True, slots=True)
-class TaskExecutorSettings:
-    slots: int
-    profile: ResourceProfile
-    """Of each slot."""
-    heartbeat_interval_ms: int
-    heartbeat_timeout_ms: int
-    slot_timeout_ms: int
-    master_grace_ms: int
-    hardware: HardwareDescription = UNKNOWN_HARDWARE
-    registration: RegistrationTimeouts = FLINKS_DEFAULTS
 
 
 class TaskExecutorCore(Core):
@@ -56,6 +44,7 @@ class TaskExecutorCore(Core):
 
     # ── the door ─────────────────────────────────────────────────────────────────────────────
     def _on(self, event: Event) -> None:
+        assert isinstance(event, w.TaskExecutorEvent), f"not an event of a TaskExecutor: {event}"
         match event:
             case Started():
                 self._registration.lose(self.now_ms)
@@ -78,7 +67,8 @@ class TaskExecutorCore(Core):
             case InquiryAnswered():
                 self._send_leader(event.asker, WorkerAnswered(number=event.number, answer=event.answer))
             case TimerFired():
-                self._on_timer(event)
+                assert isinstance(event.timer, TaskExecutorTimer), f"not a timer of a TaskExecutor: {event.timer}"
+                self._on_timer(event.timer)
             case LeaderChanged():
                 self._on_leader(event)
             case PeerLost():
@@ -86,7 +76,7 @@ class TaskExecutorCore(Core):
             case w.Stopping():
                 self._say_goodbye(event.reason)
             case _:
-                raise AssertionError(f"not an event of a TaskExecutor: {event}")
+                assert_never(event)
 
     def validate(self) -> None:
         self.table.validate()
@@ -99,55 +89,52 @@ class TaskExecutorCore(Core):
         assert all(slot.job_id in self.jobs for slot in self.table.slots if slot.job_id), "a slot of an unknown job"
 
     def _on_message(self, envelope: m.Envelope) -> None:
-        match envelope.body:
-            case m.TaskExecutorRegistered() | m.RequestSlots() | m.HeartbeatRequest() | AskWorker():
-                self._on_resource_manager(envelope)
-            case m.SubmitTasks() as body:
-                self._on_job_master(envelope, body.job.graph.job_id)
-            case (
-                m.AllocatedSlots()
-                | m.CancelTasks()
-                | m.AcknowledgeTaskStates()
-                | m.NextInputSplits()
-                | m.DiscardResults()
-                | m.CommitSinks()
-                | m.ReleaseJobResources()
-            ) as body:
-                self._on_job_master(envelope, body.job_id)
-            case _:
-                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+        body = envelope.body
+        if isinstance(body, m.FromResourceManager):
+            self._on_resource_manager(envelope, body)
+        elif isinstance(body, m.FromJobMaster):
+            job_id = body.job.graph.job_id if isinstance(body, m.SubmitTasks) else body.job_id
+            self._on_job_master(envelope, job_id, body)
+        else:
+            self._misdirected(envelope)
 
-    def _on_timer(self, fired: TimerFired) -> None:
-        match timer := fired.timer:
+    def _on_timer(self, timer: TaskExecutorTimer) -> None:
+        match timer:
             case HeartbeatDue():
                 self._beat()
             case RegistrationDue():
                 self._register()
-            case ReportDue() if timer.job_id in self.jobs and self._is_owed(timer.job_id):
-                self._report(timer.job_id)
+            case ReportDue():
+                if timer.job_id in self.jobs and self._is_owed(timer.job_id):
+                    self._report(timer.job_id)
             case SlotTimeout():
                 slot = self.table.find(timer.allocation_id)
                 if slot is not None and slot.state is TaskSlotState.ALLOCATED:
                     self._free([slot])
             case _:
-                pass  # a report that nobody waits for any more
+                assert_never(timer)
 
     # ── the ResourceManager ──────────────────────────────────────────────────────────────────
-    def _on_resource_manager(self, envelope: m.Envelope) -> None:
+    def _on_resource_manager(self, envelope: m.Envelope, body: m.FromResourceManager) -> None:
         if not self._registration.is_from_leader(envelope):
-            self._tell(f"refused {type(envelope.body).__name__}: not of the leading ResourceManager")
+            self._tell(f"refused {type(body).__name__}: not of the leading ResourceManager")
             return
         self._registration.heard_ms = self.now_ms
-        match envelope.body:
-            case m.TaskExecutorRegistered() as body:
+        match body:
+            case m.TaskExecutorRegistered():
                 self._registration.instance_id = body.instance_id
-            case m.RequestSlots() as body if body.instance_id == self._registration.instance_id:
-                self._on_slot_requests(body)
-            case AskWorker() as body if body.instance_id == self._registration.instance_id:
-                assert self._registration.leader is not None, "a registration is with a leader"
-                self._effects.append(AnswerInquiry(self._registration.leader, body.number, body.inquiry))
-            case _:
+            case m.HeartbeatRequest():
                 self._tell_resource_manager(m.TaskExecutorHeartbeat)
+            case m.RequestSlots() | AskWorker():
+                if body.instance_id != self._registration.instance_id:
+                    self._tell_resource_manager(m.TaskExecutorHeartbeat)
+                elif isinstance(body, m.RequestSlots):
+                    self._on_slot_requests(body)
+                else:
+                    assert self._registration.leader is not None, "a registration is with a leader"
+                    self._effects.append(AnswerInquiry(self._registration.leader, body.number, body.inquiry))
+            case _:
+                assert_never(body)
 
     def _on_slot_requests(self, body: m.RequestSlots) -> None:
         given = [name for index, name in body.slots if self.table.allocate(index, name, body.job_id)]
@@ -213,20 +200,23 @@ class TaskExecutorCore(Core):
                 self._effects.append(w.WatchLeader(job_id))
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
-    def _on_job_master(self, envelope: m.Envelope, job_id: JobID) -> None:
+    def _on_job_master(self, envelope: m.Envelope, job_id: JobID, body: m.FromJobMaster) -> None:
         assert envelope.sender_token is not None, "a JobMaster speaks with its token"
         sender = m.Leader(envelope.sender, envelope.sender_token)
         if job_id not in self.jobs:
-            self._on_unknown_job(sender, job_id, envelope.body)
+            self._on_unknown_job(sender, job_id, body)
             return
         job = self._connect(job_id, sender)
         if job.leader.token != sender.token:
-            self._tell(f"refused {type(envelope.body).__name__} of {sender.address}: not the job's leader")
+            self._tell(f"refused {type(body).__name__} of {sender.address}: not the job's leader")
             return
         job.heard_ms, job.is_cut = self.now_ms, False
-        self._obey(job_id, job, envelope.body)
+        if job.ending and isinstance(body, m.SubmitTasks | m.CommitSinks):
+            self._tell(f"ignored {type(body).__name__}: job {job_id} ends here")
+        else:
+            self._obey(job_id, job, body)
 
-    def _on_unknown_job(self, sender: m.Leader, job_id: JobID, body: m.AnyMessage) -> None:
+    def _on_unknown_job(self, sender: m.Leader, job_id: JobID, body: m.FromJobMaster) -> None:
         """Nothing of the job is here: say so, so that its master need not wait. What others have left is deleted first."""
         if isinstance(body, m.ReleaseJobResources) and body.locations:
             self._end_job(job_id, self._connect(job_id, sender), body.locations)
@@ -235,11 +225,11 @@ class TaskExecutorCore(Core):
         for answer in answers_without_job(self.resource_id, job_id, self._sequence, body):
             self._send_leader(sender, answer)
 
-    def _obey(self, job_id: JobID, job: JobConnection, body: m.AnyMessage) -> None:
+    def _obey(self, job_id: JobID, job: JobConnection, body: m.FromJobMaster) -> None:
         match body:
             case m.AllocatedSlots():
                 self._on_allocated(job_id, job, body)
-            case m.SubmitTasks() if not job.ending:
+            case m.SubmitTasks():
                 self._start(job_id, job, body)
             case m.CancelTasks():
                 for attempt in body.attempts:
@@ -254,14 +244,14 @@ class TaskExecutorCore(Core):
                     self._effects.append(w.GiveSplits(body.attempt, body.drawn))
             case m.DiscardResults():
                 self._effects.append(w.Discard(body.locations))
-            case m.CommitSinks() if not job.ending:
+            case m.CommitSinks():
                 fresh = [commit for commit in body.commits if commit.commit_id not in job.committing]
                 job.committing.update(dict.fromkeys(commit.commit_id for commit in fresh))
                 self._effects += [w.CommitSink(job_id, commit) for commit in fresh]
             case m.ReleaseJobResources():
                 self._end_job(job_id, job, body.locations)
             case _:
-                pass  # the job ends here: what would begin something comes too late
+                assert_never(body)
 
     def _on_allocated(self, job_id: JobID, job: JobConnection, body: m.AllocatedSlots) -> None:
         if body.sequence > job.told:

@@ -54,3 +54,8 @@ class SlotTimeout(Timer):
     """A slot had its time to be taken up by its job."""
 
     allocation_id: AllocationID
+
+
+TaskExecutorTimer = HeartbeatDue | RegistrationDue | ReportDue | SlotTimeout
+JobMasterTimer = HeartbeatDue | RegistrationDue | ReconciliationOver | ReleaseDue | WakeUp
+JobReleaseTimer = HeartbeatDue | ReconciliationOver | ReleaseDue

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import Effect, Event
+from firesteel.core.effects import Effect, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
+from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.messages import SplitRequest, TaskStateUpdate
@@ -124,3 +125,33 @@ class WatchLeader(Effect):
 @dataclass(frozen=True, slots=True)
 class UnwatchLeader(Effect):
     component: str
+
+
+TaskExecutorEvent = (
+    Started
+    | Received
+    | TimerFired
+    | PeerLost
+    | LeaderChanged
+    | TasksChanged
+    | TaskProgressed
+    | SplitsWanted
+    | SinkCommitDone
+    | JobReleaseDone
+    | LeftoversFound
+    | InquiryAnswered
+    | Stopping
+)
+TaskExecutorEffect = (
+    StartTasks
+    | CancelTask
+    | GiveSplits
+    | Discard
+    | CommitSink
+    | ReleaseJob
+    | GiveUp
+    | WatchLeader
+    | UnwatchLeader
+    | AnswerInquiry
+)
+"""What only a TaskExecutor has done."""

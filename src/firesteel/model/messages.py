@@ -4,8 +4,6 @@ Two rules make that so. State is sent whole and absolute (requirements, slot rep
 and a receiver ignores a report older than one it has seen. What must not be lost is repeated until it is acknowledged.
 """
 
-from typing import Union
-
 import msgspec
 
 from firesteel.model.failures import FailureInfo
@@ -355,43 +353,48 @@ class JobClosed(Message, frozen=True):
     job_id: JobID
 
 
-AnyMessage = Union[
-    RegisterTaskExecutor,
-    TaskExecutorHeartbeat,
-    SlotRequestAnswer,
-    NotifySlotAvailable,
-    DisconnectTaskExecutor,
-    TaskExecutorRegistered,
-    RequestSlots,
-    HeartbeatRequest,
-    AskWorker,
-    WorkerAnswered,
-    RegisterJobMaster,
-    JobMasterRegistered,
-    DeclareRequiredResources,
-    JobMasterHeartbeat,
-    DisconnectJobMaster,
-    NotEnoughResources,
-    TaskManagerReport,
-    UpdateTaskExecutionStates,
-    ReportProgress,
-    RequestNextInputSplits,
-    SinkCommitAnswer,
-    JobReleased,
-    AllocatedSlots,
-    SubmitTasks,
-    CancelTasks,
-    AcknowledgeTaskStates,
-    NextInputSplits,
-    DiscardResults,
-    CommitSinks,
-    ReleaseJobResources,
-    FollowLeader,
-    UnfollowLeader,
-    LeaderIs,
-    CancelJob,
-    JobStatusChanged,
-    JobTerminated,
-    JobClosed,
-    JobsUnheard,
-]
+# ── by receiver: each core matches all of its own, and refuses the others by name ────────────────
+ToJobMaster = (
+    TaskManagerReport
+    | UpdateTaskExecutionStates
+    | ReportProgress
+    | RequestNextInputSplits
+    | SinkCommitAnswer
+    | JobReleased
+    | DisconnectTaskExecutor
+    | JobMasterRegistered
+    | HeartbeatRequest
+    | NotEnoughResources
+    | CancelJob
+)
+FromJobMaster = (
+    SubmitTasks
+    | AllocatedSlots
+    | CancelTasks
+    | AcknowledgeTaskStates
+    | NextInputSplits
+    | DiscardResults
+    | CommitSinks
+    | ReleaseJobResources
+)
+"""To a TaskExecutor."""
+FromResourceManager = TaskExecutorRegistered | RequestSlots | HeartbeatRequest | AskWorker
+"""To a TaskExecutor."""
+ToTaskExecutor = FromJobMaster | FromResourceManager
+ToResourceManager = (
+    RegisterTaskExecutor
+    | TaskExecutorHeartbeat
+    | SlotRequestAnswer
+    | NotifySlotAvailable
+    | DisconnectTaskExecutor
+    | WorkerAnswered
+    | RegisterJobMaster
+    | DeclareRequiredResources
+    | JobMasterHeartbeat
+    | DisconnectJobMaster
+)
+ToDispatcher = JobStatusChanged | JobTerminated | JobClosed | JobsUnheard
+AboutLeaders = FollowLeader | UnfollowLeader | LeaderIs
+"""Between processes."""
+
+AnyMessage = ToJobMaster | ToTaskExecutor | ToResourceManager | ToDispatcher | AboutLeaders

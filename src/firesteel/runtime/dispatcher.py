@@ -5,11 +5,12 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
-from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
+from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster import JobMasterCore
@@ -174,6 +175,7 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     # ── effects ──────────────────────────────────────────────────────────────────────────────
     def perform(self, effect: Effect) -> None:
+        assert isinstance(effect, r.DispatcherEffect), f"not an effect of a Dispatcher: {effect}"
         match effect:
             case r.LoadJobs():
                 self.background(self._load())
@@ -192,7 +194,7 @@ class DispatcherEndpoint(LeadingEndpoint):
             case r.StopJobMaster():
                 self._stop_job_master(effect.job_id)
             case _:
-                super().perform(effect)
+                assert_never(effect)
 
     def handled(self, event: Event) -> None:
         match event:

@@ -11,10 +11,21 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from firesteel.core.dispatcher.requests import Asked, Request
-from firesteel.core.effects import Effect, Event, Received, Reply, Send, SetTimer, Started, Timer, TimerFired
+from firesteel.core.effects import (
+    Asked,
+    Effect,
+    Event,
+    Received,
+    Reply,
+    Request,
+    Send,
+    SetTimer,
+    Started,
+    Timer,
+    TimerFired,
+)
 from firesteel.core.machine import Core
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.services import Clock, Rpc, StaleLeader
@@ -24,6 +35,8 @@ EVENTS_PER_TURN_MAX = 256
 
 MAILBOX_MAX = 100_000
 """Events that may wait; of more, messages are dropped: they may be lost anywhere, and what matters is repeated."""
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -82,12 +95,13 @@ class Endpoint:
             logger.warning(text, self.core.address, self._dropped, len(self._mailbox))
         return True
 
-    async def ask(self, request: Request) -> Any:
+    async def ask(self, request: Request[T]) -> T:
         """Put a request into the mailbox and await its answer; an answer that is an exception is raised."""
         if self._stopped:
             raise EndpointStopped(self.core.address)
         request_id = next(self._requests)
-        future = self._answers[request_id] = self._loop.create_future()
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._answers[request_id] = future
         self.tell(Asked(request_id, request))
         try:
             return await future

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from firesteel.core.effects import Effect, Event, LeadershipLost, Persist, Persisted
-from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
+from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.settings import JobMasterSettings
 from firesteel.model import options
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.options import Configuration, ConfigurationError
@@ -72,7 +73,7 @@ class JobMasterEndpoint(LeadingEndpoint):
         token = self.leader.token
         while self._unwritten:
             batch, self._unwritten = self._unwritten, []
-            records = [record for item in batch for record in _records(item)]
+            records = [record for item in batch for record in item.records]
             await self._store.append(job_id, token, records)
             self._narrate(records)
             self.tell(Persisted(batch[-1].sequence))
@@ -85,10 +86,6 @@ class JobMasterEndpoint(LeadingEndpoint):
             for record in records:
                 for line in lines_of(record, scheduler.topology, scheduler.state.intended):
                     logger.info("job %s (%s): %s", graph.job_id, graph.name, line)
-
-
-def _records(effect: Persist) -> Sequence[JournalRecord]:
-    return effect.records  # type: ignore[return-value]
 
 
 def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSettings:

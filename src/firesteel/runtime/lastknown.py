@@ -1,6 +1,6 @@
 """What the Dispatcher itself can show of a job of which no JobMaster tells."""
 
-from firesteel.core.dispatcher.dispatcher import JobEntry
+from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.model.jobgraph import JobType
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobView

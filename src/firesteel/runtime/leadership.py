@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, assert_never
 
-from firesteel.core.effects import Effect, Event
 from firesteel.core.leadership.contender import (
     ConfirmLeadership,
+    ContenderEffect,
+    ContenderEvent,
     Granted,
     LeaderContender,
     Revoked,
@@ -122,11 +123,11 @@ class LeaderRunner:
         await asyncio.sleep(delay_s)
         self.start()
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: ContenderEvent) -> None:
         for effect in self._contender.handle(event):
             self._perform(effect)
 
-    def _perform(self, effect: Effect) -> None:
+    def _perform(self, effect: ContenderEffect) -> None:
         match effect:
             case StartService():
                 self._since_s = asyncio.get_running_loop().time()
@@ -137,7 +138,7 @@ class LeaderRunner:
                 assert self.service is not None, "only a service that is up is confirmed"
                 self._election.confirm(self.component, self.service.leader)
             case _:
-                raise AssertionError(f"not an effect of a contender: {effect}")
+                assert_never(effect)
 
     async def _start(self, token: FencingToken) -> None:
         try:

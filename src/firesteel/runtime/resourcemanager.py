@@ -3,7 +3,8 @@
 import logging
 
 from firesteel.core.effects import Event, PeerLost, Received, TimerFired
-from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
+from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.settings import ResourceManagerSettings
 from firesteel.model import options
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.messages import DisconnectTaskExecutor, Envelope, RegisterTaskExecutor

@@ -6,11 +6,13 @@ import os
 import socket
 import traceback
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from firesteel.core import workeffects as w
 from firesteel.core.effects import Effect, LeaderChanged
 from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
-from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
+from firesteel.core.settings import TaskExecutorSettings
+from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, RegionAttemptID
@@ -83,6 +85,7 @@ class TaskExecutorEndpoint(Endpoint):
         await super().stop()
 
     def perform(self, effect: Effect) -> None:
+        assert isinstance(effect, w.TaskExecutorEffect), f"not an effect of a TaskExecutor: {effect}"
         match effect:
             case w.StartTasks():
                 self._start(effect)
@@ -110,7 +113,7 @@ class TaskExecutorEndpoint(Endpoint):
                 logger.warning("%s gives up: %s", self.core.address, effect.reason)
                 self._break(RegistrationTimeout(effect.reason))
             case _:
-                super().perform(effect)
+                assert_never(effect)
 
     def _start(self, effect: w.StartTasks) -> None:
         vertices = {vertex.id: vertex for vertex in effect.job.graph.vertices}

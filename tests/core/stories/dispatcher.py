@@ -5,6 +5,7 @@ import msgspec
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.effects import Asked
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, FencingToken, JobID
@@ -43,7 +44,7 @@ class DispatcherPlayer(Player):
         wanted = msgspec.structs.replace(
             job(graph, job_id=name), configuration=wishes, client_heartbeat_timeout_ms=int(client)
         )
-        self.give(r.Asked(int(number), r.SubmitJob(wanted)))
+        self.give(Asked(int(number), r.SubmitJob(wanted)))
 
     def do_admits(self, unfinished: str, *queues: str) -> None:
         """A Dispatcher with limits: so many jobs that have not ended, and these queues."""
@@ -54,14 +55,14 @@ class DispatcherPlayer(Player):
         self.core = new_core(retention_ms=int(milliseconds))
 
     def do_cancel(self, number: str, name: str) -> None:
-        self.give(r.Asked(int(number), r.CancelJobRequest(JobID(name))))
+        self.give(Asked(int(number), r.CancelJobRequest(JobID(name))))
 
     def do_alive(self, number: str, name: str) -> None:
         """The client of a job shows that it is there."""
-        self.give(r.Asked(int(number), r.ReportClientHeartbeat(JobID(name))))
+        self.give(Asked(int(number), r.ReportClientHeartbeat(JobID(name))))
 
     def do_result(self, number: str, name: str) -> None:
-        self.give(r.Asked(int(number), r.AwaitJobResult(JobID(name))))
+        self.give(Asked(int(number), r.AwaitJobResult(JobID(name))))
 
     # ── the store ────────────────────────────────────────────────────────────────────────────
     def do_loaded(self, jobs: str = "", dirty: str = "", clean: str = "", client: str = "0") -> None:

@@ -3,10 +3,11 @@
 import dataclasses
 
 from firesteel.core.effects import LeadershipLost
-from firesteel.core.jobmaster import JobMasterCore, JobMasterSettings
+from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JobState, JournalRecord, fold
 from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.settings import JobMasterSettings
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID

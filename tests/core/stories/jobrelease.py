@@ -44,7 +44,8 @@ class JobReleasePlayer(Player):
         self.deliver(worker, m.DisconnectTaskExecutor(resource_id=ResourceID(worker), reason="it is shut down"))
 
     def do_wrong(self) -> None:
-        self.deliver("rm", m.JobMasterRegistered(job_id=JOB), 1)
+        for body in (m.JobMasterRegistered(job_id=JOB), m.JobClosed(job_id=JOB)):
+            self.deliver("rm", body, 1)
 
 
 def _heartbeats() -> HeartbeatMonitor[ResourceID]:

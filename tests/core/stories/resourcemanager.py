@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from firesteel.core.dispatcher.requests import Asked
-from firesteel.core.effects import Event, TimerFired
+from firesteel.core.effects import Asked, Event, TimerFired
 from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
-from firesteel.core.resourcemanager import ResourceManagerCore, ResourceManagerSettings
+from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.settings import ResourceManagerSettings
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.inquiries import DumpThreads, ThreadDump, ThreadEntry, WorkerAnswered

@@ -4,7 +4,8 @@ import dataclasses
 
 from firesteel.core.inquiries import InquiryAnswered
 from firesteel.core.registration import RegistrationTimeouts
-from firesteel.core.taskexecutor import TaskExecutorCore, TaskExecutorSettings
+from firesteel.core.settings import TaskExecutorSettings
+from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.core.workeffects import (
     JobReleaseDone,
     LeftoversFound,

@@ -5,36 +5,26 @@ until it is done. What breaks one job's JobMaster fails that job and no other.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass
+from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
+from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobEntry, JobStage
 from firesteel.core.dispatcher.leftovers import Leftovers
-from firesteel.core.effects import Event, PeerLost, Received, Started, Timer, TimerFired
-from firesteel.core.machine import Core, TransitionTable
+from firesteel.core.effects import Asked, Event, PeerLost, Received, Started, Timer, TimerFired
+from firesteel.core.machine import Core
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.states import JobStatus
-from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
+from firesteel.model.views import JobResult, JobView, summary_of
 
 JOB_MASTER_RESTARTS_MAX = 1
 """Times a JobMaster that broke is started again, to fail its job in order; then only workers are made to let go of it."""
-
-
-class JobStage(Enum):
-    """Where the Dispatcher stands with a job; its JobStatus is the JobMaster's affair."""
-
-    STORING = "STORING"
-    RUNNING = "RUNNING"
-    STORING_RESULT = "STORING_RESULT"
-    RELEASING = "RELEASING"
-    CLEANING = "CLEANING"
-    DONE = "DONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,55 +32,7 @@ class RetentionOver(Timer):
     """The job that has ended first has been kept for its time."""
 
 
-JOB_STAGE_TRANSITIONS = TransitionTable[JobStage](
-    {
-        (JobStage.STORING, JobStage.RUNNING): "the job graph is durable: the client is answered, the JobMaster starts",
-        (JobStage.RUNNING, JobStage.STORING_RESULT): "the JobMaster says how the job ended, or broke for good",
-        (JobStage.STORING_RESULT, JobStage.RELEASING): "the result is durable: waiting clients are answered",
-        (JobStage.RELEASING, JobStage.CLEANING): "workers hold nothing of the job any more",
-        (JobStage.CLEANING, JobStage.DONE): "nothing is left but the result",
-    }
-)
-
-
-ENDED = (JobStage.RELEASING, JobStage.CLEANING, JobStage.DONE)
-"""The job's result is stored: from here on it is shown as ended, and no successor goes back behind it."""
-
-
-@dataclass(slots=True)
-class JobEntry:
-    """A job the Dispatcher knows."""
-
-    job_id: JobID
-    name: str
-    graph: JobGraph | None
-    stage: JobStage
-    status: JobStatus = JobStatus.INITIALIZING
-    since_ms: int = 0
-    result: JobResult | None = None
-    view: JobView | None = None
-    """The archived view, once it has ended."""
-    master: m.Leader | None = None
-    """Its JobMaster, as far as that has spoken."""
-    cancel: bool = False
-    """A client has asked for its end, or is gone."""
-    cancel_reason: str = ""
-    """Why, when nobody has asked for it."""
-    cancelling: list[int] = field(default_factory=list)
-    """Requests to cancel it that no JobMaster has safe yet."""
-    closed: bool = False
-    breaks: int = 0
-    submitting: list[int] = field(default_factory=list)
-    """Submissions of it that are not answered yet."""
-    waiting: list[int] = field(default_factory=list)
-    """Requests for the result."""
-    summary: JobSummary | None = None
-    """Its line in an overview, once it has ended."""
-
-    @property
-    def has_ended(self) -> bool:
-        """For whoever asks or looks."""
-        return self.stage in ENDED
+DispatcherTimer = ClientsDue | RetentionOver
 
 
 class DispatcherCore(Core):
@@ -106,29 +48,30 @@ class DispatcherCore(Core):
         self._done: deque[JobID] = deque()
         """Jobs of which only the result is left, in the order they came to that: a long one is not forgotten as it ends."""
         self._loaded = False
-        self._early: list[r.Asked] = []
+        self._early: list[Asked] = []
         self._results_max, self._retention_ms = results_max, retention_ms
 
     def _on(self, event: Event) -> None:
+        assert isinstance(event, r.DispatcherEvent), f"not an event of a Dispatcher: {event}"
         match event:
             case Started():
                 self._effects.append(r.LoadJobs())
             case r.JobsLoaded():
                 self._recover(event)
-            case r.Asked() if not self._loaded:
-                self._early.append(event)
-            case r.Asked():
-                self._answer(event)
+            case Asked():
+                if self._loaded:
+                    self._answer(event)
+                else:
+                    self._early.append(event)
             case r.JobGraphStored():
                 self._on_stored(event)
             case r.JobResultStored():
                 self._on_result_stored(self.jobs[event.job_id])
             case r.JobCleanedUp():
                 self._on_cleaned(self.jobs[event.job_id])
-            case TimerFired(timer=ClientsDue()):
-                self._look_for_clients()
             case TimerFired():
-                self._expire()
+                assert isinstance(event.timer, DispatcherTimer), f"not a timer of a Dispatcher: {event.timer}"
+                self._on_timer(event.timer)
             case r.JobMasterBroke():
                 self._on_broken(event.job_id, event.failure)
             case Received():
@@ -136,7 +79,16 @@ class DispatcherCore(Core):
             case PeerLost():
                 pass  # A Dispatcher's peers are in its own process.
             case _:
-                raise AssertionError(f"not an event of a Dispatcher: {event}")
+                assert_never(event)
+
+    def _on_timer(self, timer: DispatcherTimer) -> None:
+        match timer:
+            case ClientsDue():
+                self._look_for_clients()
+            case RetentionOver():
+                self._expire()
+            case _:
+                assert_never(timer)
 
     def validate(self) -> None:
         done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
@@ -150,29 +102,32 @@ class DispatcherCore(Core):
             assert not (job.cancelling and job.has_ended), f"job {job.job_id} has ended, and who cancelled it waits"
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────
-    def _answer(self, asked: r.Asked) -> None:
-        match asked.request:
-            case r.SubmitJob(graph=graph):
-                self._submit(asked.request_id, graph)
-            case (
-                r.CancelJobRequest(job_id=job_id)
-                | r.AwaitJobResult(job_id=job_id)
-                | r.ReportClientHeartbeat(job_id=job_id)
-            ) if job_id not in self.jobs:
-                self._reply(asked.request_id, UnknownJob(f"no job {job_id} is known here"))
-            case r.CancelJobRequest(job_id=job_id):
-                self._cancel(self.jobs[job_id], asked.request_id)
-            case r.ReportClientHeartbeat(job_id=job_id):
-                self._clients.heard(job_id, self.now_ms)
-                self._reply(asked.request_id, None)
-            case r.AwaitJobResult(job_id=job_id):
-                job = self.jobs[job_id]
+    def _answer(self, asked: Asked) -> None:
+        request, number = asked.request, asked.request_id
+        assert isinstance(request, r.DispatcherRequest), f"not a request to a Dispatcher: {request}"
+        if isinstance(request, r.SubmitJob):
+            self._submit(number, request.graph)
+        elif request.job_id not in self.jobs:
+            self._reply(number, UnknownJob(f"no job {request.job_id} is known here"))
+        else:
+            self._answer_about(self.jobs[request.job_id], request, number)
+
+    def _answer_about(
+        self, job: JobEntry, request: r.CancelJobRequest | r.ReportClientHeartbeat | r.AwaitJobResult, number: int
+    ) -> None:
+        match request:
+            case r.CancelJobRequest():
+                self._cancel(job, number)
+            case r.ReportClientHeartbeat():
+                self._clients.heard(job.job_id, self.now_ms)
+                self._reply(number, None)
+            case r.AwaitJobResult():
                 if job.has_ended:
-                    self._reply(asked.request_id, job.result)
+                    self._reply(number, job.result)
                 else:
-                    job.waiting.append(asked.request_id)
+                    job.waiting.append(number)
             case _:
-                raise AssertionError(f"not a request to a Dispatcher: {asked.request}")
+                assert_never(request)
 
     def _cancel(self, job: JobEntry, request_id: int) -> None:
         """Answered when the job is sure to end: a wish that only this leadership knows may be lost with it."""
@@ -276,20 +231,29 @@ class DispatcherCore(Core):
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def _on_message(self, envelope: m.Envelope) -> None:
-        match envelope.body:
-            case m.JobStatusChanged() as body if body.job_id in self.jobs:
-                self._on_status(self.jobs[body.job_id], envelope, body.status)
-            case m.JobTerminated() as body if body.result.job_id in self.jobs:
-                self._on_terminated(self.jobs[body.result.job_id], body.result, body.view)
-            case m.JobClosed(job_id=job_id):
-                self._effects += self._leftovers.end(job_id)
-                if job_id in self.jobs:
-                    self._close(self.jobs[job_id])
-            case m.JobsUnheard(job_ids=job_ids) if self._loaded:
-                over = [each for each in job_ids if each not in self.jobs or self.jobs[each].stage is JobStage.DONE]
-                self._effects += self._leftovers.found(over)
+        body = envelope.body
+        if not isinstance(body, m.ToDispatcher):
+            self._misdirected(envelope)
+            return
+        match body:
+            case m.JobStatusChanged():
+                if body.job_id in self.jobs:
+                    self._on_status(self.jobs[body.job_id], envelope, body.status)
+            case m.JobTerminated():
+                if body.result.job_id in self.jobs:
+                    self._on_terminated(self.jobs[body.result.job_id], body.result, body.view)
+            case m.JobClosed():
+                self._effects += self._leftovers.end(body.job_id)
+                if body.job_id in self.jobs:
+                    self._close(self.jobs[body.job_id])
+            case m.JobsUnheard():
+                if self._loaded:
+                    self._effects += self._leftovers.found([each for each in body.job_ids if self._is_over(each)])
             case _:
-                self._tell(f"ignored {type(envelope.body).__name__} of {envelope.sender}")
+                assert_never(body)
+
+    def _is_over(self, job_id: JobID) -> bool:
+        return job_id not in self.jobs or self.jobs[job_id].stage is JobStage.DONE
 
     def _on_status(self, job: JobEntry, envelope: m.Envelope, status: JobStatus) -> None:
         assert envelope.sender_token is not None, "a JobMaster speaks with its token"

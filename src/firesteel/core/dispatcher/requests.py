@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import Effect, Event
+from firesteel.core.effects import Asked, Effect, Event, PeerLost, Received, Request, Started, TimerFired
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
@@ -10,42 +10,35 @@ from firesteel.model.views import JobResult
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────
-class Request:
-    """What a client asks; answered by one Reply with the same request id."""
-
-
 @dataclass(frozen=True, slots=True)
-class SubmitJob(Request):
+class SubmitJob(Request[JobID]):
     """Answered with the job's id, when the job is durable."""
 
     graph: JobGraph
 
 
 @dataclass(frozen=True, slots=True)
-class CancelJobRequest(Request):
+class CancelJobRequest(Request[None]):
     """Answered with None when the cancellation is durable with the JobMaster, or the job has ended."""
 
     job_id: JobID
 
 
 @dataclass(frozen=True, slots=True)
-class ReportClientHeartbeat(Request):
+class ReportClientHeartbeat(Request[None]):
     """The client of a job is there. Answered with None."""
 
     job_id: JobID
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitJobResult(Request):
+class AwaitJobResult(Request[JobResult]):
     """Answered with the JobResult, when the job has ended."""
 
     job_id: JobID
 
 
-@dataclass(frozen=True, slots=True)
-class Asked(Event):
-    request_id: int
-    request: Request
+DispatcherRequest = SubmitJob | CancelJobRequest | ReportClientHeartbeat | AwaitJobResult
 
 
 # ── stored jobs ──────────────────────────────────────────────────────────────────────────────
@@ -141,3 +134,21 @@ class JobMasterBroke(Event):
 
     job_id: JobID
     failure: FailureInfo
+
+
+DispatcherEvent = (
+    Started
+    | Received
+    | TimerFired
+    | PeerLost
+    | Asked
+    | JobsLoaded
+    | JobGraphStored
+    | JobResultStored
+    | JobCleanedUp
+    | JobMasterBroke
+)
+DispatcherEffect = (
+    LoadJobs | StoreJobGraph | StoreJobResult | CleanUpJob | ForgetResult | StartJobMaster | ReleaseJob | StopJobMaster
+)
+"""What only a Dispatcher has done."""

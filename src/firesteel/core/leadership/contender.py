@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from firesteel.core.effects import Effect, Event
 from firesteel.core.machine import TransitionTable
@@ -71,6 +72,10 @@ class ConfirmLeadership(Effect):
     token: FencingToken
 
 
+ContenderEvent = Granted | Revoked | ServiceStarted | ServiceStopped
+ContenderEffect = StartService | StopService | ConfirmLeadership
+
+
 class LeaderContender:
     """Services of two sessions never overlap; answers that belong to another session do nothing."""
 
@@ -79,7 +84,7 @@ class LeaderContender:
         self._token: FencingToken | None = None
         self._next: FencingToken | None = None
 
-    def handle(self, event: Event) -> list[Effect]:
+    def handle(self, event: ContenderEvent) -> list[ContenderEffect]:
         """The one door."""
         match event:
             case Granted():
@@ -88,17 +93,27 @@ class LeaderContender:
             case Revoked():
                 self._next = None
                 return self._stop()
-            case ServiceStarted() if event.token == self._token and self.state is ContenderState.STARTING:
-                self._move(ContenderState.LEADING)
-                return [ConfirmLeadership(event.token)]
-            case ServiceStopped() if event.token == self._token and self.state is ContenderState.STOPPING:
-                self._move(ContenderState.WAITING)
-                self._token = None
-                return self._go_on()
+            case ServiceStarted():
+                return self._started(event.token)
+            case ServiceStopped():
+                return self._stopped(event.token)
             case _:
-                return []
+                assert_never(event)
 
-    def _go_on(self) -> list[Effect]:
+    def _started(self, token: FencingToken) -> list[ContenderEffect]:
+        if token != self._token or self.state is not ContenderState.STARTING:
+            return []
+        self._move(ContenderState.LEADING)
+        return [ConfirmLeadership(token)]
+
+    def _stopped(self, token: FencingToken) -> list[ContenderEffect]:
+        if token != self._token or self.state is not ContenderState.STOPPING:
+            return []
+        self._move(ContenderState.WAITING)
+        self._token = None
+        return self._go_on()
+
+    def _go_on(self) -> list[ContenderEffect]:
         if self._next is None:
             return []
         if self.state is not ContenderState.WAITING:
@@ -107,7 +122,7 @@ class LeaderContender:
         self._move(ContenderState.STARTING)
         return [StartService(self._token)]
 
-    def _stop(self) -> list[Effect]:
+    def _stop(self) -> list[ContenderEffect]:
         if self.state not in (ContenderState.STARTING, ContenderState.LEADING):
             return []
         assert self._token is not None, "a service has a session"

@@ -1,6 +1,7 @@
 """Jobs that end with their client: one is cancelled for it when it is gone for so long as it says, and only then."""
 
-from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobEntry, JobStage
+from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.requests import JobsLoaded
 from firesteel.core.effects import Event
 from firesteel.model.ids import FencingToken, JobID

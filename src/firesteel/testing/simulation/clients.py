@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.effects import Request
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
@@ -87,7 +89,7 @@ class Client:
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
     def _ask(
-        self, what: str, request: r.Request, on_answer: Callable[[object], bool], patience_ms: int = PATIENCE_MS
+        self, what: str, request: Request[Any], on_answer: Callable[[object], bool], patience_ms: int = PATIENCE_MS
     ) -> None:
         """Ask until there is an answer that `on_answer` is content with; an answer may be lost when all was done."""
         number = self._answered.get(what, 0)

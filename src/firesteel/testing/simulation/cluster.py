@@ -1,11 +1,14 @@
 """A cluster in a world: masters with their disk, workers with their Spark, and whom clients ask."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.clients import LATE_MS
+from firesteel.core.effects import Asked, Effect, Request
 from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import Stopping
+from firesteel.core.workeffects import GiveUp, Stopping
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.testing.simulation.masters import Masters
@@ -35,7 +38,7 @@ class Cluster:
             self.add_worker()
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
-    def ask(self, request: r.Request, answer: Callable[[object], None]) -> bool:
+    def ask(self, request: Request[Any], answer: Callable[[object], None]) -> bool:
         """Ask the leading Dispatcher; False when there is none. An answer may never come."""
         endpoint = self.masters.dispatcher
         if endpoint is None:
@@ -43,10 +46,10 @@ class Cluster:
         self._note_client(endpoint, request)
         self._requests += 1
         self._answers[self._requests] = answer
-        self.world.give(endpoint, r.Asked(self._requests, request))
+        self.world.give(endpoint, Asked(self._requests, request))
         return True
 
-    def _note_client(self, endpoint: Endpoint, request: r.Request) -> None:
+    def _note_client(self, endpoint: Endpoint, request: Request[Any]) -> None:
         """A sign of life counts also when it lies unread, unless that is for so short a time that nobody can know."""
         now_ms, until_ms = self.world.now_ms, self.world.is_stalled(endpoint.node)
         is_soon_read = 0 < until_ms <= now_ms + 2 * LATE_MS
@@ -70,8 +73,18 @@ class Cluster:
         self._workers += 1
         name = f"worker-{self._workers}"
         core = TaskExecutorCore(ResourceID(name), self.settings.task_executor, Address(name))
-        spark = self.sparks[core.address] = FakeSpark(self.world, self.storage, name)
-        self.world.add(core, name, spark.interpret)
+        self.sparks[core.address] = FakeSpark(self.world, self.storage, name)
+        self.world.add(core, name, self._interpret)
+
+    def _interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+        if isinstance(effect, GiveUp):
+            self.world.after(0, partial(self._give_up, endpoint))
+        else:
+            self.sparks[endpoint.core.address].interpret(endpoint, effect)
+
+    def _give_up(self, endpoint: Endpoint) -> None:
+        if endpoint.alive:
+            self.stop_worker(endpoint)
 
     def kill_worker(self, endpoint: Endpoint) -> None:
         """A power cut for a worker; another takes its place, at once or later."""

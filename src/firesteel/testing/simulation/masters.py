@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
@@ -175,6 +176,7 @@ class Masters:
 
     # ── the Dispatcher's effects ─────────────────────────────────────────────────────────────
     def _on_dispatcher_effect(self, process: Process, endpoint: Endpoint, effect: Effect) -> None:
+        assert isinstance(effect, r.DispatcherEffect), f"not an effect of a Dispatcher: {effect}"
         match effect:
             case r.LoadJobs():
                 self._load(process, endpoint)
@@ -195,7 +197,7 @@ class Masters:
                 if stopped is not None:
                     self._end_session(stopped, "stopped by its Dispatcher")
             case _:
-                raise AssertionError(f"not an effect of a Dispatcher: {effect}")
+                assert_never(effect)
 
     def _load(self, process: Process, endpoint: Endpoint) -> None:
         token = endpoint.core.token
@@ -381,7 +383,7 @@ class Masters:
                     self._append(process, session, endpoint)
                 self.world.give(endpoint, Persisted(batch[-1].sequence))
 
-        records: list[JournalRecord] = [record for effect in batch for record in effect.records]  # type: ignore[misc]
+        records: list[JournalRecord] = [record for effect in batch for record in effect.records]
         process.store.append(session.job_id, endpoint.core.token, records, answer)
 
     def stored(self) -> StoredJobs:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from firesteel.core.dispatcher.dispatcher import DispatcherCore, JobStage
+from firesteel.core.dispatcher.dispatcher import DispatcherCore
+from firesteel.core.dispatcher.jobentry import JobStage
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChanged, Received
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.execution.topology import Topology

@@ -4,11 +4,9 @@ import dataclasses
 import random
 from dataclasses import dataclass
 
-from firesteel.core.jobmaster import JobMasterSettings
-from firesteel.core.resourcemanager import ResourceManagerSettings
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.scheduler import SchedulerSettings
-from firesteel.core.taskexecutor import TaskExecutorSettings
+from firesteel.core.settings import JobMasterSettings, ResourceManagerSettings, TaskExecutorSettings
 from firesteel.model.resources import ResourceProfile
 from firesteel.testing.simulation.store import HISTORY_SIZE
 

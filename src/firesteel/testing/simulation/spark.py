@@ -7,21 +7,27 @@ oracle can tell whether a sink's rows come from one consistent run.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from firesteel.core.effects import Effect
 from firesteel.core.execution.topology import Topology
+from firesteel.core.inquiries import AnswerInquiry
 from firesteel.core.workeffects import (
     CancelTask,
     CommitSink,
     Discard,
     GiveSplits,
+    GiveUp,
     JobReleaseDone,
     ReleaseJob,
     SinkCommitDone,
     SplitsWanted,
     StartTasks,
+    TaskExecutorEffect,
     TaskProgressed,
     TasksChanged,
+    UnwatchLeader,
+    WatchLeader,
 )
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, derived_id
@@ -89,6 +95,7 @@ class FakeSpark:
 
     def interpret(self, endpoint: Endpoint, effect: Effect) -> None:
         """Do what a TaskExecutor's core wants of its own process."""
+        assert isinstance(effect, TaskExecutorEffect), f"not an effect of a TaskExecutor: {effect}"
         match effect:
             case StartTasks():
                 for deployment in effect.deployments:
@@ -107,8 +114,10 @@ class FakeSpark:
                 self.world.after(delay_ms, lambda: self._commit(endpoint, effect.job_id, effect.commit))
             case ReleaseJob():
                 self._release(endpoint, effect)
+            case WatchLeader() | UnwatchLeader() | GiveUp() | AnswerInquiry():
+                raise AssertionError(f"others do this, and nobody inquires here: {effect}")
             case _:
-                raise AssertionError(f"not an effect of a TaskExecutor: {effect}")
+                assert_never(effect)
 
     def die(self) -> None:
         """The worker's process is gone, with its stored results when it is unlucky."""

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from firesteel.core.dispatcher.requests import Asked, JobsLoaded, SubmitJob
+from firesteel.core.dispatcher.requests import JobsLoaded, SubmitJob
 from firesteel.core.effects import (
+    Asked,
     Effect,
     Event,
     LeaderChanged,
