@@ -84,11 +84,12 @@ class Forwarding:
         url = httpx.URL(leader.record.rest).copy_with(path=path, query=request.url.query.encode() or None)
         headers = [(name, value) for name, value in request.headers.items() if name not in NOT_HANDED_ON]
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
+        body = await request.body() if request.method in REPEATABLE else request.stream()
         asked = self._http.build_request(
             request.method,
             url,
             headers=[*headers, (FORWARDED, "1")],
-            content=request.stream() if has_body else None,
+            content=body if has_body else None,
         )
         answer = await self._http.send(asked, stream=True)
         if answer.headers.get("content-type", "").startswith(EVENTS):

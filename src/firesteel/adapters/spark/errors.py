@@ -24,6 +24,7 @@ _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
 """The class in the last line of a traceback."""
 _CALL_SITE = re.compile(r"(?P<file>\S.*?):(?P<line>\d+)\s*$")
 _ENVIRONMENT_MARKS = ("UNAVAILABLE", "Connection refused", "Socket closed", "RETRIES_EXCEEDED", "SESSION_CLOSED")
+_DISK_FULL = ("No space left on device", "Disk quota exceeded")
 _NO_PATH = "PATH_NOT_FOUND"
 _STORED_READ_FAILED = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_READ_FILE_FOOTER")
 
@@ -78,10 +79,13 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
     name, condition = type(error).__name__, str(error.getCondition() or "")
     text = str(error)
     kind = FailureKind.ENVIRONMENT if _is_environment(name, text) else FailureKind.USER
+    worker = _python_worker_error(text)
+    full = next((mark for mark in _DISK_FULL if mark in text), "") if worker is None else ""
+    if full:
+        kind = FailureKind.ENVIRONMENT
     lost = _lost_partitions(plan, condition, text)
     if lost:
         kind = FailureKind.PARTITION
-    worker = _python_worker_error(text)
     of_spark = (condition or name) if worker is None and kind is FailureKind.USER else ""
     if of_spark and is_settled(name, condition):
         kind = FailureKind.NON_RECOVERABLE
@@ -93,6 +97,8 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
         vertex, location = locate.from_frames(frames) or (vertex, location)
     else:
         message = _main_sentence(text, condition)
+        if full and full not in message:
+            message = f"{full}: {message}"
         site = locate.from_query_context(error)
         if site is not None:
             vertex, location = site[0] or vertex, site[1]
