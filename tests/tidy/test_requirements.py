@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 
@@ -70,3 +71,12 @@ def test_every_pin_has_a_hash() -> None:
         entries = re.split(r"\n(?=[a-z0-9])", file.read_text())
         bare = [entry.split()[0] for entry in entries if "==" in entry and "--hash=" not in entry]
         assert not bare, f"{file.name}: {bare}"
+
+
+def test_importing_firesteel_leaves_the_modules_of_others_alone() -> None:
+    """A notebook that imports it, and something else later, finds that whole."""
+    program = (
+        "import firesteel, firesteel.client, firesteel.rest.app, firesteel.minicluster, sys\n"
+        "print([name for name, module in sys.modules.items() if module is None])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -5,8 +5,9 @@ import contextlib
 import logging
 import ssl
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
-import httpx
+import httpcore
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -20,12 +21,20 @@ REPEATABLE = ("GET", "HEAD")
 """Methods of requests that change nothing: the next leader may be asked the same."""
 
 CONNECT_TIMEOUT_S = 2.0
+KEPT_MAX = 20
+"""Connections to the leader that are kept when nothing is under way."""
 EVENTS = "text/event-stream"
 
 OF_CONNECTION = ("host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length")
 OF_BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user")
 NOT_HANDED_ON = frozenset((*OF_CONNECTION, *OF_BROWSERS))
 """Headers; what browsers say was judged where it came in."""
+
+PATH_CHARACTERS = "/:@!$&'()*+,;=-._~"
+"""Characters of a path that are not escaped."""
+
+BROKEN = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError)
+"""Errors of a connection to a leader."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +51,7 @@ class Forwarding:
         self._under_way: dict[asyncio.Timeout, int] = {}
         """What waits for the leader of which epoch."""
         self._unwatch = leadership.watch_leader(self._on_leader)
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self._http = httpx.AsyncClient(
-            verify=tls,
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            limits=limits,
-            trust_env=False,
-        )
+        self._http = httpcore.AsyncConnectionPool(tls, max_connections=None, max_keepalive_connections=KEPT_MAX)
 
     async def close(self) -> None:
         self._unwatch()
@@ -72,7 +75,7 @@ class Forwarding:
                 return await self._answer(request, leader)
         except TimeoutError:
             logger.info("the leader at %s was replaced before it has answered", leader.record.rest)
-        except httpx.TransportError as error:
+        except BROKEN as error:
             logger.info("the leader at %s does not answer (%s)", leader.record.rest, str(error) or type(error).__name__)
             raise RestError(503, NO_LEADER) from None
         if request.method not in REPEATABLE:
@@ -80,25 +83,34 @@ class Forwarding:
         return None
 
     async def _answer(self, request: Request, leader: Registered) -> Response:
-        path = request.scope.get("firesteel.path", request.url.path)
-        url = httpx.URL(leader.record.rest).copy_with(path=path, query=request.url.query.encode() or None)
-        headers = [(name, value) for name, value in request.headers.items() if name not in NOT_HANDED_ON]
+        path = quote(request.scope.get("firesteel.path", request.url.path), safe=PATH_CHARACTERS)
+        query = f"?{request.url.query}" if request.url.query else ""
+        handed_on = [(name, value) for name, value in request.headers.raw if name.decode() not in NOT_HANDED_ON]
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
         body = await request.body() if request.method in REPEATABLE else request.stream()
-        asked = self._http.build_request(
+        url = httpcore.URL(f"{leader.record.rest}{path}{query}")
+        headers = [(b"host", _host(url)), *handed_on, (FORWARDED.encode(), b"1")]
+        if has_body:
+            headers.append(_length(request))
+        asked = httpcore.Request(
             request.method,
             url,
-            headers=[*headers, (FORWARDED, "1")],
+            headers=headers,
             content=body if has_body else None,
+            extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
         )
-        answer = await self._http.send(asked, stream=True)
-        if answer.headers.get("content-type", "").startswith(EVENTS):
-            return StreamingResponse(self._events(answer, leader.epoch), answer.status_code, _kept(answer))
-        return Response(await answer.aread(), answer.status_code, _kept(answer))
+        answer = await self._http.handle_async_request(asked)
+        kept = _kept(answer)
+        if kept.get("content-type", "").startswith(EVENTS):
+            return StreamingResponse(self._events(answer, leader.epoch), answer.status, kept)
+        try:
+            return Response(await answer.aread(), answer.status, kept)
+        finally:
+            await answer.aclose()
 
-    async def _events(self, answer: httpx.Response, epoch: int) -> AsyncIterator[bytes]:
+    async def _events(self, answer: httpcore.Response, epoch: int) -> AsyncIterator[bytes]:
         """Events until either side goes, or another master leads: who listens connects again."""
-        parts = answer.aiter_bytes()
+        parts = aiter(answer.aiter_stream())
         try:
             while True:
                 async with self._while_leading(epoch):
@@ -106,7 +118,7 @@ class Forwarding:
                 if part is None:
                     return
                 yield part
-        except (httpx.TransportError, TimeoutError) as error:
+        except (*BROKEN, TimeoutError) as error:
             logger.info("the leader has ended a stream (%s)", str(error) or type(error).__name__)
         finally:
             await answer.aclose()
@@ -129,7 +141,16 @@ class Forwarding:
                 limit.reschedule(0)
 
 
-def _kept(answer: httpx.Response) -> dict[str, str]:
-    """A body arrives decoded, so it has another length."""
-    dropped = {*NOT_HANDED_ON, "content-encoding", "server", "date"}
-    return {name: value for name, value in answer.headers.items() if name not in dropped}
+def _host(url: httpcore.URL) -> bytes:
+    return url.host if url.port is None else b"%b:%d" % (url.host, url.port)
+
+
+def _length(request: Request) -> tuple[bytes, bytes]:
+    """The header that says how long the body is, or that it ends where it ends."""
+    length = request.headers.get("content-length")
+    return (b"transfer-encoding", b"chunked") if length is None else (b"content-length", length.encode())
+
+
+def _kept(answer: httpcore.Response) -> dict[str, str]:
+    named = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in answer.headers)
+    return {name: value for name, value in named if name not in (*NOT_HANDED_ON, "server", "date")}
