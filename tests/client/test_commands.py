@@ -42,6 +42,7 @@ def test_jobs_from_the_command_line(command, etl: str, served: Served, script: T
     assert command("cancel", job_id, *master)[:2] == (0, f"{job_id} is being cancelled\n")
     code, out, _ = command("wait", job_id, *master)
     assert (code, out.splitlines()[0].split(" in ")[0]) == (1, "wordcount CANCELED")
+    assert command("cancel", job_id, *master)[:2] == (0, f"{job_id} is CANCELED already\n")
     assert command("list", *master)[1:] == ("", "no jobs that have not ended; --all lists the others too\n")
     assert job_id in command("list", "--all", *master)[1]
 

@@ -20,6 +20,7 @@ from firesteel.client.transport import ClusterUnreachable, Refused, RequestFaile
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.options import ConfigurationError
+from firesteel.model.states import JobStatus
 from firesteel.model.views import JobSummary, JobView
 from firesteel.runtime.client import DuplicateJob, UnknownJob
 
@@ -95,13 +96,15 @@ def info(job: str, as_json: bool, **cluster: Any) -> int:
 def cancel(job: str, as_json: bool, **cluster: Any) -> int:
     """Ask for the end of JOB. Returns when its master has that safe, before the job has ended."""
 
-    async def work(client: HttpClusterClient) -> JobID:
+    async def work(client: HttpClusterClient) -> tuple[JobID, JobStatus]:
         job_id = await found_id(client, job)
+        before = (await client.request_job(job_id)).status
         await client.cancel_job(job_id)
-        return job_id
+        return job_id, before
 
-    job_id = asked(work, **cluster)
-    click.echo(msgspec.json.encode({"cancelled": job_id}) if as_json else f"{job_id} is being cancelled")
+    job_id, before = asked(work, **cluster)
+    words = f"is {before.value} already" if before.is_globally_terminal else "is being cancelled"
+    click.echo(msgspec.json.encode({"cancelled": job_id}) if as_json else f"{job_id} {words}")
     return FINISHED
 
 

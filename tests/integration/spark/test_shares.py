@@ -209,6 +209,9 @@ ALLOWED = {
     "cogroups in Python": lambda i: (
         i.hashed.groupBy("k").cogroup(i.hashed.groupBy("k")).applyInPandas(lambda a, b: a, "k int, l string, v int")
     ),
+    "random in a column without a name": lambda i: i.spread.select(
+        "v", F().length(F().uuid()), F().size(F().shuffle(F().array("k", "v")))
+    ),
     "words in text": lambda i: i.spread.where("l = 'sum(x)' -- count(*)\n and `l` <> \"first(y)\""),
 }
 

@@ -268,7 +268,7 @@ def _nondeterminism(text: str, whole: str, files_are_the_users: bool) -> Iterato
     for match in () if files_are_the_users else _OF_FILE.finditer(text):
         yield f"{match[1].lower()}()"
     for name, seed in _random_calls(text):
-        if seed is None or abs(seed) < _DRAWN_SEED_MIN:
+        if abs(seed) < _DRAWN_SEED_MIN:
             yield f"{name}() with a seed"
     for seed in map(int, re.findall(r"\) Sample[^\n]*\n(?:[^\n]+\n)*?Arguments: [^\n]*, (-?\d+)(?:\n|$)", text)):
         if abs(seed) < _DRAWN_SEED_MIN:
@@ -277,8 +277,9 @@ def _nondeterminism(text: str, whole: str, files_are_the_users: bool) -> Iterato
         yield "a random value on rows that every subtask has whole"
 
 
-def _random_calls(text: str) -> Iterator[tuple[str, int | None]]:
-    """Name and seed of each random function; columns that are called like one have a number behind them."""
+def _random_calls(text: str) -> Iterator[tuple[str, int]]:
+    """Name and seed of each random function. Columns that are called like one have a number behind them, and those that
+    Spark has named by what they are worked out from have no seed: a plan has one in every call."""
     for match in _RANDOM.finditer(text):
         depth, end = 1, match.end()
         while depth and end < len(text):
@@ -287,4 +288,5 @@ def _random_calls(text: str) -> Iterator[tuple[str, int | None]]:
         if _ATTRIBUTE.match(text, end):
             continue
         seeds = _SEED.findall(text[match.end() : end])
-        yield match[1].lower(), int(seeds[-1]) if seeds else None
+        if seeds:
+            yield match[1].lower(), int(seeds[-1])
