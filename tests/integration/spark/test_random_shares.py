@@ -118,6 +118,8 @@ def _on_shares(
             return None
         finally:
             hooks.clear()
+            if guard is not None and guard._planner._shadow is not None:
+                guard._planner._shadow.release_session()  # A worker does it: a JVM with thousands of them has no room.
         found += _rows(result)
     return found
 
