@@ -13,6 +13,7 @@ import pytest
 import firesteel as fs
 from firesteel.adapters.spark import sinkoutput
 from firesteel.adapters.spark.stagedreferences import StagedFiles, decode
+from firesteel.adapters.storage.local import STAGING_NAME
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind
@@ -344,4 +345,5 @@ def test_two_sinks_of_one_target_are_refused_before_either_is_seen(
     assert result.status is JobStatus.FAILED
     assert result.failure is not None
     assert "rows of one would be gone" in result.failure.message
-    assert not (tmp_path / "plain").exists()
+    visible = [each for each in (tmp_path / "plain").rglob("*.parquet") if STAGING_NAME not in str(each)]
+    assert not visible
