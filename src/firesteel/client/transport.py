@@ -26,6 +26,9 @@ CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
 """An answer begins this long after its request, and after the time that the request says it may wait."""
 
+PING = "/v1/overview"
+"""A question that only a leader answers, and at once."""
+
 KEPT_MAX = 20
 """Connections that are kept for a next request."""
 
@@ -117,6 +120,8 @@ class Transport:
         outage = _Outage(self._patience_s, self._clock, may_wait=wait_s > 0)
         may_be_done = False
         async for address in self._tried(outage):
+            if wait_s and outage.is_under_way and await self._is_led(address):
+                outage.over()
             try:
                 answer = await self._http.request(
                     method,
@@ -171,6 +176,16 @@ class Transport:
                 return  # who listens on connects again, with all his patience
             outage.noticed()
 
+    async def _is_led(self, address: str) -> bool:
+        """Whether a question that need not wait is answered: one that may wait says nothing while nothing happens, so that
+        leaders who come and go fast would pass for none."""
+        try:
+            timeouts = _timeouts(CONNECT_TIMEOUT_S)
+            answer = await self._http.request("GET", f"{address}{PING}", headers=self._headers, extensions=timeouts)
+        except BROKEN:
+            return False
+        return self._serves(answer.status)
+
     def _serves(self, status: int) -> bool:
         """Whether there is somebody to answer."""
         self._reached = True
@@ -214,6 +229,14 @@ class _Outage:
         self._patience_s, self._clock, self._may_wait = patience_s, clock, may_wait
         self._asked_s = clock()
         self._since_s: float | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._since_s is not None
+
+    def over(self) -> None:
+        """Somebody answers."""
+        self._since_s = None
 
     def asked(self) -> None:
         """A try begins."""
