@@ -106,6 +106,24 @@ def lost(i: Inputs, made: Callable[[Any, Any], Any]) -> Any:
     return made(i.hashed.join(r, i.hashed.k == r.g), r)
 
 
+def counted_at_the_end(i: Inputs) -> Any:
+    """By a function that says a thing when a partition ends."""
+
+    class Count:
+        def __init__(self) -> None:
+            self.seen = 0
+
+        def eval(self, row: Any) -> Any:
+            self.seen += 1
+            yield from ()
+
+        def terminate(self) -> Any:
+            yield (self.seen,)
+
+    i.spark.udtf.register("counted", F().udtf(Count, returnType="n int"))
+    return viewed(i, "select * from counted(table(ta))")
+
+
 def decided(i: Inputs) -> Any:
     return i.hashed if i.hashed.isEmpty() or i.hashed.count() * 2 > 10 else i.hashed.where("v > 1")
 
@@ -224,6 +242,7 @@ REFUSED = {
     "groupBy(a)": lambda i: i.hashed.select(F().upper("k").alias("a")).groupBy("a").count(),
     "groupBy(_groupingexpression)": lambda i: i.hashed.groupBy(F().upper("k")).count(),
     "groupBy() of everything      ": lambda i: i.hashed.where(F().col("v").eqNullSafe(None)).agg(F().sum("v")),
+    "a table function in Python": counted_at_the_end,
     "every subtask returns the same rows": lambda i: i.hashed.where("1 = 0").agg(F().count("*")),
     "a set operation with rows that every subtask has whole": lambda i: i.hashed.select("k").union(
         i.hashed.where("false").agg(F().max("k"))

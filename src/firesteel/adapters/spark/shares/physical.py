@@ -32,7 +32,7 @@ _BY_PARTITION = frozenset(
         *("HashAggregate", "SortAggregate", "ObjectHashAggregate", "ArrowAggregatePython", "AggregateInPandas"),
         *("SortMergeJoin", "ShuffledHashJoin", "Union"),
         *("Window", "WindowGroupLimit", "WindowInPandas", "ArrowWindowPython"),
-        *("BatchEvalPython", "ArrowEvalPython", "BatchEvalPythonUDTF", "ArrowEvalPythonUDTF"),
+        *("BatchEvalPython", "ArrowEvalPython"),
         *("FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow"),
     ]
 )
@@ -208,6 +208,8 @@ class _Reading:
                 return "limit"
             case "TakeOrderedAndProject":
                 return "orderBy with a limit"
+            case "BatchEvalPythonUDTF" | "ArrowEvalPythonUDTF":
+                return "a table function in Python, which sees partitions end,"
             case "CartesianProduct":
                 return "a join that does not say that columns of both sides are equal"
             case "Exchange" if "rangepartitioning(" in said:
