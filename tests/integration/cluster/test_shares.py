@@ -33,7 +33,8 @@ def test_subtasks_of_a_sink_share_one_output(files: Files, tmp_path: Path) -> No
         assert done.status is JobStatus.FINISHED, done
         found = {row["k"]: row["count"] for row in rows_of(tmp_path / "out")}
         assert found == dict(Counter(number % 7 for number in range(100)))
-        assert [sink.rows for sink in done.sinks] == [7]
+        files_there = len(list((tmp_path / "out").glob("*.parquet")))
+        assert [(sink.rows, sink.files) for sink in done.sinks] == [(7, files_there)]
     assert not list(tmp_path.glob(".firesteel*")), "staging is left"
 
 

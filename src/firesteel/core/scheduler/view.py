@@ -208,7 +208,7 @@ def job_result(scheduler: DefaultScheduler) -> JobResult:
                 function=commit.function,
                 target=commit.target,
                 mode=commit.mode,
-                files=len(commit.files),
+                files=len(commit.files) + sum(len(part.files) for part in commit.parts),
                 rows=commit.rows,
                 size_bytes=commit.size_bytes,
                 told=state.told.get(commit.commit_id, ""),
