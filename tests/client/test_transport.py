@@ -95,6 +95,30 @@ def test_patience_begins_anew_with_a_leader_that_was_there_for_a_while(last_word
     asyncio.run(story())
 
 
+def test_leaders_that_come_and_go_fast_are_leaders() -> None:
+    """None is there long enough for the answer that is waited for, and each answers what need not wait."""
+    clock, asked = Clock(), []
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        question = await reader.readuntil(b"\r\n\r\n")
+        asked.append(question.split()[1])
+        if asked[-1] == b"/v1/overview" or len(asked) > 9:
+            writer.write(ANSWER)
+            await writer.drain()
+        else:
+            clock.now_s += 1.0
+        writer.close()
+
+    async def story() -> None:
+        async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            transport = Transport([url], patience_s=3.0, clock=clock)
+            assert await transport.request("GET", "/v1/jobs/1/execution-result", wait_s=PATIENCE_S) == b"{}"
+            await transport.close()
+
+    asyncio.run(story())
+
+
 def test_patience_ends_with_who_breaks_off_at_once() -> None:
     """A proxy without a master behind it."""
     clock = Clock()
