@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from firesteel.adapters.storage import local, rivals, sinks
 from firesteel.model.ids import JobVertexID
@@ -87,3 +88,13 @@ def test_notes_that_cannot_be_read_tell_nothing(tmp_path: Path) -> None:
     rivals.note_path(Path(second.staging)).write_text("{")
     assert sinks.commit_sink(first) == ""
     assert sinks.commit_sink(msgspec.structs.replace(second)) == ""
+
+
+def test_a_directory_that_can_not_be_made_says_so(tmp_path: Path) -> None:
+    """It is no rival that takes it away again and again."""
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "nowhere" / "at-all")
+    with pytest.raises(FileExistsError):
+        local.make_directory(dangling)
+    with pytest.raises(FileNotFoundError):
+        local.make_directory(Path("/proc/no-such-place/staging"))

@@ -64,14 +64,20 @@ def remove(path: Path) -> None:
                 return
 
 
+MAKE_TRIES_MAX = 100
+"""Times that a directory is made which others remove meanwhile; where none can be made, as in /proc, the last says why."""
+
+
 def make_directory(path: Path) -> None:
-    """Make it and those above it, while others may remove the ones that they leave empty."""
-    while not path.is_dir():
+    """Make it and those above it, while others may remove the ones that they leave empty. Raises OSError."""
+    for left in reversed(range(MAKE_TRIES_MAX)):
         try:
             path.mkdir(parents=True, exist_ok=True)
         except (FileNotFoundError, FileExistsError):
-            if path.is_file():
+            if path.is_file() or not left:
                 raise
+        else:
+            return
 
 
 def holds_data(target: Path) -> bool:
