@@ -77,13 +77,13 @@ def test_a_pair_of_signals_is_one_wish(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_ctrl_c_under_timeout(etl: str, served: Served, script: TaskScript, number: int) -> None:
-    """A terminal tells both, and `timeout` tells its child again, twice."""
+    """A terminal tells both, and `timeout` tells its child again, twice: on a busy machine too late to be the same wish."""
     served.call(script.hold, "lines")
     with run(served, etl, "timeout", "600") as process:
         os.killpg(process.pid, number)
         process.wait(LIMIT_S)
-        until_it_says(process, "wordcount was cancelled")
-    assert status(served) is JobStatus.CANCELED
+        until_it_says(process, "cancelled")
+    assert served.do(served.rest.cluster.client.request_job_result(JobID(JOB_ID))).status is JobStatus.CANCELED
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_jobs_end(etl: str, served: Served, script: TaskScript) -> None:
