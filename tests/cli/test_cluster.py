@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -67,6 +69,20 @@ def test_start_status_and_stop(on_cluster: Command, directory: Path) -> None:
     (log,) = (directory / "log").iterdir()
     assert "ERROR" not in log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+def test_status_tells_masters_that_run_from_one_that_leads(on_cluster: Command, tmp_path: Path) -> None:
+    storage = tmp_path / "storage"
+    options = [f"high-availability.storageDir={storage}", "high-availability.leader-election.lease-duration=2s"]
+    given = [part for each in options for part in ("-D", each)]
+    on_cluster("start", "--taskmanagers", "0", "--ha", "filesystem", *given)
+    code, out, _ = on_cluster("status")
+    assert (code, "a master leads, with 0 workers" in out) == (0, True)
+    shutil.rmtree(storage)
+    until = time.monotonic() + LIMIT_S
+    while code == 0 and time.monotonic() < until:
+        code, out, _ = on_cluster("status")
+    assert (code, "no master leads" in out) == (1, True)
 
 
 def test_processes_that_are_gone_and_others_that_have_their_ids(on_cluster: Command, directory: Path) -> None:

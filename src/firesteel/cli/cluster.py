@@ -1,5 +1,6 @@
 """`firesteel cluster start | stop | status`: a master and workers in the background, on this host or on many."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -7,11 +8,17 @@ from urllib.parse import urlsplit
 import click
 
 from firesteel.cli import hosts, thishost
-from firesteel.cli.exits import BAD_USAGE, FINISHED, UNREACHABLE, CommandError
+from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.cli.processes import ClusterDirectory
 from firesteel.cli.settings import load_configuration
+from firesteel.client.remote import http_client
+from firesteel.client.transport import ClusterUnreachable, Refused
 from firesteel.model import options
-from firesteel.model.options import Configuration
+from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.views import ClusterOverview
+
+LEADER_TIMEOUT, LEADER_LIMIT_S = "3 s", 10.0
+"""How long `status` asks who leads: while masters answer that they don't, and in all."""
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
 
@@ -137,12 +144,46 @@ def stop(workers_file: Path | None, masters_given: str | None, definitions: Sequ
 @cluster.command()
 @definitions_option
 def status(definitions: Sequence[str]) -> int:
-    """Say which processes run; exit code 0 when all that were started do, 1 when some are gone, 3 without a cluster."""
+    """Say which processes run, and whether one of them leads.
+
+    Exit code 0 when all that were started run and a master answers for the cluster, 1 when not, 3 without a cluster.
+    """
     config = load_configuration(definitions)
     directory = ClusterDirectory(config)
     if not directory.read() and hosts.read_cluster(directory) is None:
         raise CommandError("no cluster runs here", UNREACHABLE)
-    return max(thishost.status(directory), hosts.status(directory, config))
+    found = [thishost.status(directory), hosts.status(directory, config)]
+    running = [each for each in directory.read() if each.role == "jobmanager" and each.process() is not None]
+    if addresses := ",".join(filter(None, (each.where.rpartition(" REST at ")[2] for each in running))):
+        found.append(_leader(config, addresses))
+    return max(found)
+
+
+def _leader(config: Configuration, addresses: str) -> int:
+    """Say whether one of these masters leads: all may run, and wait for a storage that is gone."""
+    asking = config.merged({options.REST_ADDRESS.key: addresses, options.CLIENT_TIMEOUT.key: LEADER_TIMEOUT})
+
+    async def ask() -> ClusterOverview:
+        client = http_client(asking)
+        try:
+            async with asyncio.timeout(LEADER_LIMIT_S):
+                return await client.request_cluster_overview()
+        finally:
+            await client.close()
+
+    try:
+        seen = asyncio.run(ask())
+    except (ClusterUnreachable, TimeoutError) as error:
+        why = str(error) or f"nobody leads: no answer within {LEADER_LIMIT_S:.0f} s from {addresses}"
+        click.echo(f"{why}; the logs of the masters say more")
+        return JOB_FAILED
+    except (Refused, ConfigurationError) as error:
+        click.echo(f"whether one leads is not known: {error}")
+        return FINISHED
+    click.echo(
+        f"a master leads, with {seen.task_managers} workers and {seen.slots_free} of {seen.slots_total} slots free"
+    )
+    return FINISHED
 
 
 def _placed(workers_file: Path | None, masters_file: str | None, each: int) -> list[hosts.Placed]:
