@@ -26,7 +26,7 @@ import firesteel as fs
 from benchmarks.failover import Process, _leader
 from benchmarks.report import Report, Series, Verdict
 from benchmarks.soak import expected
-from firesteel.adapters.spark.workdirs import LOCK
+from firesteel.adapters.spark.worker.workdirs import LOCK
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
@@ -328,11 +328,11 @@ def _kind(process: psutil.Process) -> str:
     command = process.cmdline()
     if process.name() == "java":
         return "JVM"
-    if any(part.endswith("spark/supervisor.py") for part in command):
+    if any(part.endswith("jvm/supervisor.py") for part in command):
         return "supervisor"
-    if "firesteel.adapters.spark.forkserver" in command:
+    if "firesteel.adapters.spark.task.forkserver" in command:
         parent = process.parent()
-        is_forked = parent is not None and "firesteel.adapters.spark.forkserver" in parent.cmdline()
+        is_forked = parent is not None and "firesteel.adapters.spark.task.forkserver" in parent.cmdline()
         return "task process" if is_forked else "fork server"
     return ""
 

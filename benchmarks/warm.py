@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 import firesteel as fs
 from benchmarks.report import ROOT, Report, Series, Verdict
 from benchmarks.texts import copy_a_few
-from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus

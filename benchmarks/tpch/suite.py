@@ -21,7 +21,7 @@ from benchmarks.report import ROOT, Report, Series, Verdict
 from benchmarks.tpch import QUERIES
 from benchmarks.tpch.tables import make_tables, parameters_of
 from benchmarks.warm import bare_client, run
-from firesteel.adapters.spark import backends
+from firesteel.adapters.spark.jvm import pool
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
@@ -47,9 +47,7 @@ async def _measure(rounds: int, scale: float, *, warm_up: bool = True) -> Report
     tables, small = (make_tables(ROOT / "build" / f"tpch-{each:g}", each) for each in (scale, QUICK_SCALE))
     seconds: dict[str, dict[str, list[float]]] = {side: {name: [] for name in QUERIES} for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
-        backends.RUNAWAY_SAMPLES = (
-            sys.maxsize
-        )  # the bare client is no attempt: its queries would be taken for lost ones
+        pool.RUNAWAY_SAMPLES = sys.maxsize  # the bare client is no attempt: its queries would be taken for lost ones
         options = {"cluster.work-dir": f"{scratch}/work", "taskmanager.spark.heap": HEAP}
         async with MiniCluster(fs.Configuration(options)) as cluster:
             suite = _Suite(cluster, tables, scale, Path(scratch, "suite"))

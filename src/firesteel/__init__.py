@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from firesteel.adapters.spark.jdbc import write_jdbc
-    from firesteel.adapters.spark.results import ResultRows
-    from firesteel.adapters.spark.sinks import write_csv, write_json, write_parquet, write_text
-    from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
-    from firesteel.adapters.spark.tables import write_table
-    from firesteel.adapters.spark.twophase import write_two_phase
+    from firesteel.adapters.spark.exchange.results import ResultRows
+    from firesteel.adapters.spark.sinks.files import write_csv, write_json, write_parquet, write_text
+    from firesteel.adapters.spark.sinks.jdbc import write_jdbc
+    from firesteel.adapters.spark.sinks.tables import write_table
+    from firesteel.adapters.spark.sinks.twophase import write_two_phase
+    from firesteel.adapters.spark.splits.argument import DateSplits, FileSplits, RangeSplits
     from firesteel.client.cluster import AsyncClusterClient, ClusterClient
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
@@ -53,13 +53,13 @@ _HOMES = {
     "AsyncClusterClient": "firesteel.client.cluster",
     "ClusterClient": "firesteel.client.cluster",
     "Configuration": "firesteel.model.options",
-    "DateSplits": "firesteel.adapters.spark.splits",
-    "FileSplits": "firesteel.adapters.spark.splits",
+    "DateSplits": "firesteel.adapters.spark.splits.argument",
+    "FileSplits": "firesteel.adapters.spark.splits.argument",
     "InvalidPipeline": "firesteel.pipeline.errors",
     "MiniCluster": "firesteel.minicluster",
     "Pipeline": "firesteel.pipeline.authoring",
-    "RangeSplits": "firesteel.adapters.spark.splits",
-    "ResultRows": "firesteel.adapters.spark.results",
+    "RangeSplits": "firesteel.adapters.spark.splits.argument",
+    "ResultRows": "firesteel.adapters.spark.exchange.results",
     "broadcast": "firesteel.pipeline.distributions",
     "build_job": "firesteel.pipeline.build",
     "date_splits": "firesteel.pipeline.splits",
@@ -70,13 +70,13 @@ _HOMES = {
     "param": "firesteel.pipeline.splits",
     "range_splits": "firesteel.pipeline.splits",
     "rebalance": "firesteel.pipeline.distributions",
-    "write_csv": "firesteel.adapters.spark.sinks",
-    "write_jdbc": "firesteel.adapters.spark.jdbc",
-    "write_json": "firesteel.adapters.spark.sinks",
-    "write_parquet": "firesteel.adapters.spark.sinks",
-    "write_table": "firesteel.adapters.spark.tables",
-    "write_text": "firesteel.adapters.spark.sinks",
-    "write_two_phase": "firesteel.adapters.spark.twophase",
+    "write_csv": "firesteel.adapters.spark.sinks.files",
+    "write_jdbc": "firesteel.adapters.spark.sinks.jdbc",
+    "write_json": "firesteel.adapters.spark.sinks.files",
+    "write_parquet": "firesteel.adapters.spark.sinks.files",
+    "write_table": "firesteel.adapters.spark.sinks.tables",
+    "write_text": "firesteel.adapters.spark.sinks.files",
+    "write_two_phase": "firesteel.adapters.spark.sinks.twophase",
 }
 
 

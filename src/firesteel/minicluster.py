@@ -20,7 +20,7 @@ from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobSt
 from firesteel.adapters.ha.jobarchive import MemoryJobArchive
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.inproc import InProcessRpc
-from firesteel.adapters.spark.supervisor import EMBEDDED_MARK
+from firesteel.adapters.spark.jvm.supervisor import EMBEDDED_MARK
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import BackendFactory, Worker, limited, spark_backend

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark import attempt, wire
-from firesteel.adapters.spark.attempt import AttemptRun
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.worker import attempt
+from firesteel.adapters.spark.worker.attempt import AttemptRun
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.splits import DrawnSplits

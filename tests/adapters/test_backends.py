@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from firesteel.adapters.spark.backends import BackendPool, Seat
+from firesteel.adapters.spark.jvm.pool import BackendPool, Seat
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.tasks import TaskDeployment
 

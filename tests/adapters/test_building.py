@@ -10,7 +10,7 @@ import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.inspection.building import UploadedFiles
-from firesteel.adapters.spark.forkclient import ForkServer
+from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.model.inquiries import BuildFailed, BuildJob, JobBuilt
 from firesteel.testing.backend import FakeTaskBackend, TaskScript
 

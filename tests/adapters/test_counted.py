@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from firesteel.adapters.spark.counted import OPERATIONS_KEPT_MAX, SparkCounts
+from firesteel.adapters.spark.session.counted import OPERATIONS_KEPT_MAX, SparkCounts
 from firesteel.model.tasks import IOMetrics
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from firesteel.adapters.spark.errors import describe
+from firesteel.adapters.spark.task.errors import describe
 from firesteel.model.failures import FailureKind
 
 WRITE_FAILED = """[TASK_WRITE_FAILED] Task failed while writing rows to file:/out. SQLSTATE: 58030

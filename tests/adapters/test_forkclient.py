@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark import forkclient
-from firesteel.adapters.spark.forkclient import ForkServer
+from firesteel.adapters.spark.children import forkclient
+from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.runtime.ports import TaskFailedError
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.inheritance import DeadWorkers
-from firesteel.adapters.spark.sinknotes import SINKS, STAGED, note_staged
-from firesteel.adapters.spark.stagedreferences import TWO_PHASE_SCHEME
-from firesteel.adapters.spark.workdirs import FORMER, FORMER_MAX, LOCK, WorkDirectory, of_other_hosts, open_own
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
+from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME
+from firesteel.adapters.spark.worker.inheritance import DeadWorkers
+from firesteel.adapters.spark.worker.workdirs import FORMER, FORMER_MAX, LOCK, WorkDirectory, of_other_hosts, open_own
 from firesteel.adapters.storage.sinks import remove_location
 from firesteel.model.ids import JobID
 
@@ -30,7 +30,7 @@ def worker(tmp_path: Path) -> Iterator[Begin]:
     def begin(name: str, cluster: str = CLUSTER) -> Kill:
         program = (
             "import pathlib, sys\n"
-            "from firesteel.adapters.spark.workdirs import open_own\n"
+            "from firesteel.adapters.spark.worker.workdirs import open_own\n"
             f"own = open_own(pathlib.Path({str(tmp_path / name)!r}), {name!r}, {cluster!r})\n"
             "print('lives', flush=True)\n"
             "sys.stdin.read()\n"

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from firesteel.adapters.spark.keptlogs import KeptLogs
+from firesteel.adapters.spark.worker.keptlogs import KeptLogs
 from firesteel.model.ids import JobID
 
 

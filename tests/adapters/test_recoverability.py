@@ -2,7 +2,7 @@
 
 import pytest
 
-from firesteel.adapters.spark.recoverability import is_settled, no_retry_mends
+from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import pytest
 
-from firesteel.adapters.spark import server as module
-from firesteel.adapters.spark.launch import STARTED
-from firesteel.adapters.spark.server import MAX_FAILURES, ServerSpec, SparkServer
-from firesteel.adapters.spark.starts import HURRY_MAX, WORK_TICKS, Patience, StartTurns, Work
+from firesteel.adapters.spark.jvm import server as module
+from firesteel.adapters.spark.jvm.launch import STARTED
+from firesteel.adapters.spark.jvm.server import MAX_FAILURES, ServerSpec, SparkServer
+from firesteel.adapters.spark.jvm.starts import HURRY_MAX, WORK_TICKS, Patience, StartTurns, Work
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
 
@@ -180,7 +180,7 @@ def test_who_has_waited_long_enough_goes_ahead_and_so_does_who_can_not_lock(tmp_
 def test_the_turn_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, sys\n"
-        "from firesteel.adapters.spark.starts import StartTurns\n"
+        "from firesteel.adapters.spark.jvm.starts import StartTurns\n"
         "async def main():\n"
         f"    async with StartTurns(pathlib.Path({str(tmp_path / 'turns')!r}), 1).turn(0.0):\n"
         "        print('has it', flush=True)\n"

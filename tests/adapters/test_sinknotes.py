@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from firesteel.adapters.spark.sinknotes import SINKS, STAGED, note_staged
-from firesteel.adapters.spark.sinkoutput import SinkOutput
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
+from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
 from firesteel.model.ids import JobID
 
 JOB, OTHER = JobID("a" * 32), JobID("b" * 32)

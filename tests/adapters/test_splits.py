@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.filepaths import absolute, escaped, partition_root
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
-from firesteel.adapters.spark.splitfinder import SplitFinder
-from firesteel.adapters.spark.splits import DateSplits, RangeSplits
+from firesteel.adapters.spark.splits.argument import DateSplits, RangeSplits
+from firesteel.adapters.spark.splits.finder import SplitFinder
+from firesteel.adapters.spark.splits.paths import absolute, escaped, partition_root
 from firesteel.model.splits import DateInputFormat, ParameterReference, RangeInputFormat
 
 

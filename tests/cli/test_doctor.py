@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.workdirs import LOCK, open_own
+from firesteel.adapters.spark.worker.workdirs import LOCK, open_own
 from firesteel.cli import doctor
 from firesteel.cli.java import find_java, java_problem, major_version
 from firesteel.model.options import Configuration

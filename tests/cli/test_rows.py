@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from firesteel.adapters.spark.results import ResultRows
+from firesteel.adapters.spark.exchange.results import ResultRows
 from firesteel.cli.follow import result_json, result_lines
 from firesteel.cli.rows import ROWS_SHOWN_MAX, fetch_rows, records, show_rows
 from firesteel.model.ids import JobID

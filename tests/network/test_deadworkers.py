@@ -4,8 +4,8 @@ import asyncio
 import signal
 from pathlib import Path
 
-from firesteel.adapters.spark.sinknotes import SINKS, STAGED, note_staged
-from firesteel.adapters.spark.workdirs import FORMER
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
+from firesteel.adapters.spark.worker.workdirs import FORMER
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from tests.network.processes import Cluster, cluster, until

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 import firesteel as fs
-from firesteel.adapters.spark.plan import convert_parameters
+from firesteel.adapters.spark.task.plan import convert_parameters
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.parameters import argument_value
 from firesteel.pipeline.parametertypes import has_enum, parameter_text, parameter_type

@@ -8,11 +8,11 @@ from tests.tidy.source import dotted, parsed, python_files, relative
 
 BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/adapters/ha/filesystem.py": "a thread's edge: whatever it raises is raised where the call came from",
-    "src/firesteel/adapters/spark/child.py": "the user's code ends here: whatever it raises becomes a failure as data",
-    "src/firesteel/adapters/spark/errors.py": "describing a failure must not fail: PySpark is asked, and may not answer",
-    "src/firesteel/adapters/spark/forkserver.py": "a forked process ends here and never returns into its parent's code",
-    "src/firesteel/adapters/spark/script.py": "a user's program ends here: whatever it raises becomes an exit code and a failure",
-    "src/firesteel/adapters/spark/taskprocess.py": "the user's code ends here: whatever it raises becomes a failure as data",
+    "src/firesteel/adapters/spark/task/child.py": "the user's code ends here: whatever it raises becomes a failure as data",
+    "src/firesteel/adapters/spark/task/errors.py": "describing a failure must not fail: PySpark is asked, and may not answer",
+    "src/firesteel/adapters/spark/task/forkserver.py": "a forked process ends here and never returns into its parent's code",
+    "src/firesteel/adapters/spark/scripts/program.py": "a user's program ends here: whatever it raises becomes an exit code and a failure",
+    "src/firesteel/adapters/spark/task/process.py": "the user's code ends here: whatever it raises becomes a failure as data",
     "src/firesteel/cli/main.py": "the end of every command: a bug becomes a sentence, a trace and an exit code",
     "src/firesteel/pipeline/usercode.py": "the user's own code is called: whatever it raises becomes InvalidPipeline",
     "src/firesteel/rest/app.py": "a request's edge: a bug becomes an answer 500 and a line in the log, and never ends the endpoint",

@@ -1,11 +1,12 @@
 """Pages lead somewhere, packages introduce themselves, generated pages are up to date."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.tidy.source import PACKAGE, ROOT, relative, tracked_files
+from tests.tidy.source import PACKAGE, ROOT, parsed, relative, tracked_files
 from tools import functions_page, options_page, states_page
 
 README_LINES_MAX = 60
@@ -17,9 +18,14 @@ GENERATED = {page.PAGE: page.render() for page in (functions_page, options_page,
 
 @pytest.mark.parametrize("package", PACKAGES, ids=relative)
 def test_package_introduces_itself(package: Path) -> None:
-    readme = package / "README.md"
-    assert readme.exists(), "purpose, vocabulary, entry points, what it does not guarantee: on at most a page"
-    assert len(readme.read_text().splitlines()) <= README_LINES_MAX
+    """On a page of its own; or, a room of a package that has one, in its docstring and by name on that page."""
+    readme, above = package / "README.md", package.parent / "README.md"
+    if readme.exists():
+        assert len(readme.read_text().splitlines()) <= README_LINES_MAX
+        return
+    assert above.exists(), "purpose, vocabulary, entry points, what it does not guarantee: on at most a page"
+    assert f"`{package.name}/`" in above.read_text(), f"{relative(above)} does not name it"
+    assert ast.get_docstring(parsed(package / "__init__.py")), "what may happen here, and what may not"
 
 
 def test_relative_links_lead_somewhere() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from firesteel.adapters.ha.objectregister import LeaderObject
 from firesteel.adapters.ha.zookeeper import LeaderNode
-from firesteel.adapters.spark.jdbccommit import StagedTable
-from firesteel.adapters.spark.partitions import Manifest
-from firesteel.adapters.spark.stagedreferences import StagedFiles, WrittenByUser
+from firesteel.adapters.spark.exchange.partitions import Manifest
+from firesteel.adapters.spark.sinks.jdbccommit import StagedTable
+from firesteel.adapters.spark.staged.references import StagedFiles, WrittenByUser
 from firesteel.adapters.storage.manifest import write_manifest
 from firesteel.cli.hosts import HostCluster, Placed
 from firesteel.cli.processes import Recorded

@@ -86,6 +86,6 @@ def spark_backend(
     config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
 ) -> TaskBackend:
     """A real Spark. `ephemeral` is deleted also when this process is killed."""
-    from firesteel.adapters.spark.backend import SparkTaskBackend
+    from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 
     return SparkTaskBackend(config, work_dir, blobs, ephemeral=ephemeral)

@@ -140,7 +140,7 @@ def check_memory(configuration: Configuration) -> Iterator[Finding]:
 
 def check_dead_workers(configuration: Configuration) -> Iterator[Finding]:
     """Check for what workers that were killed have left here, and nobody has cleared."""
-    from firesteel.adapters.spark.workdirs import TEMPORARY, dead_ones, of_other_hosts
+    from firesteel.adapters.spark.worker.workdirs import TEMPORARY, dead_ones, of_other_hosts
 
     work_dir = configuration.get_option(WORK_DIR)
     parent, pattern = Path(work_dir or tempfile.gettempdir()), "*" if work_dir else f"{TEMPORARY}*"

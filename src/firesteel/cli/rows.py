@@ -10,7 +10,7 @@ from firesteel.model.views import JobResult
 from firesteel.runtime.client import ClusterClient, UnknownResult
 
 if TYPE_CHECKING:
-    from firesteel.adapters.spark.results import ResultRows
+    from firesteel.adapters.spark.exchange.results import ResultRows
 
 ROWS_SHOWN_MAX = 20
 """Rows of one function on a terminal; who reads with a program, or as `--json`, gets them all."""
@@ -22,7 +22,7 @@ async def fetch_rows(client: ClusterClient, result: JobResult) -> dict[str, "Res
     """Rows that the job returned, by function."""
     if not result.returned:
         return {}
-    from firesteel.adapters.spark.results import ResultRows
+    from firesteel.adapters.spark.exchange.results import ResultRows
 
     rows: dict[str, ResultRows] = {}
     for each in result.returned:

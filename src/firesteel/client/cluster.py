@@ -23,7 +23,7 @@ from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.parametertypes import parameter_text
 
 if TYPE_CHECKING:
-    from firesteel.adapters.spark.results import ResultRows
+    from firesteel.adapters.spark.exchange.results import ResultRows
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ class AsyncClusterClient:
 
     async def rows(self, job_id: str, function: str = "") -> "ResultRows":
         """Rows that a function of the job has returned, once the job has finished. Raises UnknownResult."""
-        from firesteel.adapters.spark.results import ResultRows
+        from firesteel.adapters.spark.exchange.results import ResultRows
 
         return ResultRows(await self._http.fetch_result(JobID(job_id), function))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.adapters.blob.local import BlobSource
-from firesteel.adapters.spark.forkclient import ForkServer
+from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex

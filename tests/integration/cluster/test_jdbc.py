@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from firesteel.adapters.spark import sinkoutput
+from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit

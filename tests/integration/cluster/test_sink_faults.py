@@ -16,8 +16,9 @@ import msgspec
 import pyarrow.parquet
 import pytest
 
-from firesteel.adapters.spark import jdbccommit, sinkoutput
-from firesteel.adapters.spark.stagedreferences import SinkWork
+from firesteel.adapters.spark.sinks import jdbccommit
+from firesteel.adapters.spark.staged.references import SinkWork
+from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.adapters.storage import local, swap
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.minicluster import MiniCluster
@@ -237,7 +238,8 @@ def test_a_worker_that_dies_in_a_commit_is_followed_by_another(
 
 KILLED = """
 import os, signal, sys
-from firesteel.adapters.spark import backend, sinkoutput
+from firesteel.adapters.spark.worker import backend
+from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.adapters.storage import local, swap
 from firesteel.cli.main import main
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import firesteel as fs
-from firesteel.adapters.spark import sinkoutput
-from firesteel.adapters.spark.stagedreferences import StagedFiles, decode
+from firesteel.adapters.spark.staged.references import StagedFiles, decode
+from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from tests.integration.spark.jobs import JobMaker, Runner
 

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from firesteel.adapters.spark.backend import SparkTaskBackend
-from firesteel.adapters.spark.context import AttemptContext
-from firesteel.adapters.spark.plan import RegionPlan
-from firesteel.adapters.spark.session import AttemptSession
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from firesteel.adapters.spark.session.context import AttemptContext
+from firesteel.adapters.spark.task.plan import RegionPlan
+from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.wire import SessionName
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import AllocationID, DataSetID, JobID, JobVertexID, RegionAttemptID, RegionIndex, derived_id
 from firesteel.model.jobgraph import (
     Artifact,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.archive import ClassDataArchive, archive_key
+from firesteel.adapters.spark.jvm.archive import ClassDataArchive, archive_key
 
 JAVA = """#!/bin/sh
 for option; do

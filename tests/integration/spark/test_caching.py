@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
@@ -27,7 +27,7 @@ from tests.processes import jvms, listening_ports
 pytestmark = pytest.mark.spark
 
 JOB = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
 import os, pathlib, shutil, time
 

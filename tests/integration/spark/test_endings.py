@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend, session_id
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend, session_id
 from firesteel.model.failures import FailureKind
 from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
@@ -27,7 +27,7 @@ from tests.processes import descendants, jvms, listening_ports
 pytestmark = pytest.mark.spark
 
 SLOW = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
 import os, pathlib, time
 
@@ -47,7 +47,7 @@ def quick(spark, output):
     write_parquet(spark.range(3), output)
 """
 ENDLESS = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
 import pathlib
 
@@ -63,7 +63,7 @@ QUICK_SINK = (function("quick", "sink", wants_session=True, parameters=("output"
 
 def open_session(payload: bytes) -> bytes:
     """Called in a child: the error of opening a session by name, or nothing."""
-    from firesteel.adapters.spark.session import AttemptSession
+    from firesteel.adapters.spark.session.attempt import AttemptSession
     from firesteel.adapters.spark.wire import Endpoint, SessionName
 
     port, token, user, name = payload.decode().split()
@@ -223,7 +223,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, run

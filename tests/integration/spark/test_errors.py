@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.failures import FailureInfo, FailureKind, failure_labels
 from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import Function, RuntimeEnvironment
@@ -17,7 +17,7 @@ from tests.integration.spark.jobs import JobMaker, Runner, deployment, function,
 
 pytestmark = pytest.mark.spark
 
-HEAD = "from firesteel.adapters.spark.sinks import write_parquet\nfrom pyspark.sql import functions as F\n"
+HEAD = "from firesteel.adapters.spark.sinks.files import write_parquet\nfrom pyspark.sql import functions as F\n"
 RESULT = "\ndef result(source, output):\n    write_parquet(source, output)\n"
 SOURCE_AND_SINK = (
     function("source", wants_session=True),

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from firesteel.adapters.spark import partitions
-from firesteel.adapters.spark.backend import SparkTaskBackend
-from firesteel.adapters.spark.exchange import Layout
+from firesteel.adapters.spark.exchange import partitions
+from firesteel.adapters.spark.exchange.layout import Layout
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import DataSetID
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess

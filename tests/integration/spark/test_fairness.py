@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, function, run
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 TASKS = 300
 SOURCE = f"""
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 import pathlib, time
 
 def long(spark, begun, output):

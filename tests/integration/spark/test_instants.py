@@ -7,7 +7,7 @@ import msgspec
 import pyarrow.parquet
 import pytest
 
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.tasks import JobInformation, TaskOutcome
 from tests.integration.spark.jobs import JobMaker, Runner, deployment, function, run
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.failures import FailureKind
 from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
@@ -20,7 +20,7 @@ from tests.processes import jvms
 pytestmark = pytest.mark.spark
 
 BODY = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
 import pathlib, time
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import firesteel as fs
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 

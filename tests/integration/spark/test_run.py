@@ -12,8 +12,8 @@ import psutil
 import pyarrow.parquet
 import pytest
 
-from firesteel.adapters.spark.attempt import AttemptRun
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.attempt import AttemptRun
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.local import STAGING_NAME
 from firesteel.runtime.background import BackgroundTasks
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run, settled
@@ -22,7 +22,7 @@ from tests.processes import descendants
 pytestmark = pytest.mark.spark
 
 WORD_COUNT = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
 
 def lines(spark, input):
@@ -99,7 +99,7 @@ def test_regions_meet_over_stored_results_with_any_column_names(
     backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
 ) -> None:
     source = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 
 def odd(spark):
     return spark.sql("select id as `a.b`, id as `x`, id + 1 as `x`, named_struct('p q', id) as `s t` from range(5)")
@@ -197,7 +197,7 @@ def test_python_functions_reach_spark_with_the_modules_they_import(
     backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
 ) -> None:
     source = """
-from firesteel.adapters.spark.sinks import write_parquet
+from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
 from helpers.text import shout
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.backend import SparkTaskBackend
+from firesteel.adapters.spark.exchange.results import ResultRows
 from firesteel.adapters.spark.refusals import PipelineRefused
-from firesteel.adapters.spark.results import ResultRows
-from firesteel.adapters.spark.rowblobs import staged_rows
-from firesteel.adapters.spark.sessionsettings import changes_rows
+from firesteel.adapters.spark.session.settings import changes_rows
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from firesteel.adapters.spark.worker.rowblobs import staged_rows
 from firesteel.pipeline.authoring import Pipeline
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares.guard import ShareGuard
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Function, FunctionKind, JobEdge, Partitioner
 from tests.connectmode import connect_mode

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import firesteel as fs
-from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.pipeline.authoring import Pipeline
 from tests.connectmode import connect_mode

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import firesteel as fs
-from firesteel.adapters.spark.backend import SparkTaskBackend
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
-from firesteel.adapters.spark.stagedreferences import StagedFiles, decode
+from firesteel.adapters.spark.staged.references import StagedFiles, decode
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 from tests.connectmode import connect_mode

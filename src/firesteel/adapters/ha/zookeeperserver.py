@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from firesteel.adapters.spark import supervisor
-from firesteel.adapters.spark.launch import SparkInstallation, find_installation
+from firesteel.adapters.spark.jvm import supervisor
+from firesteel.adapters.spark.jvm.launch import SparkInstallation, find_installation
 from firesteel.runtime.background import BackgroundTasks
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

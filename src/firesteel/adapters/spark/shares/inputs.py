@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from firesteel.adapters.spark.exchange import key_position
+from firesteel.adapters.spark.exchange.layout import key_position
 from firesteel.adapters.spark.shares.marking import PARTITIONS, Input, spread
 from firesteel.model.jobgraph import JobEdge, Partitioner
 
@@ -16,7 +16,7 @@ _NEUTRAL_TYPES = {
     "double": "decimal(38,17)",
 }
 """In which type keys of a family are laid out when Spark would cast or normalise them before it compares them. Rows that
-are equal meet all the same: `exchange.py` hashes them as one type. A cast to it that a user would write loses nothing, or
+are equal meet all the same: `exchange/layout.py` hashes them as one type. A cast to it that a user would write loses nothing, or
 is one that nobody writes."""
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.adapters.spark.filepaths import escaped
-from firesteel.adapters.spark.splits import DateSplits, FileSplits, RangeSplits
+from firesteel.adapters.spark.splits.argument import DateSplits, FileSplits, RangeSplits
+from firesteel.adapters.spark.splits.paths import escaped
 
 _ROW_BY_ROW = ("filter", "subquery_alias", "with_columns_renamed", "to_df", "drop")
 """Operators that may lie between the condition of the splits and what is read."""

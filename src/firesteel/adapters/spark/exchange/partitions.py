@@ -1,0 +1,224 @@
+"""Results that outlive their attempt: Parquet, columns by position, in a directory of the attempt's own.
+
+A result of several subpartitions is written by one Spark action with one partition, and so at most one file, for each;
+Spark puts the partition's number into the file's name. The manifest beside the files says which are whose.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from firesteel.adapters.spark.exchange import footers
+from firesteel.adapters.spark.exchange.layout import WHOLE, Layout, spread
+from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
+from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable
+from firesteel.adapters.spark.exchange.storedfiles import read_files
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.model.ids import DataSetID
+from firesteel.model.stored import StoredRecord
+from firesteel.model.tasks import ResultPartition
+
+MANIFEST_FILE = "_firesteel.json"
+"""Spark ignores names that begin with an underscore."""
+_PART = re.compile(r"part-(\d+)-")
+_TIMESTAMP_UNIT = "spark.sql.parquet.outputTimestampType"
+_FORMAT = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
+"""What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it."""
+
+
+class Manifest(StoredRecord, frozen=True, kw_only=True):
+    """Contents of the files in a result's directory."""
+
+    schema: str
+    """Spark's, as JSON: of the files, columns by position."""
+    voids: tuple[int, ...]
+    """Positions of columns that hold nothing but null, and have the type void."""
+    files: tuple[tuple[str, ...], ...]
+    """Names of files by subpartition."""
+    ordered: bool = False
+    """The rows are in an order that their producer has given them: that of the files' names, and of each file."""
+
+
+class PartitionLost(Exception):
+    """A registered result is not where it was: its producer must run again."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"the stored result {location} is gone")
+        self.location = location
+
+
+def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layout: Layout = WHOLE) -> ResultPartition:
+    """One action: write `frame` and describe it. A frame without columns keeps its number of rows.
+
+    Raises PipelineRefused for columns that can't be stored or hashed.
+    """
+    columns = tuple(frame.columns)
+    own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
+    voids = check_storable(columns, own_schema)
+    schema = _stored_schema(own_schema, voids)
+    laid_out, key_types = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
+    with _microseconds_kept(frame.sparkSession, schema):
+        laid_out.write.mode("overwrite").options(**_FORMAT).parquet(str(directory))
+    names = _parquet_files(directory)
+    ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(names) < 2 or is_ordered(frame))
+    files = _by_subpartition(names, layout.subpartitions)
+    manifest = Manifest(schema=schema.json(), voids=voids, files=files, ordered=ordered)
+    (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
+    rows, size = footers.count(directory, names)
+    return ResultPartition(
+        dataset_id=dataset_id,
+        subtask=subtask,
+        location=str(directory),
+        rows=rows,
+        size_bytes=size,
+        columns=columns,
+        subpartitions=layout.subpartitions,
+        key_types=key_types,
+    )
+
+
+def read(spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
+    """The frame that consumer subtask `subtask` reads of the producers' results, with the user's column names.
+
+    `directory` is the reader's own, and new. The columns are as nullable as they were, and of one producer's result the
+    rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the producers' columns differ.
+    """
+    from pyspark.sql import functions
+
+    manifests = check_there(stored, subtask)
+    _check_alike(stored, manifests)
+    files = [
+        Path(partition.location, name)
+        for partition, manifest in zip(stored, manifests, strict=True)
+        for name in manifest.files[subtask if partition.subpartitions > 1 else 0]
+    ]
+    in_order = len(stored) == 1 and manifests[0].ordered
+    frame = read_files(spark, _common_schema(manifests), files, directory, in_order=in_order)
+    columns, voids = stored[0].columns, manifests[0].voids
+    if voids:
+        shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
+        frame = frame.select([column.alias(f"c{n}") for n, column in enumerate(shown)])
+    return frame.toDF(*columns) if columns else frame.select()
+
+
+def rows_of(stored: Sequence[ResultPartition], subtask: int) -> int:
+    """Number of rows of these results that consumer subtask `subtask` reads, -1 when they are not counted."""
+    if all(partition.subpartitions == 1 for partition in stored):
+        return -1 if any(partition.rows < 0 for partition in stored) else sum(partition.rows for partition in stored)
+    shares = [(partition, _manifest(partition).files[subtask]) for partition in stored]
+    if sum(len(names) for _, names in shares) > footers.MAX_FOOTERS:
+        return -1
+    counts = [footers.count(Path(partition.location), names)[0] for partition, names in shares]
+    return -1 if min(counts) < 0 else sum(counts)
+
+
+def check_there(stored: Sequence[ResultPartition], subtask: int) -> list[Manifest]:
+    """The producers' manifests. Raises PartitionLost when a file is gone that consumer subtask `subtask` reads.
+
+    Spark itself fails of a file that is gone, as of any error; this says which result it was. It is asked before a query is
+    made and when it has ended.
+    """
+    manifests = [_manifest(partition) for partition in stored]
+    for partition, manifest in zip(stored, manifests, strict=True):
+        names = manifest.files[subtask if partition.subpartitions > 1 else 0]
+        if not set(names) <= set(os.listdir(partition.location)):
+            raise PartitionLost(partition.location)
+    return manifests
+
+
+@contextlib.contextmanager
+def _microseconds_kept(spark: Any, schema: Any) -> Iterator[None]:
+    """A job may write its sinks' timestamps in milliseconds; what it stores for itself loses nothing."""
+    unit = spark.conf.get(_TIMESTAMP_UNIT, "INT96") if "timestamp" in schema.simpleString() else ""
+    if unit != "TIMESTAMP_MILLIS":
+        yield
+        return
+    spark.conf.set(_TIMESTAMP_UNIT, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(_TIMESTAMP_UNIT, unit)
+
+
+def _by_position(frame: Any, columns: tuple[str, ...], voids: tuple[int, ...]) -> Any:
+    from pyspark.sql import functions
+
+    if not columns:
+        return frame.select(functions.lit(True).alias("c0"))
+    renamed = frame.toDF(*(f"c{index}" for index in range(len(columns))))
+    empty = {f"c{index}": functions.lit(None).cast("boolean") for index in voids}
+    return renamed.withColumns(empty) if empty else renamed
+
+
+def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
+    """Schema of what `_by_position` makes of a frame of that schema."""
+    from pyspark.sql.types import BooleanType, StructField, StructType
+
+    if not schema.fields:
+        return StructType([StructField("c0", BooleanType(), nullable=False)])
+    fields = [StructField(f"c{n}", each.dataType, each.nullable, each.metadata) for n, each in enumerate(schema.fields)]
+    for index in voids:
+        fields[index] = StructField(f"c{index}", BooleanType())
+    return StructType(fields)
+
+
+def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, ...], ...]:
+    if subpartitions == 1:
+        return (tuple(names),)
+    shares: list[list[str]] = [[] for _ in range(subpartitions)]
+    for name in names:
+        match = _PART.match(name)
+        if match is None or int(match[1]) >= subpartitions:
+            raise RuntimeError(f"Spark wrote {name}, which is none of {subpartitions} subpartitions")
+        shares[int(match[1])].append(name)
+    return tuple(map(tuple, shares))
+
+
+def _manifest(partition: ResultPartition) -> Manifest:
+    try:
+        return msgspec.json.decode(Path(partition.location, MANIFEST_FILE).read_bytes(), type=Manifest)
+    except (FileNotFoundError, msgspec.MsgspecError):  # gone, torn by a power cut, or of another version of firesteel
+        raise PartitionLost(partition.location) from None
+
+
+def _common_schema(manifests: Sequence[Manifest]) -> Any:
+    """Schema of producers that differ in nothing but what may be null: there everything may."""
+    from pyspark.sql.types import StructType
+
+    texts = {manifest.schema for manifest in manifests}
+    schema = StructType.fromJson(msgspec.json.decode(manifests[0].schema))
+    return schema if len(texts) == 1 else all_nullable(schema)
+
+
+def _check_alike(stored: Sequence[ResultPartition], manifests: Sequence[Manifest]) -> None:
+    from pyspark.sql.types import StructType
+
+    def shape(index: int) -> tuple[Any, ...]:
+        schema = StructType.fromJson(msgspec.json.decode(manifests[index].schema))
+        return stored[index].columns, manifests[index].voids, schema.simpleString()
+
+    first = shape(0)
+    texts = {manifest.schema for manifest in manifests}
+    same = len(texts) == 1 and all((p.columns, m.voids) == first[:2] for p, m in zip(stored, manifests, strict=True))
+    for index in range(1, 0 if same else len(stored)):
+        if shape(index) != first:
+            raise PipelineRefused(
+                f"subtasks {stored[0].subtask} and {stored[index].subtask} of its input have different columns:"
+                f" {_shown(first)} and {_shown(shape(index))}; give the columns fixed types"
+            )
+
+
+def _shown(shape: tuple[Any, ...]) -> str:
+    return f"({', '.join(shape[0])}) of {shape[2]}"
+
+
+def _parquet_files(directory: Path) -> list[str]:
+    names = [name for name in os.listdir(directory) if name.endswith(".parquet")]
+    return sorted(
+        names, key=lambda name: (len(name.split("-")[1]), name)
+    )  # from the 100,000th on they have more digits

@@ -1,0 +1,202 @@
+"""The command line of a Spark backend JVM. Pure: paths and options in, texts out."""
+
+import importlib.metadata
+import importlib.util
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.runtime.ports import TaskFailedError
+
+SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+LOOPBACK = "127.0.0.1"
+LOG_CONFIGURATION_NAME = "log4j2.properties"
+LOG_CONFIGURATION = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
+logger.server.level = info
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
+"""Warnings, and the line that names the port (`STARTED`)."""
+SCHEDULER_POOL = "spark.scheduler.pool"
+"""A setting of a session that Spark hands on to each of its queries: the pool that their tasks are scheduled in."""
+PYTHON_DAEMON = "firesteel.adapters.spark.task.pythondaemon"
+PRINTED = "printed"
+"""Directory below a worker's, with a link for each session to where its Python functions print."""
+PRINTED_VARIABLE = "FIRESTEEL_PYTHON_PRINTED"
+STARTED = "Spark Connect server started at: "
+BYPASS_MERGE_PARTITIONS_MAX = 8
+"""Up to so many partitions a task of a shuffle writes a file for each, beyond that one in all. Spark's own limit is 200,
+as many as a shuffle has by default: with four tasks that were 800 files, and most of the time of a small query."""
+
+_OPENED = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]
+# What Spark's own launcher passes (JavaModuleOptions of 4.3).
+_MODULE_FLAGS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+# The optimising compiler (C2) takes half of the CPU time of a cold start, on methods that turn out not to matter. So it
+# waits until a method has been called 20 times as often as usual; a query that runs for seconds gets there anyway.
+_PATIENT_COMPILER = (
+    "-XX:Tier3InvocationThreshold=1000",
+    "-XX:Tier3MinInvocationThreshold=500",
+    "-XX:Tier3CompileThreshold=5000",
+    "-XX:Tier4InvocationThreshold=100000",
+    "-XX:Tier4MinInvocationThreshold=12000",
+    "-XX:Tier4CompileThreshold=300000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+
+
+class SparkInstallation(msgspec.Struct, frozen=True):
+    """The Spark and the Java of this machine."""
+
+    home: Path
+    version: str
+    java: str
+
+
+def find_installation() -> SparkInstallation:
+    """PySpark's jars and a Java, without importing pyspark. Raises TaskFailedError (NON_RECOVERABLE)."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise _unusable("pyspark is not installed here: pip install 'pyspark[connect]'")
+    home = Path(os.environ.get("SPARK_HOME") or spec.submodule_search_locations[0])
+    java_home = os.environ.get("JAVA_HOME")
+    java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        raise _unusable("no Java was found: install Java 17 or 21, or set JAVA_HOME")
+    return SparkInstallation(home, importlib.metadata.version("pyspark"), java)
+
+
+def jvm_flags(heap_mib: int) -> tuple[str, ...]:
+    """Flags of the JVM."""
+    return (f"-Xmx{heap_mib}m", *_MODULE_FLAGS, *_PATIENT_COMPILER, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
+
+
+def archive_command(installation: SparkInstallation) -> list[str]:
+    """A JVM whose classes are laid out as the backend's, up to the main class: for making an archive."""
+    return [installation.java, "-cp", base_class_path(installation), *_MODULE_FLAGS]
+
+
+def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings for a backend of one worker: ours for a short start and a closed door, the user's on top."""
+    defaults = {
+        "spark.app.name": "firesteel",
+        "spark.master": f"local[{cores}]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
+        "spark.local.dir": str(work_dir / "local"),
+        "spark.shuffle.sort.bypassMergeThreshold": str(BYPASS_MERGE_PARTITIONS_MAX),
+        "spark.connect.progress.reportInterval": "200ms",
+        "spark.connect.execute.manager.detachedTimeout": "1h",
+    }
+    fixed = {
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": "0",
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
+    }
+    return {**defaults, **python_daemon(user), **user, **fixed}
+
+
+def java_command(
+    installation: SparkInstallation, flags: Sequence[str], work_dir: Path, settings: Mapping[str, str]
+) -> list[str]:
+    """The whole command. The token is not in it: anyone on the machine can read a command line."""
+    more_paths = settings.get("spark.driver.extraClassPath", "")
+    class_path = ":".join(filter(None, (*configuration_directories(), base_class_path(installation), more_paths)))
+    return [
+        installation.java,
+        "-cp",
+        class_path,
+        *flags,
+        f"-Djava.io.tmpdir={work_dir / 'tmp'}",
+        f"-Dderby.system.home={work_dir / 'derby'}",
+        f"-Dlog4j2.configurationFile={work_dir / LOG_CONFIGURATION_NAME}",
+        *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
+        *_main(settings),
+    ]
+
+
+def _main(settings: Mapping[str, str]) -> list[str]:
+    """The server's class; through spark-submit's when there are jars to fetch or a cluster to attach to."""
+    local = settings["spark.master"].startswith("local")
+    if local and not any(key.startswith(("spark.jars", "spark.submit", "spark.files")) for key in settings):
+        return [*(f"-D{key}={value}" for key, value in settings.items()), SERVER_CLASS]
+    confs = [text for key, value in settings.items() for text in ("--conf", f"{key}={value}")]
+    return [SUBMIT_CLASS, *confs, "--class", SERVER_CLASS, "spark-internal"]
+
+
+def base_class_path(installation: SparkInstallation) -> str:
+    """Spark's own jars, in an order that is always the same: an archive of classes fits one order only."""
+    return f"{installation.home}/jars/*"
+
+
+def configuration_directories() -> tuple[str, ...]:
+    """Directories with Hadoop's and Hive's own files, which Spark reads from the class path."""
+    return tuple(path for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR") if (path := os.environ.get(name)))
+
+
+def python_daemon(user: Mapping[str, str]) -> dict[str, str]:
+    """The setting that has Spark start Python workers by way of ours; none where they may run a Python without it."""
+    is_another = os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable or "spark.pyspark.python" in user
+    is_local = user.get("spark.master", "local").startswith("local")
+    return {} if is_another or not is_local else {"spark.python.daemon.module": PYTHON_DAEMON}
+
+
+def jvm_environment(token: str, printed: Path) -> dict[str, str]:
+    """The worker's environment, with the token, the Python that Spark's Python workers use, and where those find what
+    they print to."""
+    return {
+        **os.environ,
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+        "SPARK_LOCAL_IP": LOOPBACK,
+        PRINTED_VARIABLE: str(printed),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+
+
+def _unusable(message: str) -> TaskFailedError:
+    return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))

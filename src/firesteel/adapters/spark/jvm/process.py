@@ -1,0 +1,101 @@
+"""One Spark Connect server JVM: started, found, watched, ended."""
+
+import asyncio
+import logging
+import re
+import secrets
+import sys
+from pathlib import Path
+
+from firesteel.adapters.spark.jvm import launch, supervisor
+from firesteel.adapters.spark.wire import Endpoint
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.02
+_STARTED = re.compile(re.escape(launch.STARTED) + r"\S*:(\d+)")
+MAX_LOG_TAIL_BYTES = 4_096
+
+
+class JvmDied(Exception):
+    """The server's process has ended, by itself unless `why` says more. `status` as of a shell, `tail` its last lines."""
+
+    def __init__(self, status: int, log: Path, why: str = "") -> None:
+        self.status, self.log, self.tail = status, log, _tail(log)
+        super().__init__(why or _death(status, self.tail))
+
+
+class SparkJvm:
+    """A JVM from start to end; used once. `ephemeral` is deleted should this process be killed."""
+
+    def __init__(self, command: list[str], log: Path, generation: int, ephemeral: Path | None = None) -> None:
+        self._command, self.log, self._generation = command, log, generation
+        self._ephemeral = "" if ephemeral is None else str(ephemeral)
+        self._token = secrets.token_urlsafe(24)
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        wrapper = [sys.executable, "-I", "-S", supervisor.__file__, self._ephemeral]
+        with open(self.log, "wb") as log:  # noqa: ASYNC230 - a local file, once per start
+            self._process = await asyncio.create_subprocess_exec(
+                *wrapper,
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=launch.jvm_environment(self._token, self.log.parent.parent / launch.PRINTED),
+                process_group=0,
+            )
+
+    @property
+    def pid(self) -> int | None:
+        """The supervisor's pid while it runs."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
+    async def endpoint(self) -> Endpoint:
+        """Endpoint of the server, once it listens. Raises JvmDied."""
+        assert self._process is not None, "started first"
+        with open(self.log, "rb") as log:  # noqa: ASYNC230 - a local file of a few lines
+            text = b""
+            while True:
+                text += log.read()
+                found = _STARTED.search(text.decode(errors="replace"))
+                if found is not None:
+                    return Endpoint(int(found[1]), self._token, self._generation)
+                if self._process.returncode is not None:
+                    raise JvmDied(self._process.returncode, self.log)
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def died(self) -> JvmDied:
+        """Wait for the end of the process."""
+        assert self._process is not None, "started first"
+        return JvmDied(await self._process.wait(), self.log)
+
+    async def kill(self) -> None:
+        """End it at once. Idempotent."""
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.write(b"\n")  # says that this end was closed on purpose
+        process.stdin.close()
+        await process.wait()
+
+
+def _death(status: int, tail: str) -> str:
+    if "java.lang.OutOfMemoryError" in tail:
+        return "the Spark backend ran out of memory (heap); raise taskmanager.spark.heap"
+    if status == 128 + 9:
+        return "the Spark backend was killed (SIGKILL): did the machine run out of memory? The end of its log is in the trace"
+    return f"the Spark backend ended with status {status}; the end of its log is in the trace"
+
+
+def _tail(log: Path) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - MAX_LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

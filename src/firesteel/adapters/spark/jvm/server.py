@@ -1,0 +1,227 @@
+"""The worker's Spark backend over time: one JVM after another, with bounded restarts, and their session keeper."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from firesteel.adapters.spark.jvm import launch
+from firesteel.adapters.spark.jvm.archive import ClassDataArchive
+from firesteel.adapters.spark.jvm.launch import PRINTED
+from firesteel.adapters.spark.jvm.process import JvmDied, SparkJvm
+from firesteel.adapters.spark.jvm.pythonworkers import end_python_workers
+from firesteel.adapters.spark.jvm.starts import Patience, StartTurns, work_of
+from firesteel.adapters.spark.wire import Endpoint
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.ports import TaskFailedError
+
+logger = logging.getLogger(__name__)
+
+MAX_FAILURES = 4
+"""Starts in a row that came to nothing, or JVMs that died soon after, before the backend is given up."""
+SETTLED_SECONDS = 60.0
+"""A JVM that was of use for so long starts the count over. How long its start took says nothing."""
+FIRST_BACKOFF_SECONDS = 0.5
+SAMPLE_SECONDS = 1.0
+"""Time between two looks at what a start does."""
+TURN_SECONDS = 10.0
+"""A start in which nothing has moved for so long does not need the machine: others may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """The settings that all JVMs of one server, and in part those of one worker, have in common."""
+
+    make_command: Callable[[tuple[str, ...]], list[str]]
+    """The command line, for the given flags of a class-data archive."""
+    archive: ClassDataArchive | None
+    logs: Path
+    start_timeout_seconds: float
+    """Time in which something of a start must move."""
+    ephemeral: Path | None
+    numbers: Iterator[int]
+    """Generations: of all JVMs of the worker, so that their logs have names of their own."""
+    turns: StartTurns
+
+
+class SparkServer:
+    """Keeps a JVM running. `endpoint()` waits for the one that is up or coming."""
+
+    def __init__(self, spec: ServerSpec) -> None:
+        self._spec = spec
+        self._jvm: SparkJvm | None = None
+        self._renewing = False
+        self._endpoint: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
+        self._death: asyncio.Future[FailureInfo] = asyncio.get_running_loop().create_future()
+        self._failures: list[str] = []
+        """Why starts have failed, or JVMs have died soon after, in a row."""
+        self._begun: float | None = None
+        """When the start under way has begun; None while it waits for its turn."""
+        self._given_up = False
+        self._wanted = asyncio.Event()
+        self._background = BackgroundTasks()
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._background.start(self._keep_running(), "spark-server")
+
+    async def endpoint(self) -> Endpoint:
+        """Where the running JVM listens. Raises TaskFailedError when it was given up; who asks after that has one more
+        start tried."""
+        if self._given_up:
+            self._given_up, self._endpoint = False, asyncio.get_running_loop().create_future()
+            self._wanted.set()
+        return await asyncio.shield(self._endpoint)
+
+    @property
+    def current(self) -> Endpoint | None:
+        """The same, without waiting."""
+        future = self._endpoint
+        return future.result() if future.done() and not future.cancelled() and future.exception() is None else None
+
+    def death(self) -> asyncio.Future[FailureInfo]:
+        """Set when the JVM that is up now, or coming, dies. Not to be cancelled: shield it."""
+        return self._death
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the JVM's supervisor, while it runs."""
+        return self._jvm.pid if self._jvm is not None else None
+
+    def waits_for(self) -> str:
+        """Text for who waits for the endpoint: what it waits for."""
+        details = ["in line: others are being started on this machine"]
+        if self._begun is not None:
+            details = [f"for {time.monotonic() - self._begun:.0f} s"]
+        if self._failures:
+            count = "1 start has failed" if len(self._failures) == 1 else f"{len(self._failures)} starts have failed"
+            details.append(f"{count}, of {MAX_FAILURES}: {self._failures[-1]}")
+        return f"Spark to start ({'; '.join(details)})"
+
+    async def end_python_workers(self, server_session: str) -> None:
+        """End what the JVM keeps for a session that was closed."""
+        if self.pid is not None:
+            await asyncio.to_thread(end_python_workers, self.pid, server_session)
+        link = self._spec.logs.parent / PRINTED / server_session
+        await asyncio.to_thread(link.unlink, missing_ok=True)
+
+    async def renew(self) -> None:
+        """End the JVM, which nobody uses, and let another one take its place. `endpoint()` waits for that one."""
+        if self.current is None or self._jvm is None:
+            return
+        self._renewing = True
+        self._endpoint = asyncio.get_running_loop().create_future()
+        await self._jvm.kill()
+
+    async def close(self) -> None:
+        """End the JVM, hard: its sessions are closed, and it has no state of its own. Idempotent."""
+        await self._background.close()
+        if self._jvm is not None:
+            await self._jvm.kill()
+        for future in (self._endpoint, self._death):
+            future.cancel()
+
+    async def _keep_running(self) -> None:
+        while True:
+            generation, died, lived_seconds = await self._run_one()
+            if self._renewing:
+                self._renewing = False
+                continue
+            if lived_seconds > SETTLED_SECONDS:
+                self._failures.clear()
+            self._failures.append(str(died))
+            if self._spec.archive is not None and self.current is None:
+                self._spec.archive.distrust()
+            failure = FailureInfo(
+                kind=FailureKind.ENVIRONMENT,
+                message=str(died),
+                exception="SparkBackendDied",
+                trace=died.tail,
+                backend=f"spark-{generation}",
+            )
+            if len(self._failures) >= MAX_FAILURES:
+                self._give_up(failure)
+                await self._wanted.wait()
+                self._wanted.clear()
+            else:
+                logger.warning("%s; starting another (%d of %d)", died, len(self._failures), MAX_FAILURES - 1)
+                self._replace(failure)
+                await asyncio.sleep(FIRST_BACKOFF_SECONDS * 2 ** (len(self._failures) - 1))
+
+    async def _run_one(self) -> tuple[int, JvmDied, float]:
+        """One JVM from start to death: its number, its death, and how long it was of use."""
+        spec, generation = self._spec, next(self._spec.numbers)
+        flags = spec.archive.flags() if spec.archive is not None else ()
+        log = spec.logs / f"spark-{generation}.log"
+        jvm = self._jvm = SparkJvm(spec.make_command(flags), log, generation, spec.ephemeral)
+        self._begun = None
+        try:
+            async with spec.turns.turn(spec.start_timeout_seconds) as end_turn:
+                self._begun = time.monotonic()
+                await jvm.start()
+                endpoint = await self._answer(jvm, end_turn)
+        except JvmDied as failed:
+            return generation, failed, 0.0
+        if spec.archive is not None:
+            spec.archive.started()
+        answered = time.monotonic()
+        self._endpoint.set_result(endpoint)
+        died = await jvm.died()
+        return generation, died, time.monotonic() - answered
+
+    async def _answer(self, jvm: SparkJvm, end_turn: Callable[[], None]) -> Endpoint:
+        """Wait for it as long as it gets on; longer than the last time, which was not enough. Raises JvmDied."""
+        limit_seconds = self._spec.start_timeout_seconds * (1 + len(self._failures))
+        patience = Patience(limit_seconds, time.monotonic())
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(SAMPLE_SECONDS, limit_seconds / 4)):
+                    return await jvm.endpoint()
+            now = time.monotonic()
+            patience.note(await asyncio.to_thread(work_of, jvm.pid, jvm.log), now)
+            if patience.idle_seconds(now) >= TURN_SECONDS:
+                end_turn()
+            if patience.is_over(now):
+                await jvm.kill()
+                why = f"the Spark backend {patience.why(now)} (taskmanager.spark.start-timeout)"
+                raise JvmDied((await jvm.died()).status, jvm.log, f"{why}; the end of its log is in the trace")
+
+    def _replace(self, failure: FailureInfo) -> None:
+        loop = asyncio.get_running_loop()
+        death, self._death = self._death, loop.create_future()
+        if self._endpoint.done():
+            self._endpoint = loop.create_future()
+        death.set_result(failure)
+
+    def _give_up(self, failure: FailureInfo) -> None:
+        """Who waits is told; its attempt was in no JVM, so that it has nothing to do with the death of one."""
+        message = (
+            f"the Spark backend was given up after {len(self._failures)} failures in a row, the last: {failure.message}"
+        )
+        logger.error("%s", message)
+        del self._failures[: -(MAX_FAILURES - 1)]  # one more start is tried for who asks for it
+        self._replace(failure)
+        self._endpoint.set_exception(TaskFailedError(msgspec.structs.replace(failure, message=message, backend="")))
+        self._endpoint.exception()  # read: nobody may be waiting
+        self._given_up = True
+
+
+def backend_command(
+    installation: launch.SparkInstallation, heap_mib: int, work_dir: Path, settings: Mapping[str, str]
+) -> Callable[[tuple[str, ...]], list[str]]:
+    """Makes the command for the given flags of a class-data archive; prepares the directories it names."""
+    for name in ("tmp", "derby", "local", "warehouse"):
+        (work_dir / name).mkdir(parents=True, exist_ok=True)
+    (work_dir / launch.LOG_CONFIGURATION_NAME).write_text(launch.LOG_CONFIGURATION)
+
+    def make(archive_flags: tuple[str, ...]) -> list[str]:
+        flags = (*launch.jvm_flags(heap_mib), *archive_flags)
+        return launch.java_command(installation, flags, work_dir, settings)
+
+    return make

@@ -1,0 +1,83 @@
+"""A process between the worker and the JVM, so that the JVM dies with its worker, however the worker dies.
+
+Run as a script by a bare interpreter (`python -I -S supervisor.py DIRECTORY COMMAND...`): standard library only, ready in
+20 ms. Standard input is a pipe whose other end only the worker holds: when it closes, the JVM is killed. A worker that is
+alive writes a byte first; one that was killed does not, and then DIRECTORY (unless it is empty), which the worker would
+have deleted, is deleted here, after `orphans` has ended the sinks of an embedded cluster. Should the supervisor itself die, the kernel kills the JVM (PR_SET_PDEATHSIG, which is
+bound to the thread that started the child: here the only one). Exits with the JVM's exit code, or 128 + the number of
+the signal that ended it.
+"""
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PR_SET_PDEATHSIG = 1
+EMBEDDED_MARK = "embedded"
+"""A file in DIRECTORY that says: with this worker its master has died, and all its jobs."""
+ORPHANS_SECONDS = 60.0
+SWEEPS, SWEEP_PAUSE_SECONDS = 20, 0.1
+"""The worker's other processes die at the same time and may still write: the directory is deleted so often."""
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C and termination are the worker's to answer
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    directory, command = sys.argv[1], sys.argv[2:]
+    child = _spawn(command)
+    ended = os.pidfd_open(child)
+    ready, _, _ = select.select([0, ended], [], [])
+    orphaned = ended not in ready and os.read(0, 1) == b""
+    if ended not in ready:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if orphaned and directory:
+        if os.path.exists(os.path.join(directory, EMBEDDED_MARK)):
+            _end_sinks(directory)
+        _sweep(directory)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _end_sinks(directory: str) -> None:
+    """Finish the commits that were begun and remove what was staged: in an interpreter that has firesteel."""
+    command = [sys.executable, "-m", "firesteel.adapters.spark.sinks.orphans", directory]
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=ORPHANS_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"the sinks of {directory} were not cleaned up in {ORPHANS_SECONDS} s", file=sys.stderr)
+
+
+def _sweep(directory: str) -> None:
+    for _ in range(SWEEPS):
+        shutil.rmtree(directory, ignore_errors=True)
+        time.sleep(SWEEP_PAUSE_SECONDS)
+        if not os.path.exists(directory):
+            return
+
+
+def _spawn(command: list[str]) -> int:
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    finally:
+        os._exit(127)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The session builders of a script: they give the attempt's session, and say what of their settings has no effect."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from firesteel.adapters.spark.scripts.unoffered import ScriptContext
+from firesteel.adapters.spark.session.attempt import AttemptSession, offer_by_default
+
+_CATALOG = "spark.sql.catalogImplementation"
+_PLACES = ("spark.master", "spark.remote")
+"""Say where Spark is: that is the cluster's to say."""
+_QUIET = ("spark.app.name", "spark.api.mode")
+_HADOOP = "spark.hadoop."
+
+
+def open_sessions_for_builders(sessions: AttemptSession) -> None:
+    """Have `SparkSession.builder` give this attempt's session to the script that this process is for, from here on."""
+    told: dict[str, None] = {}
+
+    def get_or_create(builder: Any) -> Any:
+        session = sessions.get()
+        ConnectSession._active_session.session = session
+        _apply(session, builder._options, told)
+        return session
+
+    def with_hive(builder: Any) -> Any:
+        return builder.config(_CATALOG, "hive")
+
+    for builder in (SparkSession.Builder, ConnectSession.Builder):
+        builder.getOrCreate = builder.create = get_or_create  # type: ignore[method-assign, assignment]
+    ConnectSession.Builder.enableHiveSupport = with_hive  # type: ignore[method-assign, assignment]
+    offer_by_default(sessions)
+    ConnectSession.sparkContext = ScriptContext()  # type: ignore[attr-defined]
+
+
+def note(text: str) -> None:
+    """A line for whoever reads what the script prints."""
+    print(f"firesteel: {text}", file=sys.stderr, flush=True)
+
+
+def _apply(session: Any, options: Mapping[str, Any], told: dict[str, None]) -> None:
+    """Settings of the session are set; those that were fixed when Spark started are told by name, once each."""
+    for key, value in options.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if key in _PLACES:
+            _tell(told, key, f"{key} {text!r} in the script is ignored: it runs on the cluster that it was given to")
+        elif not _is_set(session, key, text):
+            what = "Hive support" if key == _CATALOG else f"{key}={text} in the script"
+            advice = f"set {key} for the cluster, in its configuration or with -D when it is started"
+            _tell(told, key, f"{what} has no effect: it is fixed since Spark was started; {advice}")
+        elif key.startswith(_HADOOP):  # of a session, Hadoop gets what is called as Hadoop calls it
+            session.conf.set(key.removeprefix(_HADOOP), text)
+
+
+def _is_set(session: Any, key: str, text: str) -> bool:
+    try:
+        session.conf.set(key, text)
+    except PySparkException:
+        return key in _QUIET or session.conf.get(key, None) == text
+    return True
+
+
+def _tell(told: dict[str, None], key: str, text: str) -> None:
+    if key not in told:
+        told[key] = None
+        note(text)

@@ -1,0 +1,152 @@
+"""The Connect session of an attempt, in its task process: opened when first wanted."""
+
+import atexit
+import contextlib
+import functools
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import grpc
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import ChannelBuilder
+from pyspark.sql.connect.conf import RuntimeConf
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from firesteel.adapters.spark.jvm import launch
+from firesteel.adapters.spark.session.settings import Changes, SessionSettings
+from firesteel.adapters.spark.wire import Endpoint, SessionName
+
+
+class LoopbackChannel(ChannelBuilder):
+    """A plain channel to a server on this machine, with the token as a header.
+
+    pyspark's own builder sends tokens through gRPC's call credentials: a thread and 1 ms for every call.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: SessionName) -> None:
+        super().__init__(
+            channelOptions=[("grpc.enable_http_proxy", 0)],
+            params={self.PARAM_USER_ID: name.user, self.PARAM_SESSION_ID: name.session_id},
+        )
+        self._endpoint = endpoint
+
+    @property
+    def host(self) -> str:
+        return "127.0.0.1"
+
+    def toChannel(self) -> grpc.Channel:
+        return self._insecure_channel(f"127.0.0.1:{self._endpoint.port}")
+
+    def metadata(self) -> Iterable[tuple[str, str]]:
+        return [("authorization", f"Bearer {self._endpoint.token}")]
+
+
+class _QueriesWait:
+    """A hook of the session: no query begins before it is known whose turns its tasks take."""
+
+    def __init__(self, turns: threading.Thread) -> None:
+        self._turns = turns
+
+    def on_execute_plan(self, request: Any) -> Any:
+        self._turns.join()
+        return request
+
+
+class AttemptSession:
+    """The session of an attempt, opened by the first `get`; by one after the user's code has stopped it, another.
+
+    Its queries are in Spark's `scheduler_pool`, if it is not empty. `announce` is told the name of each but the first before there is such a session: all are the worker's to close.
+    """
+
+    def __init__(self, endpoint: Callable[[], Endpoint], name: SessionName, tag: str, settings: dict[str, str]) -> None:
+        self._endpoint, self._name, self._tag, self._settings = endpoint, name, tag, settings
+        self._session: Any = None
+        self._changed: SessionSettings | None = None
+        self.before_setting: Callable[[str], None] = lambda name: None
+        """Told the name of a setting that the user's code is about to change; may refuse that."""
+        self.on_open: Callable[[Any], None] = lambda session: None
+        self.on_client: Callable[[Any], None] = lambda client: None
+        """Told the Connect client of every session, also of those that the user's code makes of others."""
+        self.announce: Callable[[SessionName], None] = lambda name: None
+        self._opening = threading.Lock()  # a script's threads may all ask at once
+        self.scheduler_pool = ""
+
+    @property
+    def opened(self) -> bool:
+        return self._session is not None
+
+    def get(self) -> SparkSession:
+        """The session, ready for the user's code: settings applied, operations tagged."""
+        with self._opening:
+            if self._session is None:
+                self._session = self._open(self._name)
+            elif self._session.is_stopped:
+                self._session = self._open(self._another())
+            session: SparkSession = self._session
+            return session
+
+    def _setting_changes(self, name: str) -> None:
+        self.before_setting(name)
+
+    def settings(self) -> Changes:
+        """Settings of Spark that differ now from the job's own."""
+        return {} if self._changed is None else self._changed.changes()
+
+    def switch_settings(self, wanted: Changes) -> None:
+        """Have them differ in exactly this."""
+        if wanted:
+            self.get()
+        if self._changed is not None:
+            self._changed.switch(wanted)
+
+    def _open(self, name: SessionName) -> Any:
+        channel: Any = LoopbackChannel(self._endpoint(), name)  # pyspark's hint asks for its own subclass
+        session: Any = ConnectSession(channel)
+        ConnectSession._set_default_and_active_session(session)
+        session.addTag(self._tag)
+        if self._settings:
+            session.conf._set_all(configs=dict(self._settings), silent=False)
+        self._changed = SessionSettings(session, self._settings, self._setting_changes)
+        # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.
+        ask = session.client._get_plan_compression_threshold_and_algorithm
+        threading.Thread(target=ask, name="open-session", daemon=True).start()
+        turns = threading.Thread(target=self._take_turns, args=(session.conf,), name="take-turns", daemon=True)
+        turns.start()
+        session.client._session_hooks.append(_QueriesWait(turns))
+        self.on_open(session)
+        self._watch(session.client)
+        return session
+
+    def _watch(self, client: Any) -> None:
+        atexit.unregister(
+            client._on_exit
+        )  # it would ask the server for one more operation, for minutes if that is gone
+        for method in ("newSession", "clone"):
+            setattr(client, method, functools.partial(self._made, getattr(client, method)))
+        self.on_client(client)
+
+    def _take_turns(self, conf: Any) -> None:
+        if self.scheduler_pool and launch.SCHEDULER_POOL not in self._settings:
+            with contextlib.suppress(Exception):  # the query that comes next says what is wrong
+                conf._set_all(configs={launch.SCHEDULER_POOL: self.scheduler_pool}, silent=True)
+
+    def _made(self, make: Callable[..., Any], *given: Any) -> Any:
+        """A session that the user's code makes of ours: it is the worker's to close, too."""
+        client = make(*given)
+        self.announce(SessionName(self._name.user, client._session_id))
+        self._take_turns(RuntimeConf(client))
+        self._watch(client)
+        return client
+
+    def _another(self) -> SessionName:
+        name = SessionName(self._name.user, str(uuid.uuid4()))
+        self.announce(name)
+        return name
+
+
+def offer_by_default(sessions: AttemptSession) -> None:
+    """From here on this process's session is there for what needs one where none is at hand, such as `@udf("string")`
+    at module level, before any function asks for it."""
+    ConnectSession._get_default_session = classmethod(lambda cls: sessions.get())  # type: ignore[assignment, method-assign]

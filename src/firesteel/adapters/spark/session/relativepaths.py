@@ -1,0 +1,140 @@
+"""Relative paths that the user's code gives to Spark: they start where the client is, not where Spark was started.
+
+So do those of sinks and of input splits (`splits/paths.py`). Which line has given a path is noted: Spark looks for it later.
+"""
+
+import functools
+import glob
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyspark
+from pyspark.sql.connect import plan as connect_plan
+
+from firesteel.adapters.spark.jvm.launch import configuration_directories
+from firesteel.adapters.spark.session.attempt import AttemptSession
+
+FORMATS = ("", "avro", "binaryfile", "csv", "delta", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
+"""Formats to which a path is given; a table may be called so too, and is no path unless there is a file of its name."""
+PLACES_MAX, FRAMES_MAX = 1_000, 40
+"""Paths whose line is known, and how deep the user's code may be below the call that names one."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FILES_IN_SQL = re.compile(rf"(\b(?:from|join|table)\s+(?:{'|'.join(FORMATS[1:])})\s*\.\s*)`([^`]+)`", re.IGNORECASE)
+_OWN = tuple(str(Path(file).parent) + os.sep for file in (pyspark.__file__, Path(__file__).parents[2]))
+
+
+Frames = tuple[tuple[str, int], ...]
+"""Files and lines, the innermost last."""
+
+
+class GivenPath(msgspec.Struct, frozen=True):
+    """A path as the user's code has given it, and where."""
+
+    text: str
+    frames: Frames
+
+
+class ClientPaths:
+    """Of a task process. `directory` is where the client is; of another storage than files, paths are left as they are."""
+
+    def __init__(self, directory: str, sessions: AttemptSession) -> None:
+        self._directory, self._sessions = directory, sessions
+        self._given: dict[str, GivenPath] = {}
+
+    def install(self) -> None:
+        """Have DataFrames read from and written to paths that start there, from here on."""
+        plan: Any = connect_plan  # its classes get other methods
+        begin, read = plan.DataSource.__init__, plan.DataSource.plan
+        write, begin_sql = plan.WriteOperation.command, plan.SQL.__init__
+
+        def beginning(source: Any, *given: Any, **named: Any) -> None:
+            begin(source, *given, **named)
+            source._given_in = _frames()
+
+        def reading(source: Any, session: Any) -> Any:
+            relation = read(source, session)
+            self._start_source(relation.read.data_source, source._given_in)
+            return relation
+
+        def writing(target: Any, session: Any) -> Any:
+            command = write(target, session)
+            self._start_target(command.write_operation)
+            return command
+
+        def beginning_sql(statement: Any, query: str, *given: Any, **named: Any) -> None:
+            begin_sql(statement, self._within_sql(query), *given, **named)
+
+        plan.DataSource.__init__ = beginning
+        plan.DataSource.plan = reading
+        plan.WriteOperation.command = writing
+        plan.SQL.__init__ = beginning_sql
+
+    def explain(self, message: str) -> tuple[str, Sequence[tuple[str, int]]] | None:
+        """Explains a message that names a path that was given: where it was looked for, and the lines that gave it."""
+        named = [path for path in self._given if path in message]
+        if not named:
+            return None
+        path = max(named, key=len)
+        given = self._given[path]
+        where = self._directory if os.path.isdir(self._directory) else f"{self._directory}, which this worker has not"
+        said = f"relative paths start where the job was submitted, {given.text!r} in {where}"
+        return said if given.text != path else "", given.frames
+
+    def _start_source(self, source: Any, frames: Frames) -> None:
+        is_format = source.format.lower() in FORMATS
+
+        def started(path: str) -> str:
+            found = self._absolute(path, must_exist=not is_format)
+            if len(self._given) < PLACES_MAX:
+                self._given[found] = GivenPath(path, frames)
+            return found
+
+        source.paths[:] = [started(path) for path in source.paths]
+        if "path" in source.options:
+            source.options["path"] = started(source.options["path"])
+
+    def _start_target(self, target: Any) -> None:
+        if target.source.lower() in FORMATS:
+            if target.HasField("path"):
+                target.path = self._absolute(target.path)
+            if "path" in target.options:
+                target.options["path"] = self._absolute(target.options["path"])
+
+    def _within_sql(self, query: str) -> str:
+        """The query with absolute paths. What is named as a file is one if it is there: tables may be called so."""
+
+        def started(found: re.Match[str]) -> str:
+            path = self._absolute(found[2], must_exist=True)
+            if len(self._given) < PLACES_MAX:
+                self._given[path] = GivenPath(found[2], _frames())
+            return f"{found[1]}`{path}`"
+
+        return _FILES_IN_SQL.sub(started, query)
+
+    def _absolute(self, path: str, *, must_exist: bool = False) -> str:
+        if not path or path.startswith("/") or _SCHEME.match(path) or not self._are_files:
+            return path
+        found = os.path.join(self._directory, os.path.expanduser(path))
+        return path if must_exist and not glob.glob(found) else found
+
+    @functools.cached_property
+    def _are_files(self) -> bool:
+        """Whether Spark looks for a path without a scheme on this machine."""
+        storage = self._sessions.get().conf.get("spark.hadoop.fs.defaultFS", "file:///")
+        return str(storage).startswith("file:") and not configuration_directories()
+
+
+def _frames() -> Frames:
+    """Frames of the user's code, the innermost last."""
+    found: list[tuple[str, int]] = []
+    frame = sys._getframe(1)
+    while frame is not None and len(found) < FRAMES_MAX:
+        if not frame.f_code.co_filename.startswith(_OWN):
+            found.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(reversed(found))

@@ -1,0 +1,258 @@
+"""Sinks a pipeline function can write to: files in directories.
+
+In a pipeline the files are staged beside the target, and become visible once, when the job's master commits them:
+docs/sinks.md says what a reader sees meanwhile. Elsewhere (in a unit test of the function) Spark writes them at once.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
+from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
+from firesteel.adapters.spark.sinks import writeroptions
+from firesteel.adapters.storage.local import STAGING_NAME, holds_data, make_directory
+from firesteel.adapters.storage.rivals import write_note
+from firesteel.model.ids import derived_id
+from firesteel.model.tasks import SinkCommit
+
+OVERWRITE_PARTITIONS = "overwrite-partitions"
+"""The mode of a commit that replaces the partitions it has rows for."""
+_UNSUPPORTED_TYPES = (
+    "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE",
+    "EMPTY_SCHEMA_NOT_SUPPORTED_FOR_DATASOURCE",
+    "UNSUPPORTED_FEATURE.COLLATIONS_IN_MAP_KEYS",
+)
+"""Spark's errors for columns that a format can't hold, before it runs anything."""
+_PARTITION_OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
+
+
+def write_parquet(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` as Parquet files into the directory `path`; relative paths start where `firesteel` was started.
+
+    `mode`: `overwrite`, `append`, `error` (also `errorifexists`), or `ignore`, which writes nothing where there is
+    data. `overwrite_partitions="dynamic"` replaces only those partitions of `partition_by` that `df` has rows for; by
+    default Spark's own setting decides (spark.sql.sources.partitionOverwriteMode, "static": all is replaced). `options`
+    are those of Spark's writer.
+    Raises ValueError for what can't be done, FileExistsError for mode "error" on existing data.
+    """
+    write_files("parquet", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+def write_csv(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` as CSV files: `fs.write_csv(df, path, header=True, sep=";")`. See write_parquet."""
+    write_files("csv", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+def write_json(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` as files of one JSON object a line. See write_parquet."""
+    write_files("json", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+def write_text(
+    df: Any,
+    path: str,
+    mode: str = "overwrite",
+    partition_by: str | Sequence[str] = (),
+    *,
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write the one string column of `df`, beside those of `partition_by`, as lines of text. See write_parquet."""
+    write_files("text", df, FileTarget(path, mode, partition_by, overwrite_partitions, options))
+
+
+@dataclass(slots=True)
+class FileTarget:
+    """The place and the manner of a write, as the user said it; `checked` makes it what the rest relies on."""
+
+    path: str
+    mode: str
+    keys: str | Sequence[str]
+    overwrite_partitions: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def checked(self, file_format: str, call: str = "") -> "FileTarget":
+        """Raises SinkRefused. `call` is what the user has called, for messages."""
+        call = call or f"write_{file_format}"
+        mode = writeroptions.checked_mode(call, self.mode)
+        keys = writeroptions.checked_columns(call, "partition_by", self.keys)
+        options = writeroptions.checked_options(call, file_format, self.options)
+        given = [name for name in options if name.lower() == writeroptions.PARTITION_OVERWRITE_MODE.lower()]
+        dynamic = self.overwrite_partitions or "".join(options.pop(name) for name in given)
+        if dynamic.lower() not in ("", "static", "dynamic"):
+            raise SinkRefused(f"{call}: overwrite_partitions={dynamic!r} is neither 'static' nor 'dynamic'")
+        if self.overwrite_partitions and (mode != "overwrite" or not keys):
+            raise SinkRefused(f"{call}: overwrite_partitions goes with mode='overwrite' and partition_by=[...]")
+        return FileTarget(self.path, mode, keys, dynamic.lower(), options)
+
+
+def write_files(file_format: str, df: Any, target: FileTarget) -> None:
+    """Write at once, or stage for the attempt that runs here. Raises SinkRefused or TargetExists."""
+    target = target.checked(file_format)
+    if file_format == "text":
+        _check_lines(df, target.keys)
+    settle_partitions(df, target)
+    attempt = current_attempt.get()
+    if attempt is None:
+        if target.overwrite_partitions:
+            target.options[writeroptions.PARTITION_OVERWRITE_MODE] = target.overwrite_partitions
+        _write(df, file_format, target, target.path, target.mode)
+    else:
+        _stage(attempt, df, file_format, target)
+
+
+def settle_partitions(df: Any, target: FileTarget) -> None:
+    """Set which partitions are overwritten, by Spark's setting where the user has not said so."""
+    if target.mode == "overwrite" and target.keys and not target.overwrite_partitions:
+        target.overwrite_partitions = df.sparkSession.conf.get(_PARTITION_OVERWRITE_SETTING, "static").lower()
+
+
+def local_path(path: str, base: Path) -> Path:
+    """`path` or `file:` URI as an absolute path with links resolved, so that a swap replaces data and not a link."""
+    parts = urlsplit(path)
+    if parts.scheme not in ("", "file"):
+        raise SinkRefused(f"{parts.scheme}:// targets are not supported yet, only local paths: {path}")
+    plain = unquote(parts.path) if parts.scheme == "file" else path
+    return Path(os.path.realpath(base / os.path.expanduser(plain)))
+
+
+def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarget) -> None:
+    path = local_path(target.path, attempt.client_directory)
+    if os.path.ismount(path):
+        raise SinkRefused(f"write_{file_format}: {path} is a mount point; write to a directory below it")
+    if target.mode in ("error", "ignore") and holds_data(path):
+        if target.mode == "ignore":
+            return
+        raise TargetExists(f"{path} exists and holds data; use mode='overwrite' or 'append', or another path")
+    attempt.sinks.append(stage_files(df, file_format, target, path))
+
+
+def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> SinkCommit:
+    """Write the files, in an attempt, beside `path`, which they are to go to."""
+    from firesteel.adapters.spark.exchange import footers
+
+    attempt = current_attempt.get()
+    assert attempt is not None, "staged for an attempt"
+    assert attempt.function is not None, "a sink runs inside a function"
+    place = len(attempt.sinks)
+    identity = attempt.deployment.attempt
+    staging = path.parent / STAGING_NAME / identity.job_id / attempt.name / str(place)
+    attempt.report_staging(str(staging))
+    attempt.allow_write(str(staging))
+    _remove_former(attempt, staging.parent.parent)
+    make_directory(
+        staging.parent
+    )  # not Spark: other jobs that end remove a directory that they share with this one and is empty
+    mode = OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode
+    commit = SinkCommit(
+        commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
+        vertex_id=attempt.vertex_id,
+        function=attempt.function.name,
+        format=file_format,
+        mode=mode,
+        target=str(path),
+        place=str(path),
+        staging=str(staging),
+        files=(),
+    )
+    attempt.check_target(commit)
+    write_note(path, staging)
+    files = _write_staged(df, file_format, target, staging)
+    rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
+    return msgspec.structs.replace(commit, files=files, rows=rows, size_bytes=size)
+
+
+def _remove_former(attempt: AttemptContext, job: Path) -> None:
+    """Remove what earlier attempts of this region have left there: of no use to anybody; their worker may be dead."""
+    identity = attempt.deployment.attempt
+    for number in range(identity.attempt):
+        shutil.rmtree(job / f"{identity.region}-{number}", ignore_errors=True)
+
+
+def _write_staged(df: Any, file_format: str, target: FileTarget, staging: Path) -> tuple[str, ...]:
+    """Names of the files. No rows in no partition is no file; then one without partitions holds the columns' names."""
+    target.options[writeroptions.PARTITION_OVERWRITE_MODE] = "static"
+    _write(df, file_format, target, str(staging), "overwrite")
+    files = _data_files(staging)
+    if not files and target.overwrite_partitions != "dynamic" and file_format != "text":
+        whole = FileTarget(target.path, target.mode, (), "", target.options)
+        _write(
+            df.where("1 = 0"), file_format, whole, str(staging), "overwrite"
+        )  # no limit: that needs more than a share
+        files = _data_files(staging)
+    return tuple(sorted(files))
+
+
+def _check_lines(df: Any, keys: Sequence[str]) -> None:
+    named = {key.lower() for key in keys}
+    lines = [each for each in df.schema.fields if each.name.lower() not in named]
+    if len(lines) != 1 or lines[0].dataType.typeName() not in ("string", "varchar", "char"):
+        shown = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in lines) or "none"
+        raise SinkRefused(
+            f"write_text writes one column of type string, and here it is: {shown}; make one of them, with"
+            ' df.select(F.concat_ws("\\t", "a", "b")) or df.select(F.to_json(F.struct("*"))), or use write_csv'
+        )
+
+
+def _write(df: Any, file_format: str, target: FileTarget, path: str, mode: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    writer = df.write.mode(mode).format(file_format).options(**target.options)
+    if target.keys:
+        writer = writer.partitionBy(*target.keys)
+    try:
+        writer.save(path)
+    except AnalysisException as error:
+        if error.getCondition() not in _UNSUPPORTED_TYPES:
+            raise
+        (told,) = re.findall(r"(?s)^(?:\[[\w.]+\] )?(.*?)\.?\s*(?:SQLSTATE|$)", str(error))
+        raise SinkRefused(f"write_{file_format}: {told}; cast it, to string for one, or leave it out") from None
+
+
+def _data_files(staging: Path) -> list[str]:
+    found = []
+    for parent, directories, names in os.walk(staging):
+        directories[:] = [name for name in directories if not _is_hidden(name)]
+        found += [os.path.relpath(os.path.join(parent, name), staging) for name in names if not _is_hidden(name)]
+    return found
+
+
+def _size(staging: Path, files: Sequence[str]) -> int:
+    return sum((staging / name).stat().st_size for name in files)
+
+
+def _is_hidden(name: str) -> bool:
+    """Spark's own rule for what is not data: `_a=1` is a partition of a column named `_a`."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)

@@ -1,0 +1,134 @@
+"""Files that were staged for a table of Spark's catalog become the table's.
+
+The files are committed as those of every file sink, once and resumably. Around that the catalog is told: the table is
+made, if there was none; partitions are added, and removed where all rows were replaced. That may be repeated without harm.
+"""
+
+import json
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from firesteel.adapters.spark.session.attempt import AttemptSession
+from firesteel.adapters.spark.sinks.catalog import CatalogTable, look_up
+from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, decode
+from firesteel.adapters.spark.wire import SessionName
+from firesteel.adapters.storage import local
+from firesteel.adapters.storage.manifest import is_done
+from firesteel.model.tasks import SinkCommit, StagedPart
+
+MADE_BY = "firesteel.commit"
+"""Property of a table: the commit that has made it."""
+
+
+def perform(payload: bytes) -> bytes:
+    """Commit what a SinkWork names. Run in a process of its own. Raises CommitRefused, OSError, Spark's errors."""
+    work = msgspec.json.decode(payload, type=SinkWork)
+    endpoint = work.endpoint
+    assert endpoint is not None, "the worker has said where Spark is"
+    spark = AttemptSession(lambda: endpoint, SessionName("firesteel", str(uuid.uuid4())), "firesteel-commit", {}).get()
+    client: Any = spark.client
+    client.set_retry_policies([])  # a JVM that has died does not come back: the master tries again
+    try:
+        told = _commit(spark, work, [decode(reference, StagedFiles) for reference in work.references])
+    finally:
+        client.release_session()
+        client.close()
+    return told.encode()
+
+
+def files_of(commit: SinkCommit) -> SinkCommit:
+    """The commit of the staged files of all subtasks, with the table's directory as target."""
+    first, *others = [decode(reference, StagedFiles).files for reference in commit.stagings]
+    parts = tuple(StagedPart(staging=each.staging, files=each.files) for each in others)
+    return msgspec.structs.replace(first, commit_id=commit.commit_id, parts=parts)
+
+
+def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
+    """Returns what the job is to be told."""
+    first = staged[0]
+    parts = tuple(StagedPart(staging=each.files.staging, files=each.files.files) for each in staged[1:])
+    files = msgspec.structs.replace(first.files, commit_id=work.commit_id, parts=parts)
+    table = look_up(spark, first.table) or _made(spark, first, work.commit_id)
+    location, is_own = Path(first.location), table.table_properties.get(MADE_BY) == work.commit_id
+    if files.mode in ("error", "ignore"):
+        if not is_own and files.mode == "error":
+            raise local.CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
+        if not is_own:
+            _remove(staged)
+            return ""
+        files = msgspec.structs.replace(files, mode="append")  # another job may have added rows since it was made
+    if not is_done(files, location):
+        _check(spark, table, first)
+    told = local.commit(files, location, Path(files.staging))
+    if first.partition_columns:
+        change = "SYNC" if files.mode == "overwrite" else "ADD"
+        spark.sql(f"MSCK REPAIR TABLE {first.table} {change} PARTITIONS")
+    spark.sql(f"REFRESH TABLE {first.table}")
+    return told
+
+
+def _remove(staged: Sequence[StagedFiles]) -> None:
+    for each in staged:
+        local.remove(Path(each.files.staging))
+
+
+def _made(spark: Any, staged: StagedFiles, commit_id: str) -> CatalogTable:
+    """A table without rows; that of another job which was faster."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    if not staged.is_new:
+        raise local.CommitRefused(
+            f"table {staged.table} is gone since its rows were staged: it was dropped, or the catalog is in the memory of a"
+            " Spark JVM that has ended or is another worker's (spark.sql.catalogImplementation=hive keeps it elsewhere)"
+        )
+    fields = StructType.fromJson(json.loads(staged.schema)).fields
+    nothing = spark.range(0).select([F.lit(None).cast(field.dataType).alias(field.name) for field in fields])
+    writer = nothing.writeTo(staged.table).using(staged.files.format).tableProperty(MADE_BY, commit_id)
+    for name, value in staged.options.items():
+        writer = writer.option(name, value)
+    if staged.partition_columns:
+        writer = writer.partitionedBy(*[F.col(_quoted(name)) for name in staged.partition_columns])
+    try:
+        writer.create()
+    except AnalysisException as error:
+        if error.getCondition() != "TABLE_OR_VIEW_ALREADY_EXISTS":
+            raise local.CommitRefused(f"table {staged.table} can't be made: {str(error).splitlines()[0]}") from None
+    made = look_up(spark, staged.table)
+    if made is None:
+        raise local.CommitRefused(f"table {staged.table} was dropped while it was being written")
+    return made
+
+
+def _check(spark: Any, table: CatalogTable, staged: StagedFiles) -> None:
+    """The table may have been changed, or made, by somebody else since the rows were staged."""
+    from pyspark.sql.types import StructType
+
+    problem = table.problem
+    if not problem and table.location.removeprefix("file:").rstrip("/") != staged.location:
+        problem = f"is now in {table.location}, and its rows were staged beside {staged.location}"
+    if not problem and [each.lower() for each in table.partition_columns] != _lowered(staged.partition_columns):
+        problem = f"is now partitioned by {', '.join(table.partition_columns) or 'nothing'}"
+    if not problem and table.provider.lower() != staged.files.format:
+        problem = f"has now the format {table.provider}"
+    if not problem:
+        now = {field.name.lower(): field.dataType.simpleString() for field in spark.table(staged.table).schema.fields}
+        rows = StructType.fromJson(json.loads(staged.schema)).fields
+        other = next((each for each in rows if now.get(each.name.lower()) != each.dataType.simpleString()), None)
+        if other is not None:
+            problem = f"has now no column {other.name} of type {other.dataType.simpleString()}"
+    if problem:
+        raise local.CommitRefused(f"table {staged.table} {problem}: run the job again")
+
+
+def _lowered(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,156 @@
+"""Rows into a table of Spark's catalog: staged as files beside its directory, and made the table's with the job."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
+from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
+from firesteel.adapters.spark.sinks import catalog
+from firesteel.adapters.spark.sinks.catalog import CatalogTable, full_name, look_up
+from firesteel.adapters.spark.sinks.files import FileTarget, local_path, settle_partitions, stage_files
+from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
+from firesteel.adapters.storage.local import holds_data
+
+
+def write_table(
+    df: Any,
+    table: str,
+    mode: str = "append",
+    partition_by: str | Sequence[str] = (),
+    *,
+    using: str = "",
+    overwrite_partitions: str = "",
+    **options: Any,
+) -> None:
+    """Write `df` into `table` (`name` or `database.name`) of Spark's session catalog, exactly once.
+
+    `mode`: `append`; `overwrite`, which replaces the rows and keeps the table; `error` and `ignore`, for a table that is
+    not there yet. A table that is not there is made when the job commits: of the format `using` (parquet, csv, json or
+    orc; parquet by default), with partitions by `partition_by` and the format's `options`. Columns are matched by name,
+    and values stored as Spark's INSERT would. `overwrite_partitions`: see write_parquet.
+    Raises ValueError for what can't be done, FileExistsError for mode "error" on an existing table.
+    """
+    spark = df.sparkSession
+    name = full_name(spark, table)
+    known = look_up(spark, name)
+    write = _TableWrite(df, name, known, using or (known.provider if known is not None else "parquet"))
+    keys = partition_by if known is None else known.partition_columns
+    target = FileTarget(table, mode, keys, overwrite_partitions, options).checked(write.format, "write_table")
+    if known is not None:
+        write.check_table(target.mode, partition_by)
+        if target.mode == "ignore":
+            return
+    settle_partitions(df, target)
+    attempt = current_attempt.get()
+    if attempt is None:
+        write.at_once(target)
+    else:
+        write.stage(attempt, target)
+
+
+class _TableWrite:
+    """One call of write_table. `known` is the table, where there is one."""
+
+    def __init__(self, df: Any, name: str, known: CatalogTable | None, file_format: str) -> None:
+        self._df, self._name, self._known, self.format = df, name, known, file_format.lower()
+        self._spark = df.sparkSession
+        if known is not None and known.problem:
+            raise SinkRefused(
+                f"write_table: {name} {known.problem}: its rows can't be committed with the job; write another table, or use"
+                " df.write.insertInto(...) in a sink that is declared idempotent=True"
+            )
+        if self.format not in catalog.FORMATS:
+            raise SinkRefused(f"write_table: using={file_format!r} is none of {', '.join(catalog.FORMATS)}")
+
+    def check_table(self, mode: str, partition_by: str | Sequence[str]) -> None:
+        """Whether the table that is there is what the call takes it for. Raises SinkRefused or TargetExists."""
+        assert self._known is not None, "there is a table"
+        if mode == "error":
+            raise TargetExists(f"table {self._name} exists; use mode='overwrite' or 'append', or another table")
+        if self._known.provider.lower() != self.format:
+            raise SinkRefused(f"write_table: {self._name} has the format {self._known.provider}, not {self.format}")
+        own, given = self._known.partition_columns, [partition_by] if isinstance(partition_by, str) else [*partition_by]
+        if given and [each.lower() for each in given] != [each.lower() for each in own]:
+            raise SinkRefused(
+                f"write_table: {self._name} is partitioned by {', '.join(own) or 'nothing'}: leave it out"
+            )
+
+    def at_once(self, target: FileTarget) -> None:
+        """Outside a pipeline: by Spark alone."""
+        if self._known is None:
+            writer = self._df.write.format(self.format).mode(target.mode).options(**target.options)
+            (writer.partitionBy(*target.keys) if target.keys else writer).saveAsTable(self._name)
+        else:
+            options = {"partitionOverwriteMode": target.overwrite_partitions} if target.overwrite_partitions else {}
+            self._fitted().write.options(**options).insertInto(self._name, overwrite=target.mode == "overwrite")
+
+    def stage(self, attempt: AttemptContext, target: FileTarget) -> None:
+        """Write the files beside the table's directory, and note the commit."""
+        location = self._location(attempt.client_directory)
+        frame = self._df
+        if self._known is not None:
+            frame = self._fitted()
+            own = {
+                name: text for name, text in self._known.storage_properties.items() if name != "serialization.format"
+            }
+            target.options = {**target.options, **own}
+        made_with = dict(target.options)
+        files = stage_files(frame, self.format, target, location)
+        staged = StagedFiles(
+            table=self._name,
+            location=str(location),
+            is_new=self._known is None,
+            schema=frame.schema.json(),
+            partition_columns=tuple(target.keys),
+            options=made_with,
+            files=files,
+        )
+        reference = encode(TABLE_SCHEME, staged)
+        attempt.sinks.append(
+            msgspec.structs.replace(
+                files,
+                format=f"{self.format} table",
+                target=self._name,
+                staging=reference,
+                files=(),
+                partitions=tuple(dict.fromkeys(os.path.dirname(name) for name in files.files)),
+            )
+        )
+
+    def _location(self, base: Path) -> Path:
+        if self._known is None:
+            location = local_path(catalog.future_location(self._spark, self._name), base)
+            if holds_data(location):
+                raise SinkRefused(
+                    f"write_table: there is no table {self._name}, but its directory {location} holds data: remove that, or"
+                    f" make a table of it first (CREATE TABLE ... USING {self.format} LOCATION ...)"
+                )
+            return location
+        location = local_path(self._known.location, base)
+        files = self._spark.table(self._name).inputFiles() if self._known.partition_columns else []
+        elsewhere = next((file for file in files if not local_path(file, base).is_relative_to(location)), None)
+        if elsewhere is not None:
+            raise SinkRefused(f"write_table: {self._name} has partitions outside its directory {location}: {elsewhere}")
+        return location
+
+    def _fitted(self) -> Any:
+        """The rows with the table's columns, in its order and of its types."""
+        schema = self._spark.table(self._name).schema
+        mine, its = [name.lower() for name in self._df.columns], [name.lower() for name in schema.names]
+        if sorted(mine) != sorted(its):
+            extra, missing = set(mine) - set(its), set(its) - set(mine)
+            problem = "has two columns of one name" if not extra | missing else ""
+            problem = problem or f"has {_shown(extra)} that the table has not" * bool(extra)
+            problem = problem or f"lacks {_shown(missing)}"
+            raise SinkRefused(
+                f"write_table: what is to be written to {self._name} {problem}; select the table's columns"
+            )
+        return self._df.to(schema)
+
+
+def _shown(names: set[str]) -> str:
+    return f"column{'s' * (len(names) > 1)} {', '.join(sorted(names))}"

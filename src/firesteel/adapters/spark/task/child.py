@@ -1,0 +1,66 @@
+"""A forked child: waits for its one assignment, does it, and is gone. Never reused."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, cast
+
+from firesteel.adapters.spark import wire
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.pipeline import declarations
+
+MAX_TRACE_CHARS = 64 * 1024
+
+
+def main(sock: Any) -> None:
+    """Serve the assignment that comes over `sock`. Returns when the process may end."""
+    channel = wire.ChildChannel(sock)
+    match channel.receive():
+        case None:
+            return
+        case wire.RunTask() as task:
+            _reseed()
+            from firesteel.adapters.spark.task import process
+
+            process.main(channel, task)
+        case wire.CallFunction() as call:
+            _reseed()
+            declarations.need_no_session()
+            channel.send(_call(call))
+        case wire.KeepSessions() as keep:
+            from firesteel.adapters.spark.task import keeperprocess
+
+            keeperprocess.main(channel, keep.endpoint)
+        case other:
+            raise AssertionError(f"not an assignment: {other}")
+
+
+def resolve(entry_point: str) -> Callable[..., Any]:
+    """The function that `module:name` stands for. Raises ImportError or AttributeError."""
+    module_name, _, name = entry_point.partition(":")
+    found: Any = importlib.import_module(module_name)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return cast(Callable[..., Any], found)
+
+
+def _call(call: wire.CallFunction) -> wire.CallResult | wire.Failed:
+    try:
+        return wire.CallResult(resolve(call.entry_point)(call.payload))
+    except BaseException as error:
+        text = "".join(traceback.format_exception(error))[-MAX_TRACE_CHARS:]
+        message = f"{type(error).__name__}: {error}"
+        failure = FailureInfo(kind=FailureKind.USER, message=message, exception=type(error).__name__, trace=text)
+        return wire.Failed(failure)
+    finally:
+        sys.stdout.flush()
+
+
+def _reseed() -> None:
+    """Python reseeds `random` after a fork; numpy does not."""
+    numpy: ModuleType | None = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(int.from_bytes(os.urandom(4), "little"))

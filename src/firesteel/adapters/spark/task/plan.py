@@ -1,0 +1,266 @@
+"""One region's plan: the functions of its vertices, called in topological order, within one task process."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from firesteel.adapters.spark.exchange import partitions
+from firesteel.adapters.spark.exchange.fileorigins import FileOrigins
+from firesteel.adapters.spark.exchange.layout import layout_of
+from firesteel.adapters.spark.exchange.results import stage_rows
+from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.session.attempt import AttemptSession
+from firesteel.adapters.spark.session.context import AttemptContext, RuntimeContext, current_attempt
+from firesteel.adapters.spark.session.settings import Changes, merged, refuse_change
+from firesteel.adapters.spark.shares.guard import APPROVED, ShareGuard
+from firesteel.adapters.spark.splits.argument import splits_argument
+from firesteel.adapters.spark.splits.finder import SplitFinder
+from firesteel.model.ids import JobVertexID
+from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex, Partitioner
+from firesteel.model.splits import DrawnSplits, InputFormat
+from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
+from firesteel.pipeline.parameters import argument_value
+from firesteel.pipeline.parametertypes import has_enum, read_wire
+
+Resolve = Callable[[Function], Callable[..., Any]]
+
+
+class RegionPlan:
+    """Runs the region once. `active` and `frames` tell an error's reader how far it came."""
+
+    def __init__(
+        self, graph: JobGraph, deployment: TaskDeployment, session: AttemptSession, attempt: AttemptContext
+    ) -> None:
+        self._graph, self._deployment, self._session, self._attempt = graph, deployment, session, attempt
+        self._parameters = convert_parameters(graph, attempt.client_directory)
+        self._finder = SplitFinder(session.get, self._parameters, attempt.client_directory)
+        self._drawn: DrawnSplits | None = None
+        """The input splits the source is called with."""
+        self._datasets = {dataset.id: dataset for dataset in graph.datasets}
+        self._inputs: dict[tuple[JobVertexID, str], Any] = {}
+        """Stored results, by the vertex that reads them and the name of the function that made them."""
+        self._read: list[list[ResultPartition]] = []
+        self._stored_here: list[ResultPartition] = []
+        self._settings: dict[str, Changes] = {}
+        """With which the result of each function is made."""
+        self._origins = FileOrigins()
+        self._guard: ShareGuard | None = None
+        self.rows_read = -1
+        """Of stored results, when the region has run and reads nothing else; else nobody has counted them."""
+        self.active: Function | None = None
+        self.frames: dict[str, Any] = {}
+        self.callables: dict[str, Callable[..., Any]] = {}
+
+    @property
+    def input_locations(self) -> tuple[str, ...]:
+        """Locations of the stored results that this region reads."""
+        return tuple(partition.location for partition in self._deployment.inputs)
+
+    def run(self, resolve: Resolve, partition_directory: Path) -> TaskOutcome:
+        """Call every function; store what blocking edges read."""
+        vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
+        if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
+            self._session.get()  # decorators at module level may ask for it
+        if vertices[0].functions[0].kind is FunctionKind.SPLITS:
+            return self._find_splits(vertices[0].functions[0])
+        for vertex in vertices:  # imports first: a broken module must not cost a started query
+            for function in vertex.functions:
+                self.active = function
+                self.callables[function.name] = resolve(function)
+        if vertices[0].parallelism > 1:
+            self._watch_shares(vertices[0].parallelism, partition_directory.parent / APPROVED)
+        self._read_inputs(partition_directory / "inputs")
+        if vertices[0].draws_splits:
+            self._draw(vertices[0], partition_directory)
+        else:
+            for vertex in vertices:
+                self._run_vertex(vertex, partition_directory)
+        for stored in self._read:
+            partitions.check_there(stored, self._deployment.subtask)
+        if not any(f.kind is FunctionKind.SOURCE for vertex in vertices for f in vertex.functions):
+            self.rows_read = _sum([partitions.rows_of(stored, self._deployment.subtask) for stored in self._read])
+        return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
+
+    def _run_vertex(self, vertex: JobVertex, directory: Path) -> None:
+        for function in vertex.functions:
+            self._call(vertex, function)
+            if function.kind is FunctionKind.RESULT:
+                stage_rows(self._attempt, self.frames[function.name], directory)
+        self._store(vertex, directory)
+
+    def _find_splits(self, function: Function) -> TaskOutcome:
+        self.active = function
+        assert function.splits is not None, "what finds splits knows of what"
+        subtasks = max(v.parallelism for v in self._graph.vertices if function.splits in _declared_splits(v))
+        return TaskOutcome(splits=self._finder.find(function.splits, subtasks))
+
+    def _draw(self, vertex: JobVertex, directory: Path) -> None:
+        """A source draws splits until there is no more, and stores what it makes of each draw. Without any, it stores
+        an empty result, for its columns."""
+        number = 0
+        while not (drawn := self._attempt.draw_splits(number)).is_end or number == 0:
+            self._drawn = drawn
+            self._run_vertex(vertex, directory / f"draw-{number}")
+            if drawn.is_end:
+                return
+            number += 1
+
+    def _watch_shares(self, parallelism: int, approved: Path) -> None:
+        self._guard = ShareGuard(self._session.get(), parallelism, approved)
+        self._attempt.allow_write = self._guard.staging
+
+    def _read_inputs(self, directory: Path) -> None:
+        """`directory` is for what reading them takes."""
+        subtask = self._deployment.subtask
+        for edge in self._graph.edges:
+            carries_rows = edge.exchange is ExchangeMode.BLOCKING and edge.partitioner is not Partitioner.SPLITS
+            if carries_rows and edge.target in self._deployment.vertices:
+                stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
+                frame = partitions.read(self._session.get(), stored, subtask, directory / str(len(self._read)))
+                self._read.append(stored)
+                name = self._datasets[edge.source].name
+                self._inputs[edge.target, name] = frame
+                self._origins.given(frame, stored[0].columns)
+                self._settings[name] = merged(
+                    name, ((f"subtask {each.subtask}", dict(each.settings)) for each in stored)
+                )
+                if self._guard is not None:
+                    self._guard.given(frame, edge, stored[0].columns)
+
+    def _call(self, vertex: JobVertex, function: Function) -> None:
+        self.active = function
+        self._attempt.vertex_id, self._attempt.function = vertex.id, function
+        self._attempt.runtime, self._attempt.artifacts = self._runtime_context(vertex), self._graph.artifacts
+        token = current_attempt.set(self._attempt)
+        try:
+            call = functools.partial(self._in_settings, function, self._arguments(vertex, function))
+            result = call() if self._guard is None else self._guard.call(function, call)
+        except SystemExit as error:
+            raise UserError(
+                f"{function.name} ended the process with sys.exit({error.code!r}): "
+                "return from the function instead, or raise an exception to fail the job"
+            ) from error
+        finally:
+            current_attempt.reset(token)
+        if function.kind is not FunctionKind.SINK:
+            self.frames[function.name] = _checked(function, result)
+            self._origins.returned(function, result)
+            if function.cached:
+                result.persist()
+            if self._guard is not None:
+                self._guard.returned(function, result)
+
+    def _in_settings(self, function: Function, arguments: dict[str, Any]) -> Any:
+        """Call it with the settings that its inputs were made with."""
+        wanted = merged(function.name, ((name, self._settings[name]) for name in function.inputs))
+        self._session.switch_settings(wanted)
+        if function.inputs:
+            self._session.before_setting = functools.partial(refuse_change, function.name, function.inputs)
+        try:
+            return self._origins.call(function, functools.partial(self.callables[function.name], **arguments))
+        finally:
+            self._session.before_setting = lambda name: None
+            self._settings[function.name] = self._session.settings()
+
+    def _arguments(self, vertex: JobVertex, function: Function) -> dict[str, Any]:
+        arguments: dict[str, Any] = {
+            name: self._inputs[vertex.id, name] if (vertex.id, name) in self._inputs else self.frames[name]
+            for name in function.inputs
+        }
+        given = [name for name in function.parameters if name in self._parameters]
+        arguments.update((name, self._parameter(function, name)) for name in given)
+        if function.kind is FunctionKind.SOURCE and function.splits is not None:
+            arguments["splits"] = splits = self._splits(function.splits)
+            if self._guard is not None:
+                self._guard.drawn(splits)
+        if function.wants_session:
+            arguments["spark"] = self._session.get()
+        if function.wants_context:
+            arguments["context"] = self._attempt.runtime
+        return arguments
+
+    def _parameter(self, function: Function, name: str) -> Any:
+        if not has_enum(self._graph.parameter_types.get(name, "")):
+            return self._parameters[name]
+        try:
+            wire, base = self._graph.parameters[name], self._attempt.client_directory
+            return argument_value(self.callables[function.name], name, wire, base)
+        except LookupError as error:
+            raise UserError(f"{function.name}: {error}") from None
+
+    def _runtime_context(self, vertex: JobVertex) -> RuntimeContext:
+        return RuntimeContext(
+            job_id=self._graph.job_id,
+            job_name=self._graph.name,
+            attempt=self._deployment.attempt.attempt,
+            subtask=self._deployment.subtask,
+            parallelism=vertex.parallelism,
+            parameters=self._parameters,
+        )
+
+    def _splits(self, declared: InputFormat) -> Any:
+        """Splits that were drawn, or, when nothing is to be shared, all there are."""
+        path = self._finder.path_of(declared)
+        if self._drawn is not None:
+            return splits_argument(declared, self._drawn.splits, self._drawn.schema, path)
+        found = self._finder.find(declared, 1)
+        return splits_argument(declared, found.splits, found.schema, path)
+
+    def _store(self, vertex: JobVertex, directory: Path) -> None:
+        for dataset in self._graph.datasets:
+            layout = layout_of(self._graph, dataset.id)
+            if dataset.producer == vertex.id and layout is not None:
+                name, where = vertex.functions[-1].name, directory / dataset.id
+                frame = self.frames[name]
+                if self._drawn is not None and self._drawn.is_end:
+                    frame = frame.limit(0)
+                partition = partitions.store(frame, where, dataset.id, self._deployment.subtask, layout)
+                self._stored_here.append(
+                    msgspec.structs.replace(partition, settings=tuple(self._settings[name].items()))
+                )
+
+
+def _sum(counts: list[int]) -> int:
+    """-1 when any of them is not known."""
+    return -1 if min(counts, default=-1) < 0 else sum(counts)
+
+
+def _declared_splits(vertex: JobVertex) -> list[InputFormat]:
+    return [function.splits for function in vertex.functions if function.splits is not None]
+
+
+def convert_parameters(graph: JobGraph, base: Path) -> dict[str, Any]:
+    """Values as the functions declare them, but for enums: of those only functions have the class."""
+    types = graph.parameter_types
+    return {name: read_wire(types.get(name, ""), wire, base) for name, wire in graph.parameters.items()}
+
+
+def line_range(function: Callable[..., Any]) -> tuple[str, range] | None:
+    """The file and the lines of a function's body, or None when it has no Python code."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return None
+    last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
+    return os.path.realpath(code.co_filename), range(code.co_firstlineno, last + 1)
+
+
+def _checked(function: Function, result: Any) -> Any:
+    from pyspark.sql import DataFrame
+
+    if isinstance(result, DataFrame):
+        return result
+    kind = type(result)
+    returned, hint = f"an object of {kind.__module__}.{kind.__qualname__}", ""
+    if result is None:
+        returned, hint = "nothing (None)", "; is its `return` missing?"
+    elif kind.__module__.startswith(("pandas", "pyarrow")):
+        returned = f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
+        hint = "; make one of it with spark.createDataFrame(...)"
+    elif kind.__module__ == "builtins":
+        returned = f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
+    raise UserError(f"{function.kind.value} {function.name} returned {returned}, not a DataFrame of Spark{hint}")

@@ -1,0 +1,253 @@
+"""The task process: runs the Python code of one attempt of one region, in a session of its own."""
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyspark
+from pyspark.logger import PySparkLogger
+
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.scripts.program import ScriptProgram
+from firesteel.adapters.spark.session.attempt import AttemptSession, offer_by_default
+from firesteel.adapters.spark.session.caching import CacheWatch
+from firesteel.adapters.spark.session.context import AttemptContext
+from firesteel.adapters.spark.session.counted import SparkCounts
+from firesteel.adapters.spark.session.instants import OneInstant
+from firesteel.adapters.spark.session.relativepaths import ClientPaths
+from firesteel.adapters.spark.session.shipment import Shipment, place
+from firesteel.adapters.spark.staged.notes import note_staged
+from firesteel.adapters.spark.task import child, errors
+from firesteel.adapters.spark.task.plan import RegionPlan
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, RuntimeEnvironment
+from firesteel.model.splits import DrawnSplits
+from firesteel.model.tasks import TaskOutcome, TaskProgress
+
+
+def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
+    """Run the attempt and report. Returns when the process may end."""
+    _use_directory_and_log(task)
+    process = TaskProcess(channel, task)
+    own_pid = os.getpid()
+    try:
+        report = process.run()
+    except BaseException as error:  # this adapter's edge: whatever it is becomes data
+        report = wire.Failed(process.describe(error), process.session.opened)
+    _flush()
+    if os.getpid() != own_pid:  # the user's code has forked, and this is the copy: only the original reports
+        os._exit(report.failure.exit_code if isinstance(report, wire.Failed) else 0)
+    channel.send(report)
+    _run_exit_handlers()
+
+
+class TaskProcess:
+    """The attempt, from assignment to report."""
+
+    def __init__(self, channel: wire.ChildChannel, task: wire.RunTask) -> None:
+        self._channel, self._task = channel, task
+        self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
+        self.session.scheduler_pool = task.scheduler_pool
+        self.session.on_open = self._prepare_session
+        self.session.on_client = Shipment(task).add
+        self._caches, self._counts = CacheWatch(channel.send), SparkCounts()
+        self.session.announce = lambda name: self._channel.send(wire.OpensSession(name))
+        self._attempt = AttemptContext(
+            task.deployment,
+            Path(task.client_directory),
+            result_max_bytes=task.result_max_bytes,
+            report_staging=self._report_staging,
+        )
+        self._attempt.draw_splits = self._draw_splits
+        self._paths = ClientPaths(task.client_directory, self.session)
+        self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
+
+    def _report_staging(self, location: str, secrets: Mapping[str, str] = {}, /) -> None:
+        note_staged(Path(self._task.staged_note), location)
+        self._channel.send(wire.Staging(location, secrets))
+
+    def run(self) -> wire.Finished | wire.Failed:
+        mismatch = environment_mismatch(self._task.job.graph.environment)
+        if mismatch is not None:
+            return wire.Failed(mismatch)
+        sys.path[:0] = self._task.code
+        self._channel.send(wire.Running())
+        self._caches.install()
+        first = self._task.job.graph.vertices[0].functions[0]
+        if first.is_script:
+            self._plan.active = first
+            failure = ScriptProgram(first, self._task, self.session, self._paths, self.describe).run()
+            return wire.Finished(TaskOutcome(), True) if failure is None else wire.Failed(failure, True)
+        _silence_error_records()
+        offer_by_default(self.session)
+        self._paths.install()
+        outcome: TaskOutcome = self._plan.run(self._resolver(), Path(self._task.partitions))
+        counted = self._counts.total(self._plan.rows_read)
+        return wire.Finished(msgspec.structs.replace(outcome, io=counted), self.session.opened)
+
+    def describe(self, error: BaseException) -> FailureInfo:
+        """The failure as data; never raises."""
+        try:
+            return errors.describe(error, self._plan, self._task.code, self._paths.explain)
+        except Exception as second:
+            return FailureInfo(
+                kind=FailureKind.USER,
+                message=f"{type(error).__name__}: {error}",
+                exception=type(error).__name__,
+                trace=f"(its details could not be read: {second!r})",
+            )
+
+    def _resolver(self) -> Callable[[Function], Callable[..., Any]]:
+        pickled: dict[str, Callable[..., Any]] = {}
+        for path in self._task.pickles:
+            import cloudpickle
+
+            pickled.update(cloudpickle.loads(Path(path).read_bytes()))
+
+        def resolve(function: Function) -> Callable[..., Any]:
+            found = pickled.get(function.entry_point) or pickled.get(function.name)
+            if found is not None:
+                return found
+            callable_ = self._imported(function.entry_point)
+            self._send_by_value(function.entry_point.partition(":")[0])
+            return callable_
+
+        return resolve
+
+    def _send_by_value(self, module_name: str) -> None:
+        """Have Spark's Python workers get the functions of the pipeline's own module as values, as those of a script.
+
+        Importing it there would run its decorators, and `@udf("string")` asks for a session, which a worker has not.
+        """
+        from pyspark import cloudpickle
+
+        module = sys.modules[module_name]
+        file = Path(getattr(module, "__file__", None) or os.sep)
+        if any(file.is_relative_to(directory) for directory in self._task.code):
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+    def _imported(self, entry_point: str) -> Callable[..., Any]:
+        try:
+            return child.resolve(entry_point)
+        except SystemExit as error:
+            raise UserError(f"the module of {entry_point} called sys.exit() when it was imported") from error
+
+    def _endpoint(self) -> wire.Endpoint:
+        if self._task.endpoint is not None:
+            return self._task.endpoint
+        self._channel.send(wire.WantEndpoint())
+        match self._channel.receive():
+            case wire.UseEndpoint(endpoint=endpoint):
+                return endpoint
+            case other:
+                raise RuntimeError(f"the worker gave no Spark endpoint: {other}")
+
+    def _draw_splits(self, number: int) -> DrawnSplits:
+        self._channel.send(wire.WantSplits(number))
+        match self._channel.receive():
+            case wire.UseSplits(drawn=drawn):
+                return drawn
+            case other:
+                raise RuntimeError(f"the worker gave no input splits: {other}")
+
+    def _prepare_session(self, session: Any) -> None:
+        session.registerProgressHandler(self._progress_handler(session.client))
+        self._caches.add(session)
+        first = self._task.job.graph.vertices[0].functions[0]
+        if self._task.job.instant_ms and not first.is_script:
+            OneInstant(session, self._task.job.instant_ms)
+
+    def _progress_handler(self, client: Any) -> Callable[..., None]:
+        interval = self._task.progress_interval_ms / 1000
+        last = 0.0
+        told = False
+        lock = threading.Lock()  # user code may run several actions in threads
+
+        def report(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+            nonlocal last, told
+            now = time.monotonic()
+            stages = list(stages or ())
+            with lock:
+                self._counts.note(operation_id, stages)
+                if not told and client._server_session_id:
+                    told = True
+                    self._channel.send(wire.SessionKnown(client._server_session_id))
+                if now - last < interval and not done:
+                    return
+                last = now
+                self._channel.send(wire.Progressed(self._progress(stages, inflight_tasks)))
+
+        return report
+
+    def _progress(self, stages: list[Any], running: int) -> TaskProgress:
+        active = self._plan.active
+        return TaskProgress(
+            attempt=self._task.deployment.attempt,
+            function=active.name if active is not None else "",
+            stages_done=sum(1 for stage in stages if stage.done),
+            stages_total=len(stages),
+            tasks_done=sum(stage.num_completed_tasks for stage in stages),
+            tasks_total=sum(stage.num_tasks for stage in stages),
+            tasks_running=running,
+            bytes_read=sum(stage.num_bytes_read for stage in stages),
+        )
+
+
+def _silence_error_records() -> None:
+    """PySpark prints a line of JSON with the JVM's whole trace for each of its errors, also for those that a function
+    catches: of a thousand characters that were printed last nothing else would be left. The failure has the trace."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def environment_mismatch(built_with: RuntimeEnvironment) -> FailureInfo | None:
+    """Why code built with `built_with` must not run here, or None."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if built_with.python and built_with.python != python:
+        different = f"Python {built_with.python}, this worker runs Python {python}"
+    elif built_with.pyspark and built_with.pyspark != pyspark.__version__:
+        different = f"pyspark {built_with.pyspark}, this worker has pyspark {pyspark.__version__}"
+    else:
+        return None
+    return FailureInfo(
+        kind=FailureKind.NON_RECOVERABLE,
+        message=f"the job was built with {different}: use the same version on both sides",
+    )
+
+
+def _use_directory_and_log(task: wire.RunTask) -> None:
+    Path(task.directory).mkdir(parents=True, exist_ok=True)
+    Path(task.log).parent.mkdir(parents=True, exist_ok=True)
+    os.chdir(task.directory)
+    place(task)
+    os.environ[CLIENT_DIRECTORY_VARIABLE] = task.client_directory
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        path = os.path.join(task.pipes, name) if task.pipes else task.log
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(file, number)
+        os.close(file)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # the user's code closed it, or the disk is full
+            continue
+
+
+def _run_exit_handlers() -> None:
+    """The user's `atexit` functions, after the report; the process then ends without further ado."""
+    logging.raiseExceptions = False
+    atexit._run_exitfuncs()
+    _flush()

@@ -1,0 +1,164 @@
+"""One attempt as the worker sees it: the conversation with its task process, and what ends it."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.children.forkclient import Child
+from firesteel.adapters.spark.jvm.pool import Seat
+from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.splits import DrawnSplits
+from firesteel.model.tasks import TaskOutcome, TaskProgress
+from firesteel.runtime.ports import TaskFailedError
+
+_KILL_HINTS = {
+    signal.SIGKILL: "if the machine ran out of memory, let fewer attempts run at once or collect less into Python",
+    signal.SIGSEGV: "a native library crashed",
+    signal.SIGABRT: "a native library gave up",
+}
+_EOF_GRACE_SECONDS = 1.0
+_TELL_SECONDS = 1.0
+"""Time between two words of an attempt that waits for its backend."""
+CACHED_MAX = 1_000
+"""Plans of an attempt that are released one by one."""
+
+
+class AttemptRun:
+    """Talks with one task process until it reports or ends."""
+
+    def __init__(self, task: wire.RunTask, child: Child, seat: Seat) -> None:
+        self.task, self.child, self.seat = task, child, seat
+        self.sessions = [task.session]
+        """All that its process has opened, or may have."""
+        self.printed: ScriptOutput | None = None
+        """What passes on what a script prints."""
+        self.endpoint: wire.Endpoint | None = None
+        """Where its session is, or may be."""
+        self.staging: dict[str, Mapping[str, str]] = {}
+        """What it has said that it writes elsewhere, with the secrets that removing it takes."""
+        self.server_session = ""
+        """The server's own id of the session, once Spark works for it."""
+        self.cached: list[wire.Cached] = []
+        """What it has had Spark cache, which is to be released with its session."""
+        self._verdict: FailureInfo | None = None
+        self._death: asyncio.Future[FailureInfo] | None = None
+        """Of the JVM that its session is on, or may be."""
+
+    async def converse(
+        self,
+        on_running: Callable[[], None],
+        on_progress: Callable[[TaskProgress], None],
+        draw_splits: Callable[[int], Awaitable[DrawnSplits]],
+    ) -> wire.Finished:
+        """Send the assignment and follow it. Raises TaskFailedError."""
+        if self.task.endpoint is not None:
+            self._bind(self.task.endpoint)
+        self.child.send(self.task)
+        self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
+        while True:
+            message = await self.child.receive()
+            match message:
+                case wire.Running():
+                    on_running()
+                case wire.Progressed(progress=progress):
+                    on_progress(progress)
+                case wire.SessionKnown(server_session=server_session):
+                    self.server_session = server_session
+                case wire.OpensSession(session=session):
+                    self.sessions.append(session)
+                case wire.Staging(location=location, secrets=secrets):
+                    self.staging[location] = secrets
+                case wire.Cached():
+                    self._note_cached(message)
+                case wire.WantEndpoint():
+                    endpoint = await self._started(on_progress)
+                    if endpoint is None:
+                        return self._without_report(await self.child.exited)
+                    self._bind(endpoint)
+                    self.child.send(wire.UseEndpoint(endpoint=endpoint))
+                case wire.WantSplits(number=number):
+                    self.child.send(wire.UseSplits(drawn=await draw_splits(number)))
+                case wire.Finished():
+                    return message
+                case wire.Failed(failure=failure):
+                    raise TaskFailedError(await self._blamed(failure))
+                case None:
+                    return self._without_report(await self.child.exited)
+                case _:
+                    raise AssertionError(f"not from a task process: {message}")
+
+    async def _started(self, on_progress: Callable[[TaskProgress], None]) -> wire.Endpoint | None:
+        """Where its backend listens, once it does; meanwhile it is told what the attempt waits for. None when the task
+        process has ended before that."""
+        server, attempt = self.seat.take().server, self.task.deployment.attempt
+        while True:
+            try:
+                async with asyncio.timeout(_TELL_SECONDS):
+                    endpoint = await server.endpoint()
+            except TimeoutError:
+                if self.child.exited.done():
+                    return None
+                on_progress(TaskProgress(attempt=attempt, waits_for=server.waits_for()))
+            else:
+                on_progress(TaskProgress(attempt=attempt))
+                return endpoint
+
+    def _without_report(self, status: int) -> wire.Finished:
+        """The outcome of a process that ended without a report. Raises TaskFailedError."""
+        is_script = bool(self.task.pipes)
+        if is_script and status == 0 and self._verdict is None:  # os._exit(0): a program may end like that
+            return wire.Finished(TaskOutcome(), used_session=True)
+        failure = self._verdict or describe_exit(status)
+        if is_script:
+            failure = msgspec.structs.replace(failure, exit_code=status if status > 0 else 128 - status)
+        raise TaskFailedError(failure)
+
+    def condemn(self, failure: FailureInfo) -> None:
+        """Kill the process; `failure` is why. The first verdict stands."""
+        self._verdict = self._verdict or failure
+        self.child.signal_group(signal.SIGKILL)
+
+    def _note_cached(self, what: wire.Cached) -> None:
+        if len(self.cached) >= CACHED_MAX:
+            what = wire.Cached(what.session_id)
+        if what not in self.cached:
+            self.cached.append(what)
+
+    def _bind(self, endpoint: wire.Endpoint) -> None:
+        """From here on take the death of the JVM for the attempt's own: Connect clients retry for minutes."""
+        self.endpoint = endpoint
+        self._death = self.seat.take().server.death()
+        self._death.add_done_callback(self._on_backend_death)
+
+    def unbind(self) -> None:
+        """The attempt is over. Its backend outlives it, and would keep it."""
+        if self._death is not None:
+            self._death.remove_done_callback(self._on_backend_death)
+
+    def _on_backend_death(self, death: asyncio.Future[FailureInfo]) -> None:
+        if not death.cancelled():
+            self.condemn(death.result())
+
+    async def _blamed(self, failure: FailureInfo) -> FailureInfo:
+        """The backend's death when that is the cause: the process may notice before the worker does."""
+        if failure.kind is FailureKind.ENVIRONMENT and self.endpoint is not None and self._verdict is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_EOF_GRACE_SECONDS):
+                    self._verdict = await asyncio.shield(self.seat.take().server.death())
+        return self._verdict or failure
+
+
+def describe_exit(status: int) -> FailureInfo:
+    """A task process that ended without a report."""
+    if status < 0:
+        name = signal.Signals(-status)
+        hint = _KILL_HINTS.get(name, "")
+        message = f"the task process was killed by {name.name}" + (f"; {hint}" if hint else "")
+        return FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, exception=name.name)
+    message = f"the task process ended with status {status} before it had a result (os._exit in the user's code?)"
+    return FailureInfo(kind=FailureKind.USER, message=message)

@@ -1,0 +1,126 @@
+"""The worker's hand on what sinks have staged: commits it or removes it, by a thread or, beyond files, by a process."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from firesteel.adapters.blob.artifacts import ArtifactCache
+from firesteel.adapters.spark.children.forkclient import ForkServer
+from firesteel.adapters.spark.staged.notes import forget_staged, note_intended
+from firesteel.adapters.spark.staged.references import (
+    JDBC_SCHEME,
+    TABLE_SCHEME,
+    TWO_PHASE_SCHEME,
+    SinkWork,
+    WrittenByUser,
+    decode,
+    directory_of,
+    scheme_of,
+)
+from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.storage.sinks import commit_sink, remove_location
+from firesteel.model.failures import FailureKind
+from firesteel.model.ids import JobID
+from firesteel.model.tasks import SinkCommit
+from firesteel.runtime.ports import TaskFailedError
+
+logger = logging.getLogger(__name__)
+
+_PERFORMERS = {
+    JDBC_SCHEME: "firesteel.adapters.spark.sinks.jdbccommit:perform",
+    TABLE_SCHEME: "firesteel.adapters.spark.sinks.tablecommit:perform",
+    TWO_PHASE_SCHEME: "firesteel.adapters.spark.sinks.twophase:perform",
+}
+
+
+class SinkOutput:
+    """Outputs of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
+
+    def __init__(
+        self, forks: ForkServer, artifacts: ArtifactCache, intended: Path, spark: Callable[[], Awaitable[Endpoint]]
+    ) -> None:
+        self._forks, self._artifacts, self._intended, self._spark = forks, artifacts, intended, spark
+        self._staged: dict[JobID, dict[str, None]] = {}
+        self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
+
+    def note(self, job_id: JobID, staged: Mapping[str, Mapping[str, str]]) -> None:
+        """An attempt has staged, or was about to; with the secrets that each takes."""
+        if staged:
+            self._staged.setdefault(job_id, {}).update(dict.fromkeys(staged))
+            self._secrets.setdefault(job_id, {}).update(staged)
+
+    async def commit(self, commit: SinkCommit) -> str:
+        """Make it visible; idempotent. Returns what its job is to be told. Raises TaskFailedError."""
+        note = await asyncio.to_thread(note_intended, self._intended, commit)
+        try:
+            return await self._commit(commit, scheme_of(commit.staging))
+        finally:
+            note.unlink(missing_ok=True)
+
+    async def _commit(self, commit: SinkCommit, scheme: str) -> str:
+        if not scheme:
+            return await asyncio.to_thread(commit_sink, commit)
+        work = SinkWork(
+            references=commit.stagings,
+            commit_id=commit.commit_id,
+            mode=commit.mode,
+            secrets=self._secrets_of(commit.staging),
+            code=await self._code(commit.staging),
+            endpoint=await self._spark() if scheme == TABLE_SCHEME else None,
+        )
+        try:
+            told = await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
+        except TaskFailedError as error:
+            is_refused = error.failure.exception == "CommitRefused"
+            kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
+            message = error.failure.message.removeprefix("CommitRefused: ")
+            failure = msgspec.structs.replace(error.failure, kind=kind, vertex=commit.function, message=message)
+            raise TaskFailedError(failure) from error
+        for staged in self._staged.values():
+            for reference in commit.stagings:
+                staged.pop(reference, None)
+        return told.decode()
+
+    async def discard(self, locations: Iterable[str]) -> None:
+        """Remove what is staged, and directories of stored results."""
+        locations = [directory_of(location) for location in locations]
+        references = [location for location in locations if scheme_of(location)]
+        await asyncio.to_thread(_remove_all, [location for location in locations if not scheme_of(location)])
+        for reference in references:
+            await self._remove(reference)
+
+    async def release(self, job_id: JobID) -> None:
+        """The job is over: remove what its attempts here have left, and forget its secrets."""
+        # A user's sink is not asked to undo here what another worker may have committed: the master says what was not.
+        mine = [each for each in self._staged.get(job_id, ()) if scheme_of(each) != TWO_PHASE_SCHEME]
+        await self.discard(mine)
+        await asyncio.to_thread(forget_staged, self._intended.parent, job_id)
+        self._staged.pop(job_id, None)
+        self._secrets.pop(job_id, None)
+
+    async def _remove(self, reference: str) -> None:
+        """Remove what a reference names; what can't be removed now is told, and must not keep the job."""
+        try:
+            code = await self._code(reference)
+            work = SinkWork(references=(reference,), secrets=self._secrets_of(reference), code=code)
+            await self._forks.call(_PERFORMERS[scheme_of(reference)], msgspec.json.encode(work))
+        except TaskFailedError as error:
+            logger.warning("what a sink had staged was not removed: %s", error.failure.message)
+
+    async def _code(self, reference: str) -> tuple[str, ...]:
+        """Directories of the code that a user's own sink is made of."""
+        if scheme_of(reference) != TWO_PHASE_SCHEME:
+            return ()
+        written = decode(reference, WrittenByUser)
+        return (await self._artifacts.use(written.job_id, written.artifacts)).directories
+
+    def _secrets_of(self, reference: str) -> Mapping[str, str]:
+        return next((known[reference] for known in self._secrets.values() if reference in known), {})
+
+
+def _remove_all(locations: list[str]) -> None:
+    for location in locations:
+        remove_location(location)

@@ -1,0 +1,170 @@
+"""Work directories of workers: whose each is, whether its owner lives, and what a dead one has left.
+
+A worker locks a file of its directory for as long as it lives. The kernel gives the lock back however it dies, so that who
+gets the lock of another worker on the same host knows that this one is dead, and that no third one clears up after it. Of
+directories of other hosts nothing can be told that way: they are left alone.
+"""
+
+import fcntl
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED
+from firesteel.model.ids import JobID
+
+LOCK = "worker.lock"
+TEMPORARY = "firesteel-taskmanager-"
+"""Beginning of the names of temporary ones."""
+FORMER = "former"
+"""Below a worker's directory: the logs of those whose directories it has cleared."""
+FORMER_MAX = 5
+"""Dead workers whose logs are kept."""
+LOCK_TRIES, LOCK_PAUSE_SECONDS = 20, 0.05
+PARTITIONS = "partitions"
+"""Below a worker's directory: stored results, a directory a job."""
+SCRATCH = ("attempts", "artifacts", "backends", "blobs", "derby", "local", "tmp", "warehouse")
+"""Directories that are of no use without the process whose they are."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The worker that a directory belongs to."""
+
+    worker: str
+    host: str
+    cluster: str
+    """Name that tells its cluster from others: only its own master knows which of its jobs are over."""
+    was_stopped: bool = False
+    """Whether it has ended as it should: its logs stay where they are."""
+
+
+class WorkDirectory:
+    """A directory whose lock this process has. Its methods block."""
+
+    def __init__(self, path: Path, owner: Owner, lock: int) -> None:
+        self.path, self.owner = path, owner
+        self._lock = lock
+
+    def jobs(self) -> list[JobID]:
+        """Jobs of which there is something that may still be needed."""
+        stored = [path.name for path in (self.path / PARTITIONS).glob("*")]
+        noted = [path.name.partition("-")[0] for path in (self.path / SINKS / STAGED).glob("*")]
+        return [JobID(name) for name in dict.fromkeys((*stored, *noted))]
+
+    def staged(self, job_id: JobID) -> list[str]:
+        """Locations that the job's attempts have noted."""
+        notes = sorted((self.path / SINKS / STAGED).glob(f"{job_id}-*"))
+        return [line for note in notes for line in note.read_text(encoding="utf-8").splitlines()]
+
+    def forget(self, job_id: JobID) -> None:
+        """The job is over, and what it had staged is gone."""
+        shutil.rmtree(self.path / PARTITIONS / job_id, ignore_errors=True)
+        for note in (self.path / SINKS / STAGED).glob(f"{job_id}-*"):
+            note.unlink(missing_ok=True)
+
+    def clear_scratch(self) -> None:
+        for name in SCRATCH:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def bury(self, heir: Path) -> bool:
+        """Remove what is left of it, but for its logs, which its heir keeps for a while. False when that is not done yet:
+        processes that die with their worker may write for a moment longer."""
+        logs = self.path / "logs"
+        if self.owner.was_stopped:
+            return self._leave_logs()
+        if logs.is_dir() and any(logs.iterdir()):
+            kept = heir / FORMER / self.path.name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(logs, kept, dirs_exist_ok=True)
+            _keep_newest(kept.parent)
+        shutil.rmtree(self.path, ignore_errors=True)
+        return not self.path.exists()
+
+    def _leave_logs(self) -> bool:
+        for path in self.path.iterdir():
+            if path.is_dir() and path.name not in ("logs", FORMER):
+                shutil.rmtree(path, ignore_errors=True)
+        (self.path / LOCK).unlink(missing_ok=True)
+        return True
+
+    def stop(self) -> None:
+        """This process, whose directory it is, ends as it should. What jobs may still need is left to others to clear."""
+        if self.path.exists():
+            if self.jobs():
+                stopped = msgspec.structs.replace(self.owner, was_stopped=True)
+                os.ftruncate(self._lock, 0)
+                os.pwrite(self._lock, msgspec.json.encode(stopped), 0)
+            else:
+                (self.path / LOCK).unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Give the lock back. Idempotent."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def open_own(path: Path, worker: str, cluster: str) -> WorkDirectory | None:
+    """Take a directory for this process, which is that worker; None when another process that lives has that name."""
+    path.mkdir(parents=True, exist_ok=True)
+    for _ in range(LOCK_TRIES):
+        lock = _try_lock(path)
+        if lock is not None:
+            owner = Owner(worker, platform.node(), cluster)
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, msgspec.json.encode(owner), 0)
+            return WorkDirectory(path, owner, lock)
+        time.sleep(LOCK_PAUSE_SECONDS)
+    return None
+
+
+def dead_ones(parent: Path, pattern: str) -> Iterator[WorkDirectory]:
+    """Directories of workers of this host that are dead, locked: each is to be closed."""
+    for file in sorted(parent.glob(f"{pattern}/{LOCK}")):
+        owner = _owner(file)
+        if owner is None or owner.host != platform.node() or file.stat().st_uid != os.getuid():
+            continue
+        lock = _try_lock(file.parent)
+        if lock is not None:
+            yield WorkDirectory(file.parent, owner, lock)
+
+
+def of_other_hosts(parent: Path, pattern: str) -> list[tuple[Path, Owner]]:
+    """Directories of which this host can't tell whether their workers live."""
+    found = [(file.parent, _owner(file)) for file in sorted(parent.glob(f"{pattern}/{LOCK}"))]
+    return [(path, owner) for path, owner in found if owner is not None and owner.host != platform.node()]
+
+
+def _owner(file: Path) -> Owner | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Owner)
+    except (OSError, msgspec.DecodeError):  # it is being made, or removed
+        return None
+
+
+def _try_lock(path: Path) -> int | None:
+    try:
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:  # the directory has just been removed
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_there = os.fstat(lock).st_nlink > 0
+    except OSError:
+        is_there = False
+    if not is_there:  # somebody has it, or has removed it meanwhile
+        os.close(lock)
+        return None
+    return lock
+
+
+def _keep_newest(directory: Path) -> None:
+    kept = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in kept[FORMER_MAX:]:
+        shutil.rmtree(path, ignore_errors=True)
