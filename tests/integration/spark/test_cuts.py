@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from firesteel.adapters.spark.exchange.results import ResultRows
+from firesteel.adapters.spark.staged.rows import staged_rows
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from firesteel.adapters.spark.worker.rowblobs import staged_rows
 from firesteel.pipeline.authoring import Pipeline
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess

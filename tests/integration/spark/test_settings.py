@@ -10,8 +10,8 @@ import pytest
 from firesteel.adapters.spark.exchange.results import ResultRows
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.settings import changes_rows
+from firesteel.adapters.spark.staged.rows import staged_rows
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from firesteel.adapters.spark.worker.rowblobs import staged_rows
 from firesteel.pipeline.authoring import Pipeline
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess

@@ -12,7 +12,7 @@ from typing import Any
 from firesteel.adapters.spark.exchange.storable import check_returnable
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.context import AttemptContext
-from firesteel.adapters.spark.worker.rowblobs import BLOB_LOCATION, staged_rows
+from firesteel.adapters.spark.staged.rows import BLOB_LOCATION, staged_rows
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit
 

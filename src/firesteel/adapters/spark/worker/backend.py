@@ -21,11 +21,12 @@ from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend
 from firesteel.adapters.spark.jvm.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.adapters.spark.jvm.starts import machine_turns
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED
+from firesteel.adapters.spark.staged.rows import is_blob
 from firesteel.adapters.spark.worker.attempt import AttemptRun
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
 from firesteel.adapters.spark.worker.memory import MemoryGuard
 from firesteel.adapters.spark.worker.printed import with_output
-from firesteel.adapters.spark.worker.rowblobs import discard_rows, is_blob, keep_rows, result_max_bytes
+from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, result_max_bytes
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
 from firesteel.model import options

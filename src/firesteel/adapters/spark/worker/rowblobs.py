@@ -5,20 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobSource
+from firesteel.adapters.spark.staged.rows import BLOB_LOCATION, is_blob, staged_rows
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.options import RESULT_MAX_SIZE, Configuration
 from firesteel.model.tasks import RESULT_FORMAT, TaskOutcome
 from firesteel.runtime.ports import TaskFailedError
 
-BLOB_LOCATION = "blob:"
-"""Marks a location that is a blob, by its SHA-256, among those that are directories."""
-
 logger = logging.getLogger(__name__)
-
-
-def staged_rows(directory: Path, sha256: str) -> Path:
-    """File in which an attempt leaves rows for its worker."""
-    return directory / f"{sha256}.arrow"
 
 
 async def keep_rows(blobs: BlobSource, outcome: TaskOutcome, directory: Path) -> None:
@@ -40,10 +33,6 @@ async def discard_rows(blobs: BlobSource, locations: Sequence[str]) -> None:
             await blobs.drop(location.removeprefix(BLOB_LOCATION))
         except OSError as error:
             logger.warning("rows that nobody will read were not deleted: %s", error)
-
-
-def is_blob(location: str) -> bool:
-    return location.startswith(BLOB_LOCATION)
 
 
 def result_max_bytes(cluster: Configuration, job: Mapping[str, str]) -> int:
