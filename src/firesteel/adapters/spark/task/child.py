@@ -1,18 +1,16 @@
 """A forked child: waits for its one assignment, does it, and is gone. Never reused."""
 
-import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.task.entrypoints import resolve
+from firesteel.adapters.spark.task.errors import MAX_TRACE_CHARS
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.pipeline import declarations
-
-MAX_TRACE_CHARS = 64 * 1024
 
 
 def main(sock: Any) -> None:
@@ -36,15 +34,6 @@ def main(sock: Any) -> None:
             keeperprocess.main(channel, keep.endpoint)
         case other:
             raise AssertionError(f"not an assignment: {other}")
-
-
-def resolve(entry_point: str) -> Callable[..., Any]:
-    """The function that `module:name` stands for. Raises ImportError or AttributeError."""
-    module_name, _, name = entry_point.partition(":")
-    found: Any = importlib.import_module(module_name)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return cast(Callable[..., Any], found)
 
 
 def _call(call: wire.CallFunction) -> wire.CallResult | wire.Failed:

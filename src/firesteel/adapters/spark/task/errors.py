@@ -10,12 +10,12 @@ import msgspec
 
 from firesteel.adapters.spark.exchange.partitions import PartitionLost
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
-from firesteel.adapters.spark.task.child import MAX_TRACE_CHARS
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
 from firesteel.model.failures import FailureInfo, FailureKind
 
 MAX_MESSAGE_CHARS = 2_000
+MAX_TRACE_CHARS = 64 * 1024
 MAX_CAUSES = 20
 """Links of an exception's chain that are looked at."""
 

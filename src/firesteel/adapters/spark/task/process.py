@@ -25,7 +25,8 @@ from firesteel.adapters.spark.session.instants import OneInstant
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
 from firesteel.adapters.spark.session.shipment import Shipment, place
 from firesteel.adapters.spark.staged.notes import note_staged
-from firesteel.adapters.spark.task import child, errors
+from firesteel.adapters.spark.task import errors
+from firesteel.adapters.spark.task.entrypoints import resolve
 from firesteel.adapters.spark.task.plan import RegionPlan
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, RuntimeEnvironment
@@ -136,7 +137,7 @@ class TaskProcess:
 
     def _imported(self, entry_point: str) -> Callable[..., Any]:
         try:
-            return child.resolve(entry_point)
+            return resolve(entry_point)
         except SystemExit as error:
             raise UserError(f"the module of {entry_point} called sys.exit() when it was imported") from error
 
