@@ -38,6 +38,10 @@ from firesteel.testing.simulation import regressions
 from firesteel.testing.simulation.run import SimulationFailure, run_seed
 from firesteel.testing.simulation.spark import FakeSpark
 from firesteel.testing.simulation.world import Endpoint
+from tests.simulation.decisionplants import (
+    acknowledged_before_the_group_is_through,
+    only_the_last_of_a_group_is_written,
+)
 from tests.simulation.leaderplants import (
     clients_not_watched_by_a_new_leader,
     resource_manager_believed,
@@ -303,6 +307,8 @@ PLANTS = {
         (two_in_a_slot, 200, 250),  # the first is 222
         (old_news_counts, 0, 30),
         (acknowledged_before_durable, 0, 10),
+        (acknowledged_before_the_group_is_through, 0, 20),
+        (only_the_last_of_a_group_is_written, 0, 10),
         (end_shown_early, 50, 200),  # the first is 69
         (cancel_acknowledged_early, 0, 60),
         (result_after_cleanup, 0, 50),

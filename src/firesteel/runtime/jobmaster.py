@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from firesteel.core.effects import Effect, Event, LeadershipLost, Persist, Persisted
+from firesteel.core.effects import Effect, Event, LeadershipLost, Persist
+from firesteel.core.groupcommit import GroupCommit
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
@@ -37,16 +38,12 @@ class JobMasterEndpoint(LeadingEndpoint):
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
         self._store, self._on_change = store, on_change
-        self._unwritten: list[Persist] = []
-        self._writing = False
+        self._commit = GroupCommit()
 
     def perform(self, effect: Effect) -> None:
         if not isinstance(effect, Persist):
             super().perform(effect)
-            return
-        self._unwritten.append(effect)
-        if not self._writing:
-            self._writing = True
+        elif self._commit.add(effect):
             self.background(self._write())
 
     def handled(self, event: Event) -> None:
@@ -64,20 +61,12 @@ class JobMasterEndpoint(LeadingEndpoint):
         await super().stop()
 
     async def _write(self) -> None:
-        """Group commit: what has come while a write was under way goes into the next one.
-
-        A write that failed may be durable or not, and nothing may be written after it: StaleLeader and
-        OSError break this session, and the next one starts from what the store has.
-        """
+        """StaleLeader and OSError break this session, and the next one starts from what the store has."""
         job_id = self.core.job.graph.job_id
-        token = self.leader.token
-        while self._unwritten:
-            batch, self._unwritten = self._unwritten, []
-            records = [record for item in batch for record in item.records]
-            await self._store.append(job_id, token, records)
+        while records := self._commit.next_write():
+            await self._store.append(job_id, self.leader.token, records)
             self._narrate(records)
-            self.tell(Persisted(batch[-1].sequence))
-        self._writing = False
+            self.tell(self._commit.written())
 
     def _narrate(self, records: Sequence[JournalRecord]) -> None:
         """Log what has become a fact."""

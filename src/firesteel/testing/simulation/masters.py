@@ -6,11 +6,12 @@ from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
-from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist, Persisted
+from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist
+from firesteel.core.groupcommit import GroupCommit
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.jobrelease import JobReleaseCore
-from firesteel.core.journal import JobState, JournalRecord
+from firesteel.core.journal import JobState
 from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.storedjobs import AnyEntry, GraphStored, JobRemoved, ResultForgotten, ResultStored, StoredJobs
@@ -313,7 +314,7 @@ class Masters:
         me, dispatcher = leaders(process, session, token)
         core = JobMasterCore(start.graph, state, self.settings.job_master, me, dispatcher)
         core.doom = start.failure
-        session.unwritten.clear()
+        session.commit = GroupCommit()
         self._lead(session, self.world.add(core, process.node, partial(self._on_effect, process, session)))
 
     def _start_release(self, process: Process, session: Session, token: FencingToken, state: JobState | None) -> None:
@@ -358,17 +359,17 @@ class Masters:
         session.endpoint = None
 
     def _on_effect(self, process: Process, session: Session, endpoint: Endpoint, effect: Effect) -> None:
-        """Group commit: what comes while a write is under way goes into the next one, unless that fails."""
         assert isinstance(effect, Persist), f"not an effect of a JobMaster: {effect}"
-        session.unwritten.append(effect)
-        if len(session.unwritten) == 1:
+        if session.commit.add(effect):
             self.world.after(0, partial(self._append, process, session, endpoint))
 
     def _append(self, process: Process, session: Session, endpoint: Endpoint) -> None:
         if session.endpoint is not endpoint or not endpoint.alive:
             return
         assert endpoint.core.token is not None, "a JobMaster has a token"
-        batch = tuple(session.unwritten)
+        records = session.commit.next_write()
+        if not records:
+            return
 
         def answer(value: object) -> None:
             if session.endpoint is not endpoint:
@@ -378,12 +379,10 @@ class Masters:
             elif self.world.mishaps.strikes("change-after-write", self.world.faults.change_after_write):
                 self.change()  # What was decided is durable, and nobody has heard of it.
             else:
-                del session.unwritten[: len(batch)]
-                if session.unwritten:
-                    self._append(process, session, endpoint)
-                self.world.give(endpoint, Persisted(batch[-1].sequence))
+                told = session.commit.written()
+                self._append(process, session, endpoint)
+                self.world.give(endpoint, told)
 
-        records: list[JournalRecord] = [record for effect in batch for record in effect.records]
         process.store.append(session.job_id, endpoint.core.token, records, answer)
 
     def stored(self) -> StoredJobs:

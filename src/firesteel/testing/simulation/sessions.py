@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.effects import Persist
+from firesteel.core.groupcommit import GroupCommit
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
 from firesteel.testing.simulation.store import Store
@@ -36,8 +36,7 @@ class Session:
     start: r.StartJobMaster | r.ReleaseJob
     endpoint: Endpoint | None = None
     failures: int = 0
-    unwritten: list[Persist] = field(default_factory=list)
-    """What the JobMaster has decided and is not known to be durable."""
+    commit: GroupCommit = field(default_factory=GroupCommit)
 
     @property
     def job_id(self) -> JobID:
