@@ -10,7 +10,7 @@ class RegistrationTimeouts:
     max_ms: int = 30_000
     """The longest that any try does."""
     error_delay_ms: int = 10_000
-    """Time after a try that could not be made."""
+    """The longest time after a try that could not be made."""
     give_up_ms: int | None = None
     """Of a worker: how long it may be registered nowhere; None: for ever."""
 
@@ -24,13 +24,20 @@ class RegistrationTries:
 
     timeouts: RegistrationTimeouts = FLINKS_DEFAULTS
     _next_ms: int = 0
+    _wait_ms: int = 0
 
     def begin(self) -> None:
         """Another registration: with another leader, or because the last one has gone stale."""
-        self._next_ms = 0
+        self._next_ms = self._wait_ms = 0
 
     def wait_ms(self) -> int:
         """How long to wait for an answer to the try that is made now."""
-        wait_ms = self._next_ms or min(self.timeouts.initial_ms, self.timeouts.max_ms)
-        self._next_ms = min(2 * wait_ms, self.timeouts.max_ms)
-        return wait_ms
+        self._wait_ms = self._next_ms or min(self.timeouts.initial_ms, self.timeouts.max_ms)
+        self._next_ms = min(2 * self._wait_ms, self.timeouts.max_ms)
+        return self._wait_ms
+
+    def pause_ms(self) -> int:
+        """How long to wait after a try that could not be made: as long as for its answer, and no longer than the error
+        delay, for all of which Flink waits each time. A connection that has broken is mostly there again in a second.
+        """
+        return min(self._wait_ms, self.timeouts.error_delay_ms)

@@ -18,7 +18,7 @@ REGISTRATION_ERROR_DELAY = ConfigOption(
     "cluster.registration.error-delay",
     "duration",
     10_000,
-    "Time after a try to register that could not be made, because the connection broke; a new leader is tried at once.",
+    "Longest time after a try to register that could not be made, because there was no connection: the first tries follow one another as when no answer comes. A new leader is tried at once.",
 )
 TASKMANAGER_REGISTRATION_TIMEOUT = ConfigOption(
     "taskmanager.registration.timeout",

@@ -96,9 +96,9 @@ class WorkerRegistration:
         return self.leader is not None and envelope.sender_token == self.leader.token
 
     def cut(self, now_ms: int) -> int:
-        """The connection to the leader broke: how long to wait before it is tried again. At once, unless this was a try."""
+        """The connection to the leader broke: how long to wait before it is tried again."""
         if self.instance_id is None:
-            return self.tries.timeouts.error_delay_ms
+            return self.tries.pause_ms()
         self.lose(now_ms)
         return self.tries.wait_ms()
 
