@@ -104,3 +104,27 @@ def test_a_job_waits_some_time_for_a_first_worker(do: Do, script: TaskScript) ->
             assert (await finish(cluster, patient)).status is JobStatus.FINISHED
 
     do(story())
+
+
+def test_a_job_outlives_the_loss_of_all_workers(do: Do, script: TaskScript) -> None:
+    """That none comes for longer than `slot.request.timeout` is a failure which the restart strategy decides about."""
+
+    async def story() -> None:
+        script.hold("v")
+        restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "9"}
+        async with mini_cluster(script, options={"slot.request.timeout": "1 min", **restarts}) as cluster:
+            job = await cluster.client.submit_job(graph("v"), {})
+            await script.until_running("v")
+            await cluster.terminate_task_executor(next(iter(cluster.workers)))
+            script.release("v")
+            await asyncio.sleep(200)
+            view = await cluster.client.request_job(job)
+            assert view.status is JobStatus.RUNNING
+            lost, *missed = [entry.failure.exception for entry in reversed(view.exceptions)]
+            assert lost == "TaskManagerLost"
+            assert missed == ["NoResourceAvailableException"] * len(missed)
+            assert 2 <= len(missed) <= 3, "each request has all of the time"
+            await cluster.start_task_executor()
+            assert (await finish(cluster, job)).status is JobStatus.FINISHED
+
+    do(story())

@@ -164,9 +164,7 @@ class JobMasterCore(JournaledCore):
             case m.HeartbeatRequest():
                 self._answer_resource_manager()
             case m.NotEnoughResources():
-                if body.profile in self.scheduler.pool.waiting.values():
-                    failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=body.reason)
-                    self.scheduler.fail_job(failure, self.now_ms)
+                reports.slots_refused(self.scheduler, body, self.now_ms)
             case m.CancelJob():
                 self._tell(f"cancelled: {body.reason or 'a client has asked for it'}")
                 cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None

@@ -239,11 +239,8 @@ class ResourceManagerCore(Core):
             for profile, _ in job.requirements:
                 if not can_ever_hold(self._tracker, profile):
                     reason = f"no worker has a slot of {profile}: ask for less, or start a larger worker first"
-                    self._tell_unfulfillable(job_id, profile, reason)
-
-    def _tell_unfulfillable(self, job_id: JobID, profile: ResourceProfile, reason: str) -> None:
-        refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
-        self._send_leader(self._tracker.jobs[job_id].leader, refusal)
+                    refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason)
+                    self._send_leader(job.leader, refusal)
 
     def _lose_job(self, job_id: JobID) -> None:
         """Its slots stay with it until its workers report them free."""
@@ -265,7 +262,8 @@ class ResourceManagerCore(Core):
                 self._send_leader(self._tracker.jobs[JobID(key)].leader, m.HeartbeatRequest())
         self.slots.expire(self.now_ms)
         for job_id, profile, reason in self._unfulfillable.overdue(self._tracker, self.now_ms):
-            self._tell_unfulfillable(job_id, profile, reason)
+            refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason, timed_out=True)
+            self._send_leader(self._tracker.jobs[job_id].leader, refusal)
         self._set_timer(HeartbeatDue(), self._settings.heartbeat_interval_ms)
 
     def _on_peer_lost(self, event: PeerLost) -> None:

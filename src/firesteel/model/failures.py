@@ -8,6 +8,9 @@ import msgspec
 WORKER_LOST = "TaskManagerLost"
 """Exception of a failure whose worker is gone."""
 
+NO_RESOURCE_AVAILABLE = "NoResourceAvailableException"
+"""Exception of a failure of a region that was given no slot."""
+
 _OUT_OF_MEMORY = re.compile(r"\b(?:Spark)?OutOfMemoryError\b")
 
 

@@ -182,12 +182,13 @@ class DisconnectJobMaster(Message, frozen=True):
     job_id: JobID
 
 
-class NotEnoughResources(Message, frozen=True):
-    """No registered worker could ever hold a slot of this profile."""
+class NotEnoughResources(Message, frozen=True, omit_defaults=True):
+    """No worker could ever hold a slot of this profile; or none could for a time, and `timed_out` is set."""
 
     job_id: JobID
     profile: ResourceProfile
     reason: str
+    timed_out: bool = False
 
 
 # ── TaskExecutor → JobMaster ─────────────────────────────────────────────────────────────────

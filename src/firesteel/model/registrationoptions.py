@@ -30,5 +30,5 @@ SLOT_REQUEST_TIMEOUT = ConfigOption(
     "slot.request.timeout",
     "duration",
     300_000,
-    "A job fails that needs a slot while for this long no registered worker has one that is large enough, free or taken. It is looked at with each heartbeat. A job that waits for slots which others hold waits on.",
+    "Functions fail that need a slot while for this long no registered worker has one that is large enough, free or taken; their retries, or the job's restart strategy, say whether one is asked for again. It is looked at with each heartbeat. What waits for slots that others hold waits on.",
 )

@@ -143,13 +143,15 @@ class JobMasterPlayer(Player):
         self.deliver(worker, m.DisconnectTaskExecutor(resource_id=ResourceID(worker), reason="it is shut down"))
 
     # ── masters ──────────────────────────────────────────────────────────────────────────────
-    def do_rm(self, what: str, cores: str = "0") -> None:
-        """What the ResourceManager says."""
+    def do_rm(self, what: str, cores: str = "0", late: str = "") -> None:
+        """What the ResourceManager says. `late=1`: there was no such slot for slot.request.timeout."""
         profile = ResourceProfile(float(cores))
         bodies: dict[str, m.AnyMessage] = {
             "registered": m.JobMasterRegistered(job_id=JOB),
             "heartbeat": m.HeartbeatRequest(),
-            "not-enough": m.NotEnoughResources(job_id=JOB, profile=profile, reason="no worker has such a slot"),
+            "not-enough": m.NotEnoughResources(
+                job_id=JOB, profile=profile, reason="no worker has such a slot", timed_out=bool(late)
+            ),
             "closed": m.JobClosed(job_id=JOB),
         }
         self.deliver("rm", bodies[what], token=1)

@@ -12,6 +12,7 @@ EXECUTION_TRANSITIONS = TransitionTable[S](
         (S.CREATED, S.RECONCILING): "a new JobMaster read in the journal that it was deployed",
         (S.SCHEDULED, S.DEPLOYING): "a slot was assigned",
         (S.SCHEDULED, S.CANCELED): "cancelled before it had a slot",
+        (S.SCHEDULED, S.FAILED): "no slot that is large enough came in time",
         (S.DEPLOYING, S.INITIALIZING): "its worker has begun to prepare it",
         (S.DEPLOYING, S.RUNNING): "its worker runs it; the report in between was lost",
         (S.DEPLOYING, S.FINISHED): "it ended before its worker could say that it runs",

@@ -31,6 +31,10 @@ class Created(Unended):
         """the first region has a slot"""
         return Running()
 
+    def restart(self) -> "Restarting":
+        """no slot came in time: one is asked for again, after a while"""
+        return Restarting()
+
     def reconcile(self) -> "Reconciling":
         """a new JobMaster has replayed the journal of a job that was running"""
         return Reconciling()

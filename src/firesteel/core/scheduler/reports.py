@@ -12,9 +12,9 @@ import numpy as np
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.scheduler.recovery import adopt_slots
 from firesteel.core.scheduler.scheduler import SEATED, DefaultScheduler
-from firesteel.model.failures import WORKER_LOST, FailureInfo, FailureKind
+from firesteel.model.failures import NO_RESOURCE_AVAILABLE, WORKER_LOST, FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
-from firesteel.model.messages import TaskManagerReport, TaskStateUpdate
+from firesteel.model.messages import NotEnoughResources, TaskManagerReport, TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskOutcome
 
@@ -97,6 +97,13 @@ def slot_lost(scheduler: DefaultScheduler, worker: ResourceID, region: RegionInd
     if scheduler.graph.state_of(region) in SEATED:
         failure = _gone(f"worker {worker} has taken the slot back")
         scheduler.failed(np.array([region]), failure, worker, now_ms)
+
+
+def slots_refused(scheduler: DefaultScheduler, refusal: NotEnoughResources, now_ms: int) -> None:
+    """The ResourceManager has no slot of a profile: none came in time, or there never will be one."""
+    kind = FailureKind.ENVIRONMENT if refusal.timed_out else FailureKind.NON_RECOVERABLE
+    failure = FailureInfo(kind=kind, message=refusal.reason, exception=NO_RESOURCE_AVAILABLE)
+    scheduler.slots_unavailable(refusal.profile, failure, now_ms)
 
 
 def _reject(scheduler: DefaultScheduler, worker: ResourceID, update: TaskStateUpdate) -> None:

@@ -50,6 +50,7 @@ from firesteel.core.slots.pool import SlotPool
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome
 from firesteel.model.views import ExceptionEntry
@@ -130,6 +131,25 @@ class DefaultScheduler:
             "what runs while a job ends is being cancelled"
         )
         self._end(regions, ExecutionState.FAILED, now_ms)
+        self._answer_failure(regions, failure, worker, now_ms)
+
+    def slots_unavailable(self, profile: ResourceProfile, failure: FailureInfo, now_ms: int) -> None:
+        """There is no slot for what waits for one of `profile`, if anything does: a failure of these regions like others,
+        unless there never will be one, which fails the job."""
+        waiting = self.pool.waiting_for(profile)
+        if not waiting:
+            return
+        if failure.kind is FailureKind.NON_RECOVERABLE:
+            self.fail_job(failure, now_ms)
+            return
+        for region in waiting:
+            self.pool.withdraw(region)
+        regions = np.array(sorted(waiting))
+        self.graph.move(regions, ExecutionState.FAILED, now_ms)
+        self._answer_failure(regions, failure, None, now_ms)
+
+    def _answer_failure(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:
+        """Plan what a failure of these regions takes, and begin with it."""
         failure = quarantine.judged(self.state, RegionIndex(int(regions[0])), failure)
         lost = np.array(self.partitions.makers_of(failure.partitions), dtype=np.int64)
         failed = Failed(regions, lost, failure, now_ms)
@@ -288,7 +308,7 @@ class DefaultScheduler:
         self.cancel_regions(regions, now_ms)
         self.restarts.plan(due_ms)
         self.restarts.ended(regions[TERMINAL[self.graph.state[regions]]].tolist(), self.state.restarting)
-        if isinstance(self.phase, Running):
+        if isinstance(self.phase, Created | Running):
             self.enter(self.phase.restart(), now_ms)
 
     def _restart_due(self, now_ms: int) -> None:

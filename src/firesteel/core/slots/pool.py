@@ -57,6 +57,10 @@ class SlotPool:
         if profile is not None:
             self._count(profile, -1)
 
+    def waiting_for(self, profile: ResourceProfile) -> list[RegionIndex]:
+        """The regions that want a slot of this profile and have none."""
+        return [region for region, wanted in self.waiting.items() if wanted == profile]
+
     def offer(self, worker: ResourceID, offers: Iterable[SlotOffer], now_ms: int) -> None:
         """Take the offered slots that fit what the job needs, also when it has enough; leave the others.
 

@@ -9,7 +9,7 @@ from firesteel.model.resources import ResourceProfile
 class UnfulfillableRequests:
     """Flink's rule for batch jobs: a request fails when nothing that fits was there for `timeout_ms`, taken or free.
 
-    A job that waits for slots which others hold is in line, and does not fail.
+    A job that waits for slots which others hold is in line, and its request does not fail.
     """
 
     def __init__(self, timeout_ms: int) -> None:
@@ -17,7 +17,8 @@ class UnfulfillableRequests:
         self._since_ms: dict[tuple[JobID, ResourceProfile], int] = {}
 
     def overdue(self, tracker: SlotTracker, now_ms: int) -> list[tuple[JobID, ResourceProfile, str]]:
-        """The needs whose time is over, with the reason; a need that could be met meanwhile has all of its time again."""
+        """The needs whose time is over, with the reason. A need that is named, or could be met meanwhile, has all of its
+        time again: the job may ask once more."""
         offered = dict.fromkeys(slot.profile for worker in tracker.workers.values() for slot in worker.slots.values())
         unmet = [
             (job_id, profile)
@@ -26,12 +27,10 @@ class UnfulfillableRequests:
             if not any(slot.fits(profile) for slot in offered)
         ]
         self._since_ms = {need: self._since_ms.get(need, now_ms) for need in unmet}
+        over = [need for need, since_ms in self._since_ms.items() if now_ms - since_ms >= self._timeout_ms]
+        self._since_ms.update(dict.fromkeys(over, now_ms))
         limit = duration_text(self._timeout_ms)
-        return [
-            (job_id, profile, _reason(tracker, profile, limit))
-            for (job_id, profile), since_ms in self._since_ms.items()
-            if now_ms - since_ms >= self._timeout_ms
-        ]
+        return [(job_id, profile, _reason(tracker, profile, limit)) for job_id, profile in over]
 
 
 def _reason(tracker: SlotTracker, profile: ResourceProfile, limit: str) -> str:
