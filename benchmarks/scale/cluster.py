@@ -40,8 +40,9 @@ from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.core.timers import HeartbeatDue, WakeUp
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.messages import Envelope, Leader, TaskStateUpdate
+from firesteel.model.messages import Envelope, Leader
 from firesteel.model.options import Configuration
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
 from firesteel.runtime.jobmaster import job_master_settings

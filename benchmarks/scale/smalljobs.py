@@ -5,7 +5,7 @@ from benchmarks.scale.cluster import Cluster
 from firesteel.core.dispatcher.requests import AwaitJobResult, SubmitJob
 from firesteel.core.effects import Asked
 from firesteel.core.resourcemanager import ResourceManagerCore
-from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskOutcome
 from firesteel.model.views import JobResult

@@ -19,7 +19,8 @@ from firesteel.core.scheduler.strategy import schedulable
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionAttemptID
 from firesteel.model.jobgraph import JobGraph, decode_job_graph, encode_job_graph
-from firesteel.model.messages import Leader, TaskStateUpdate
+from firesteel.model.messages import Leader
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState, JobStatus
 
 

@@ -13,7 +13,15 @@ from firesteel.model.ids import (
     ResourceID,
 )
 from firesteel.model.inquiries import AskWorker, DumpThreads, InquiryRefused, WorkerAnswered
-from firesteel.model.messages import ExecutionReport, Leader, SlotAllocation, SlotOffer, SlotReport, TaskStateUpdate
+from firesteel.model.messages import Leader
+from firesteel.model.reports import (
+    ExecutionReport,
+    SlotAllocation,
+    SlotOffer,
+    SlotReport,
+    SplitRequest,
+    TaskStateUpdate,
+)
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
@@ -56,7 +64,7 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     ),
     m.UpdateTaskExecutionStates(resource_id=W1, job_id=JOB, sequence=1_000, updates=(FINISHED,)),
     m.ReportProgress(resource_id=W1, job_id=JOB, progress=(TaskProgress(attempt=ATTEMPT),)),
-    m.RequestNextInputSplits(resource_id=W1, job_id=JOB, wants=(m.SplitRequest(ATTEMPT, 0, "here"),)),
+    m.RequestNextInputSplits(resource_id=W1, job_id=JOB, wants=(SplitRequest(ATTEMPT, 0, "here"),)),
     m.SinkCommitAnswer(resource_id=W1, job_id=JOB, commit_id="v/0"),
     m.JobReleased(resource_id=W1, job_id=JOB),
     m.AllocatedSlots(job_id=JOB, sequence=1_000, offer_sequence=1_000, held=()),

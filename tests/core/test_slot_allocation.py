@@ -8,7 +8,8 @@ from firesteel.core.slots.manager import SLOT_ANSWER_TIMEOUT_MS, SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
 from firesteel.core.slots.tracker import SlotState, SlotTracker, TrackedWorker
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
-from firesteel.model.messages import Leader, SlotAllocation, SlotReport
+from firesteel.model.messages import Leader
+from firesteel.model.reports import SlotAllocation, SlotReport
 from firesteel.model.resources import ResourceProfile
 
 SMALL, MIDDLE, LARGE = ResourceProfile(1.0, 1_024), ResourceProfile(2.0, 2_048), ResourceProfile(4.0, 4_096)

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from firesteel.core.slots.pool import SlotAssignment, SlotPool
 from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
-from firesteel.model.messages import SlotOffer
+from firesteel.model.reports import SlotOffer
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 
 W1, W2 = ResourceID("w1"), ResourceID("w2")

@@ -3,7 +3,7 @@
 from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.slots.table import TaskSlotState, TaskSlotTable
 from firesteel.model.ids import AllocationID, JobVertexID, RegionAttemptID, RegionIndex
-from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskDeployment, TaskProgress

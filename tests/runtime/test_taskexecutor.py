@@ -24,8 +24,8 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import Address, AllocationID, RegionAttemptID, RegionIndex, ResourceID
 from firesteel.model.jobgraph import Function, FunctionKind, JobGraph
-from firesteel.model.messages import TaskStateUpdate
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.taskexecutor import (

@@ -29,6 +29,7 @@ from firesteel.core.storedjobs import AnyEntry
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import messages as m
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.reports import SplitRequest
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import SinkCommit
@@ -267,9 +268,9 @@ def draws_not_idempotent(patch: pytest.MonkeyPatch) -> None:
     """A request that comes again is given more."""
     draw = splits.draw_splits
 
-    def draw_anew(scheduler: DefaultScheduler, request: m.SplitRequest, now_ms: int) -> DrawnSplits | None:
+    def draw_anew(scheduler: DefaultScheduler, request: SplitRequest, now_ms: int) -> DrawnSplits | None:
         made = scheduler.state.draws.get(request.attempt.region, ())
-        again = draw(scheduler, m.SplitRequest(request.attempt, len(made), request.host), now_ms)
+        again = draw(scheduler, SplitRequest(request.attempt, len(made), request.host), now_ms)
         return again and msgspec.structs.replace(again, number=request.number)
 
     patch.setattr(jobmaster, "draw_splits", draw_anew)

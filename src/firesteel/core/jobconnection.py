@@ -11,7 +11,7 @@ from firesteel.core.workeffects import SinkCommitDone
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import AllocationID, DataSetID, JobID, ResourceID
-from firesteel.model.messages import TaskStateUpdate
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import ResultPartition, TaskDeployment, results_of
 

@@ -45,6 +45,7 @@ from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.reports import SplitRequest
 from firesteel.model.resources import UNSPECIFIED
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import JobInformation, TaskProgress
@@ -225,7 +226,7 @@ class JobMasterCore(JournaledCore):
             if self.scheduler.graph.is_current(item.attempt):
                 self.progress[item.attempt.region] = item
 
-    def _on_split_requests(self, resource_id: ResourceID, wants: tuple[m.SplitRequest, ...]) -> None:
+    def _on_split_requests(self, resource_id: ResourceID, wants: tuple[SplitRequest, ...]) -> None:
         for request in wants:
             drawn = draw_splits(self.scheduler, request, self.now_ms)
             if drawn is not None:

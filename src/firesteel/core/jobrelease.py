@@ -23,6 +23,7 @@ from firesteel.core.slots.connection import JobRequirements
 from firesteel.core.timers import RELEASE_RETRY_MS, HeartbeatDue, JobReleaseTimer, ReconciliationOver, ReleaseDue
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, JobID, ResourceID
+from firesteel.model.reports import TaskStateUpdate
 
 JobReleaseEvent = Started | Received | TimerFired | PeerLost | LeaderChanged
 
@@ -130,7 +131,7 @@ class JobReleaseCore(Core):
             case _:
                 assert_never(body)
 
-    def _note(self, updates: Iterable[m.TaskStateUpdate]) -> None:
+    def _note(self, updates: Iterable[TaskStateUpdate]) -> None:
         """Attempts that the JobMaster did not hear the end of may have left something, too."""
         known = updates if self._has_journal else ()
         for outcome in (update.outcome for update in known if update.outcome is not None):

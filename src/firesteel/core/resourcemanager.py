@@ -17,6 +17,7 @@ from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.refusals import NoAnswer, UnknownTaskManager
+from firesteel.model.reports import SlotReport
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.views import QueuePlace, TaskManagerView
 
@@ -141,7 +142,7 @@ class ResourceManagerCore(Core):
         self,
         resource_id: ResourceID,
         instance_id: InstanceID,
-        report: m.SlotReport,
+        report: SlotReport,
         answers: tuple[AllocationID, ...] = (),
     ) -> None:
         worker = self._tracker.workers.get(resource_id)
@@ -159,7 +160,7 @@ class ResourceManagerCore(Core):
         if dispatcher is not None and (self._dispatcher is None or self._dispatcher.token < dispatcher.token):
             self._dispatcher = dispatcher
 
-    def _ask_for_jobs(self, report: m.SlotReport) -> None:
+    def _ask_for_jobs(self, report: SlotReport) -> None:
         """The Dispatcher knows whether they are over; each report names them again, until the worker has none of them."""
         unknown = tuple(job_id for job_id in report.unheard if job_id not in self._tracker.jobs)
         if unknown and self._dispatcher is not None:

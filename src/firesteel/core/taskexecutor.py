@@ -26,6 +26,7 @@ from firesteel.core.timers import (
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
+from firesteel.model.reports import SlotReport, SplitRequest, TaskStateUpdate
 from firesteel.model.tasks import TaskProgress
 
 
@@ -164,11 +165,11 @@ class TaskExecutorCore(Core):
         if body is not None and self._registration.leader is not None:
             self._send_leader(self._registration.leader, body)
 
-    def _slot_report(self) -> m.SlotReport:
+    def _slot_report(self) -> SlotReport:
         self._sequence += 1
         beat_ms = self.settings.heartbeat_interval_ms
         unheard = [job_id for job_id, job in self.jobs.items() if job.may_be_over(self.now_ms, beat_ms)]
-        return m.SlotReport(self._sequence, self.table.sizes, self.table.allocations(), (*unheard, *self.leftovers))
+        return SlotReport(self._sequence, self.table.sizes, self.table.allocations(), (*unheard, *self.leftovers))
 
     # ── leaders ──────────────────────────────────────────────────────────────────────────────
     def _on_leader(self, event: LeaderChanged) -> None:
@@ -280,8 +281,8 @@ class TaskExecutorCore(Core):
         return self.table.is_offering(job_id) or self.jobs[job_id].is_owed
 
     # ── attempts ─────────────────────────────────────────────────────────────────────────────
-    def _on_tasks_changed(self, updates: tuple[m.TaskStateUpdate, ...]) -> None:
-        news: dict[JobID, list[m.TaskStateUpdate]] = {}
+    def _on_tasks_changed(self, updates: tuple[TaskStateUpdate, ...]) -> None:
+        news: dict[JobID, list[TaskStateUpdate]] = {}
         for update in updates:
             job = self.jobs.get(update.attempt.job_id)
             if job is not None and job.tasks.change(update):
@@ -296,7 +297,7 @@ class TaskExecutorCore(Core):
         if job.tasks.unacknowledged:
             self._send_updates(job_id, tuple(job.tasks.unacknowledged.values()))
 
-    def _send_updates(self, job_id: JobID, updates: tuple[m.TaskStateUpdate, ...]) -> None:
+    def _send_updates(self, job_id: JobID, updates: tuple[TaskStateUpdate, ...]) -> None:
         self._sequence += 1
         body = m.UpdateTaskExecutionStates(
             resource_id=self.resource_id, job_id=job_id, sequence=self._sequence, updates=updates
@@ -311,7 +312,7 @@ class TaskExecutorCore(Core):
             body = m.ReportProgress(resource_id=self.resource_id, job_id=progress.attempt.job_id, progress=(progress,))
             self._send_leader(job.leader, body)
 
-    def _on_splits_wanted(self, request: m.SplitRequest) -> None:
+    def _on_splits_wanted(self, request: SplitRequest) -> None:
         job_id = request.attempt.job_id
         if job_id in self.jobs and self.jobs[job_id].tasks.want(request):
             body = m.RequestNextInputSplits(resource_id=self.resource_id, job_id=job_id, wants=(request,))

@@ -6,7 +6,7 @@ from firesteel.core.effects import Effect, Event, LeaderChanged, PeerLost, Recei
 from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionAttemptID
-from firesteel.model.messages import SplitRequest, TaskStateUpdate
+from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskProgress
 

@@ -10,10 +10,11 @@ from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, RegionAttemptID, ResourceID
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
 from firesteel.model.message import Message
+from firesteel.model.reports import ExecutionReport, SlotOffer, SlotReport, SplitRequest, TaskStateUpdate
 from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import JobInformation, ResultGroup, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.states import JobStatus
+from firesteel.model.tasks import JobInformation, ResultGroup, SinkCommit, TaskDeployment, TaskProgress
 from firesteel.model.views import JobResult, JobView
 
 DEFAULT_QUEUE = "default"
@@ -39,58 +40,6 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     sender_token: FencingToken | None = None
     recipient_token: FencingToken | None = None
     body: "AnyMessage"
-
-
-# ── slots, as their TaskExecutor tells them ──────────────────────────────────────────────────
-class SlotAllocation(msgspec.Struct, frozen=True):
-    """A slot that is a job's."""
-
-    index: int
-    allocation_id: AllocationID
-    job_id: JobID
-
-
-class SlotReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All slots of a TaskExecutor. `sequence` grows with every report of that process."""
-
-    sequence: int
-    slots: tuple[tuple[ResourceProfile, int], ...]
-    """Numbers of slots in a row by profile; slots are numbered through from 0."""
-    allocations: tuple[SlotAllocation, ...] = ()
-    """Slots that it does not name are free."""
-    unheard: tuple[JobID, ...] = ()
-    """Jobs of which something is there, and nothing was heard for long, or since the connection to their master broke."""
-
-
-class SlotOffer(msgspec.Struct, frozen=True):
-    allocation_id: AllocationID
-    index: int
-    profile: ResourceProfile
-
-
-class TaskStateUpdate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of an attempt. A terminal one is repeated until it is acknowledged."""
-
-    attempt: RegionAttemptID
-    state: ExecutionState
-    outcome: TaskOutcome | None = None
-    failure: FailureInfo | None = None
-
-
-class ExecutionReport(msgspec.Struct, frozen=True):
-    """An attempt a worker has, in which of its slots."""
-
-    attempt: RegionAttemptID
-    state: ExecutionState
-    allocation_id: AllocationID
-
-
-class SplitRequest(msgspec.Struct, frozen=True):
-    """An attempt wants its draw `number` of input splits; repeated until it has it, and answered the same each time."""
-
-    attempt: RegionAttemptID
-    number: int
-    host: str
 
 
 # ── TaskExecutor → ResourceManager ───────────────────────────────────────────────────────────

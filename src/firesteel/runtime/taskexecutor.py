@@ -18,8 +18,8 @@ from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, RegionAttemptID
 from firesteel.model.inquiries import AnyAnswer, InquiryRefused
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobVertex
-from firesteel.model.messages import SplitRequest, TaskStateUpdate
 from firesteel.model.options import Configuration
+from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.resources import HardwareDescription, ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState

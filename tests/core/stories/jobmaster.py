@@ -12,7 +12,8 @@ from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.messages import ExecutionReport, Leader, SlotOffer, TaskStateUpdate
+from firesteel.model.messages import Leader
+from firesteel.model.reports import ExecutionReport, SlotOffer, SplitRequest, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskProgress
@@ -192,9 +193,9 @@ class JobMasterPlayer(Player):
         return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt)
 
 
-def _request(text: str) -> m.SplitRequest:
+def _request(text: str) -> SplitRequest:
     name, _, number = text.partition(":")
-    return m.SplitRequest(attempt(name), int(number), "here")
+    return SplitRequest(attempt(name), int(number), "here")
 
 
 def summary(view: JobView) -> list[str]:

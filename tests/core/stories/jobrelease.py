@@ -4,7 +4,8 @@ from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobrelease import JobReleaseCore
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken, ResourceID
-from firesteel.model.messages import Leader, TaskStateUpdate
+from firesteel.model.messages import Leader
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskOutcome
 from tests.core.graphs import JOB, commit_of

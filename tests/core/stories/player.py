@@ -36,6 +36,7 @@ from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.reports import SlotAllocation, SlotOffer, SplitRequest
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits, RangeInputSplit, SplitEnumeration
 from firesteel.model.tasks import JobInformation, ResultGroup, ResultPartition, SinkCommit, TaskDeployment, results_of
@@ -241,11 +242,11 @@ def show_known(value: object) -> str:
         case DrawnSplits():
             shown = ",".join(str(split.lower) for split in value.splits if isinstance(split, RangeInputSplit))
             return f"draw {value.number}: {shown or 'nothing'}{' for its columns' if value.is_end and shown else ''}"
-        case m.SplitRequest():
+        case SplitRequest():
             return f"draw {value.number} of {show(value.attempt)}"
-        case m.SlotOffer():
+        case SlotOffer():
             return value.allocation_id
-        case m.SlotAllocation():
+        case SlotAllocation():
             return f"{value.index}: {value.allocation_id} of {value.job_id}"
         case JobView():
             return value.status.name

@@ -9,7 +9,8 @@ from firesteel.core.settings import ResourceManagerSettings
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.inquiries import DumpThreads, ThreadDump, ThreadEntry, WorkerAnswered
-from firesteel.model.messages import Leader, SlotAllocation, SlotReport
+from firesteel.model.messages import Leader
+from firesteel.model.reports import SlotAllocation, SlotReport
 from firesteel.model.resources import ResourceProfile
 from tests.core.stories.player import Player, listed, show
 

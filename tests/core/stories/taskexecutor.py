@@ -28,7 +28,8 @@ from firesteel.model.ids import (
     ResourceID,
 )
 from firesteel.model.inquiries import AskWorker, DumpThreads, ThreadDump, ThreadEntry
-from firesteel.model.messages import Leader, TaskStateUpdate
+from firesteel.model.messages import Leader
+from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
@@ -162,7 +163,7 @@ class TaskExecutorPlayer(Player):
     def do_wants(self, text: str, job: str = JOB) -> None:
         """`wants 0#0:1`: an attempt wants its draw 1."""
         name, _, number = text.partition(":")
-        self.give(SplitsWanted(m.SplitRequest(attempt(name, JobID(job)), int(number), "here")))
+        self.give(SplitsWanted(SplitRequest(attempt(name, JobID(job)), int(number), "here")))
 
     def do_committed(self, name: str, problem: str = "") -> None:
         self.give(SinkCommitDone(JOB, commit_of(name).commit_id, FULL if problem else None))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from firesteel.model.ids import AllocationID, RegionAttemptID, RegionIndex
-from firesteel.model.messages import ExecutionReport, SplitRequest, TaskStateUpdate
+from firesteel.model.reports import ExecutionReport, SplitRequest, TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskDeployment, TaskProgress
 

@@ -8,7 +8,8 @@ import numpy as np
 from firesteel.core.scheduler.jobstates import Canceled, Created, Failed, Finished, Reconciling
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.ids import RegionIndex
-from firesteel.model.messages import SlotOffer, TaskManagerReport
+from firesteel.model.messages import TaskManagerReport
+from firesteel.model.reports import SlotOffer
 from firesteel.model.states import ExecutionState, JobStatus
 
 

@@ -14,7 +14,8 @@ from firesteel.core.scheduler.recovery import adopt_slots
 from firesteel.core.scheduler.scheduler import SEATED, DefaultScheduler
 from firesteel.model.failures import NO_RESOURCE_AVAILABLE, WORKER_LOST, FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
-from firesteel.model.messages import NotEnoughResources, TaskManagerReport, TaskStateUpdate
+from firesteel.model.messages import NotEnoughResources, TaskManagerReport
+from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskOutcome
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from firesteel.core.execution.topology import LogicalRegion, Topology
 from firesteel.core.journal import JobState, JournalRecord, RegionsEnded, RegionsReset, RestartPlanned, SplitsDrawn
 from firesteel.model.ids import RegionIndex
-from firesteel.model.messages import SplitRequest
+from firesteel.model.reports import SplitRequest
 from firesteel.model.splits import DrawnSplits, SplitEnumeration
 from firesteel.model.states import ExecutionState
 

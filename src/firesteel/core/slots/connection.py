@@ -6,6 +6,7 @@ from firesteel.core.registration import RegistrationTries
 from firesteel.model import messages as m
 from firesteel.model.configuration import duration_text
 from firesteel.model.ids import FencingToken, InstanceID, JobID, ResourceID
+from firesteel.model.reports import SlotReport
 from firesteel.model.resources import ResourceProfile
 
 Requirements = tuple[tuple[ResourceProfile, int], ...]
@@ -110,7 +111,7 @@ class WorkerRegistration:
         return f"it has been registered at no ResourceManager for {duration_text(limit_ms)}"
 
     def report(
-        self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable], report: m.SlotReport
+        self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable], report: SlotReport
     ) -> m.TaskExecutorHeartbeat | m.NotifySlotAvailable | None:
         """A numbered slot report for the leader, or None while not registered."""
         if self.leader is None or self.instance_id is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
-from firesteel.model.messages import SlotOffer
+from firesteel.model.reports import SlotOffer
 from firesteel.model.resources import ResourceProfile
 
 

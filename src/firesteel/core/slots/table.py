@@ -5,7 +5,7 @@ from enum import Enum
 
 from firesteel.core.machine import TransitionTable
 from firesteel.model.ids import AllocationID, JobID
-from firesteel.model.messages import SlotAllocation, SlotOffer
+from firesteel.model.reports import SlotAllocation, SlotOffer
 from firesteel.model.resources import ResourceProfile
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
-from firesteel.model.messages import DEFAULT_QUEUE, Leader, SlotReport
+from firesteel.model.messages import DEFAULT_QUEUE, Leader
+from firesteel.model.reports import SlotReport
 from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 
 

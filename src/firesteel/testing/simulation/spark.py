@@ -32,7 +32,7 @@ from firesteel.core.workeffects import (
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobVertex
-from firesteel.model.messages import SplitRequest, TaskStateUpdate
+from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
