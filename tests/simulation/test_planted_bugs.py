@@ -25,6 +25,7 @@ from firesteel.core.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler import failover, quarantine, splits
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.connection import WorkerRegistration
+from firesteel.core.slots.tracker import TrackedWorker
 from firesteel.core.storedjobs import AnyEntry
 from firesteel.core.taskexecutor import TaskExecutorCore
 from firesteel.model import messages as m
@@ -291,6 +292,11 @@ def suspects_have_company(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(quarantine, "runs_alone", lambda state, region: False)
 
 
+def lost_workers_get_requests(patch: pytest.MonkeyPatch) -> None:
+    """Slots of a worker that a job has lost are given away all the same (as they were once)."""
+    patch.setattr(TrackedWorker, "to_give", property(lambda worker: worker.free))
+
+
 def unheard_is_nobodys(patch: pytest.MonkeyPatch) -> None:
     """A worker that was cut off as jobs ended holds on to them until its patience is over (as it did once)."""
     patch.setattr(ResourceManagerCore, "_ask_for_jobs", lambda core, report: None)
@@ -330,6 +336,7 @@ PLANTS = {
         (standing_still_counts, 560, 580),  # the first is 570
         (unread_beats_of_clients_forgotten, 260, 300),  # the first is 280
         (clients_not_watched_by_a_new_leader, 0, 50),
+        (lost_workers_get_requests, 0, 20),
         (unheard_is_nobodys, 0, 30),
     )
 }

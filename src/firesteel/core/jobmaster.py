@@ -251,6 +251,7 @@ class JobMasterCore(JournaledCore):
         if not self.workers.lose(resource_id):
             return
         self._tell(f"lost worker {resource_id}: {reason}")
+        self._resources.lose_worker(resource_id)
         if self._unreleased is not None:
             self._unreleased.pop(resource_id, None)
         reports.worker_lost(self.scheduler, resource_id, reason, self.now_ms)

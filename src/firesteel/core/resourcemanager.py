@@ -210,7 +210,8 @@ class ResourceManagerCore(Core):
     def _on_known_job(self, body: m.DeclareRequiredResources | m.JobMasterHeartbeat | m.DisconnectJobMaster) -> None:
         match body:
             case m.DeclareRequiredResources():
-                self._require(body)
+                if self._require(body):
+                    self._suspect(body.job_id, body.lost)
             case m.JobMasterHeartbeat():
                 self._heartbeats.heard(("job", body.job_id), self.now_ms)
             case m.DisconnectJobMaster():
@@ -223,13 +224,25 @@ class ResourceManagerCore(Core):
         job = self._tracker.jobs.get(job_id)
         return job is not None and job.leader.token == envelope.sender_token
 
-    def _require(self, body: m.RegisterJobMaster | m.DeclareRequiredResources) -> None:
+    def _require(self, body: m.RegisterJobMaster | m.DeclareRequiredResources) -> bool:
+        """Whether it is news."""
         job = self._tracker.jobs[body.job_id]
         self._heartbeats.heard(("job", body.job_id), self.now_ms)
-        if body.sequence > job.sequence:
-            job.sequence = body.sequence
-            self._tracker.require(body.job_id, body.requirements)
-            self._refuse((body.job_id,))
+        if body.sequence <= job.sequence:
+            return False
+        job.sequence = body.sequence
+        self._tracker.require(body.job_id, body.requirements)
+        self._refuse((body.job_id,))
+        return True
+
+    def _suspect(self, job_id: JobID, lost: tuple[ResourceID, ...]) -> None:
+        """A JobMaster has noticed first, or was cut off alone: only the worker itself can tell."""
+        for resource_id in lost:
+            worker = self._tracker.workers.get(resource_id)
+            if worker is not None:
+                self._tell(f"job {job_id} has lost worker {resource_id}")
+                self._tracker.suspect(resource_id, job_id)
+                self._send(worker.address, m.HeartbeatRequest())
 
     def _refuse(self, job_ids: Iterable[JobID]) -> None:
         """Tell jobs what no worker could ever hold; repeated when a job repeats its need."""

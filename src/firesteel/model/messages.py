@@ -115,12 +115,14 @@ class JobMasterRegistered(Message, frozen=True):
     job_id: JobID
 
 
-class DeclareRequiredResources(Message, frozen=True):
+class DeclareRequiredResources(Message, frozen=True, omit_defaults=True):
     """Needs of a job, all of them now: slots by profile. The newest `sequence` counts."""
 
     job_id: JobID
     sequence: int
     requirements: tuple[tuple[ResourceProfile, int], ...]
+    lost: tuple[ResourceID, ...] = ()
+    """Workers that the JobMaster has lost since it declared its needs last: what it held there is not met by them."""
 
 
 class JobMasterHeartbeat(Message, frozen=True):

@@ -104,14 +104,18 @@ class ResourceManagerPlayer(Player):
         self.deliver(name, m.DisconnectTaskExecutor(resource_id=ResourceID(name), reason="it is shut down"))
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
-    def do_job(self, name: str, what: str, count: str = "0", cores: str = "1", seq: str = "", token: str = "1") -> None:
+    def do_job(
+        self, name: str, what: str, count: str = "0", cores: str = "1", seq: str = "", token: str = "1", lost: str = ""
+    ) -> None:
         """`job j register 2`: a JobMaster needs two slots; `declare`, `heartbeat` and `gone` are the others."""
         self.sequence += 1
         job_id, number = JobID(name), int(seq or self.sequence)
         needs = ((ResourceProfile(float(cores), 1_024), int(count)),) if count != "0" else ()
         bodies: dict[str, m.AnyMessage] = {
             "register": m.RegisterJobMaster(job_id=job_id, sequence=number, requirements=needs),
-            "declare": m.DeclareRequiredResources(job_id=job_id, sequence=number, requirements=needs),
+            "declare": m.DeclareRequiredResources(
+                job_id=job_id, sequence=number, requirements=needs, lost=tuple(map(ResourceID, listed(lost)))
+            ),
             "heartbeat": m.JobMasterHeartbeat(job_id=job_id),
             "gone": m.DisconnectJobMaster(job_id=job_id),
             "closed": m.JobClosed(job_id=job_id),

@@ -43,7 +43,9 @@ class FreeSlots:
 
     def __init__(self, tracker: SlotTracker, *, spread: bool) -> None:
         self._tracker, self._spread = tracker, spread
-        self._free = {worker.resource_id: sorted(worker.free) for worker in tracker.workers.values() if worker.free}
+        self._free = {
+            worker.resource_id: sorted(worker.to_give) for worker in tracker.workers.values() if worker.to_give
+        }
         self._order = [(self._rank(worker), place, worker) for place, worker in enumerate(self._free)]
         heapify(self._order)
 

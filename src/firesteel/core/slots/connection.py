@@ -28,6 +28,8 @@ class JobRequirements:
     _declared: Requirements = ()
     _sequence: int = 0
     _newest: FencingToken | None = None
+    _lost: dict[ResourceID, None] = field(default_factory=dict)
+    """Workers that were lost and the ResourceManager has not been told of."""
 
     def follow(self, leader: m.Leader | None) -> None:
         """Another ResourceManager leads, which does not know the job yet. Late word of a former one: nothing."""
@@ -41,20 +43,29 @@ class JobRequirements:
     def lose(self) -> None:
         """The ResourceManager may have given this job up: register anew."""
         self.registered = False
+        self._lost.clear()
         self.tries.begin()
+
+    def lose_worker(self, resource_id: ResourceID) -> None:
+        """The job's master has lost a worker, which the ResourceManager may not have noticed yet."""
+        if self.registered:
+            self._lost[resource_id] = None
 
     def is_silent(self, now_ms: int, timeout_ms: int) -> bool:
         """Whether the registration has gone stale: the ResourceManager may have given this job up."""
         return self.registered and now_ms - self.heard_ms >= timeout_ms
 
     def message(self, needed: Requirements, *, force: bool) -> m.RegisterJobMaster | m.DeclareRequiredResources | None:
-        """What to send, when the need has changed or `force` asks for it anyway."""
-        if self.leader is None or (needed == self._declared and not force):
+        """What to send, when the need has changed, a worker was lost, or `force` asks for it anyway."""
+        if self.leader is None or (needed == self._declared and not self._lost and not force):
             return None
         self._sequence += 1
         self._declared = needed
         if self.registered:
-            return m.DeclareRequiredResources(job_id=self.job_id, sequence=self._sequence, requirements=needed)
+            lost, self._lost = tuple(self._lost), {}
+            return m.DeclareRequiredResources(
+                job_id=self.job_id, sequence=self._sequence, requirements=needed, lost=lost
+            )
         return m.RegisterJobMaster(
             job_id=self.job_id,
             sequence=self._sequence,

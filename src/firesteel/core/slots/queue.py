@@ -10,7 +10,7 @@ from firesteel.model.views import QueuePlace
 def queue_places(tracker: SlotTracker, caps: Caps) -> dict[JobID, QueuePlace]:
     """Jobs that lack slots, in the order in which they are served; a job that lacks none has no place."""
     room = rooms(tracker, caps)
-    free = [worker.slots[index].profile for worker in tracker.workers.values() for index in worker.free]
+    free = [worker.slots[index].profile for worker in tracker.workers.values() for index in worker.to_give]
     places: dict[JobID, QueuePlace] = {}
     for need in open_needs(tracker):
         known = places.get(need.job_id)
@@ -39,5 +39,7 @@ def _reason(tracker: SlotTracker, caps: Caps, need: Need, *, room: dict[str, int
         return f"the jobs of queue {need.queue} hold all of its {caps[need.queue]} slots"
     if any(profile.fits(need.profile) for profile in free):
         return "a slot is free: it is being requested"
+    if not free and any(worker.free for worker in tracker.workers.values()):
+        return "slots are free only at workers that a job has lost: these are to report first"
     total = sum(len(worker.slots) for worker in tracker.workers.values())
     return f"all {total} slots are taken" if not free else f"every slot of {need.profile} is taken"

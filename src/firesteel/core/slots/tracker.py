@@ -45,6 +45,13 @@ class TrackedWorker:
     taken: dict[AllocationID, TrackedSlot] = field(default_factory=dict)
     """The other slots."""
     sequence: int = -1
+    is_suspect: bool = False
+    """A job has lost it, and it has reported nothing since."""
+
+    @property
+    def to_give(self) -> dict[int, None]:
+        """Indices of the slots that may be given away."""
+        return {} if self.is_suspect else self.free
 
 
 @dataclass(slots=True)
@@ -88,6 +95,15 @@ class SlotTracker:
             self._count(slot, -1)
         self.changes += 1
 
+    def suspect(self, resource_id: ResourceID, job_id: JobID) -> None:
+        """A job has lost a worker: nothing there is given away, met or awaited any more, until it reports. What it says
+        then counts; of other jobs it may well hold slots."""
+        worker = self.workers[resource_id]
+        worker.is_suspect = True
+        for slot in tuple(worker.taken.values()):
+            if slot.job_id == job_id or slot.state is SlotState.PENDING:
+                self._free(worker, slot)
+
     def add_job(self, job_id: JobID, leader: Leader) -> TrackedJob:
         """Note a JobMaster; a new leader of a known job keeps the job's place."""
         known = self.jobs.get(job_id)
@@ -111,6 +127,8 @@ class SlotTracker:
         if report.sequence <= worker.sequence:
             return
         worker.sequence = report.sequence
+        self.changes += worker.is_suspect
+        worker.is_suspect = False
         self._add_slots(worker, report.slots)
         told = {taken.allocation_id: taken for taken in report.allocations if taken.index in worker.slots}
         for allocation_id, slot in tuple(worker.taken.items()):

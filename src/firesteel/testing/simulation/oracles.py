@@ -33,6 +33,7 @@ from firesteel.testing.simulation.causes import Causes
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.spark import Lineage, target_of
 from firesteel.testing.simulation.store import HISTORY_SIZE
+from firesteel.testing.simulation.suspects import Suspects
 from firesteel.testing.simulation.world import Endpoint
 
 RECOVERY_CHECK_EVERY = 100
@@ -44,6 +45,7 @@ class Oracles:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.causes, self.attachments = cluster, Causes(cluster), Attachments(cluster)
+        self.suspects = Suspects()
         self._heard_of: dict[tuple[Address, str], FencingToken] = {}
         self._results: dict[JobID, JobResult] = {}
         self._topologies: dict[JobID, Topology] = {}
@@ -58,6 +60,8 @@ class Oracles:
         if isinstance(core, TaskExecutorCore):
             self._slots_hold_one(core)
             self._suspects_run_alone(effects)
+        if isinstance(core, ResourceManagerCore):
+            self.suspects.after_event(core, event, effects)
         if isinstance(core, DispatcherCore):
             self._results_are_final()
             self.attachments.after_event(endpoint, core, event)
