@@ -1,16 +1,19 @@
 """What travels with a job, and that equal files make equal bytes."""
 
 import os
+import sys
 import zipfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.pipeline import packaging
-from firesteel.pipeline.packaging import module_root, pack_directory, package_files
+from firesteel.pipeline.packaging import module_root, pack_directory, package_files, pickle_functions
 
 
 def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -120,3 +123,25 @@ def test_a_file_that_goes_while_it_is_packed_is_left_out(tmp_path: Path) -> None
     gone.unlink()
     with zipfile.ZipFile(BytesIO(pack_directory(tmp_path, files, {}))) as archive:
         assert archive.namelist() == ["etl.py"]
+
+
+def test_functions_are_pickled_by_several_threads_at_once() -> None:
+    """What cloudpickle takes by value is a setting of the process: nobody loses his while another ends."""
+
+    def build(_: int) -> bytes:
+        return pickle_functions({"here": test_functions_are_pickled_by_several_threads_at_once}, [__name__])
+
+    with ThreadPoolExecutor(8) as threads:
+        pickles = list(threads.map(build, range(64)))
+    assert all(b"_make_function" in each for each in pickles), "by value, not by a name that its reader can't import"
+    assert __name__ not in cloudpickle.list_registry_pickle_by_value()
+
+
+def test_what_the_user_takes_by_value_stays_so() -> None:
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        pickle_functions({"here": test_what_the_user_takes_by_value_stays_so}, [__name__])
+        assert __name__ in cloudpickle.list_registry_pickle_by_value()
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)

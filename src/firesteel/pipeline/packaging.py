@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import sys
+import threading
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -86,6 +87,10 @@ def package_files(
     return sorted(chosen, key=lambda file: file.name)
 
 
+_REGISTERING = threading.Lock()
+"""One build at a time: what cloudpickle takes by value is a setting of the whole process."""
+
+
 def store_artifact(directory: Path, name: str, kind: str, content: bytes) -> tuple[Artifact, Path]:
     """Write `content` into `directory` under its SHA-256."""
     digest = hashlib.sha256(content).hexdigest()
@@ -98,14 +103,16 @@ def pickle_functions(functions: Mapping[str, Callable[..., object]], by_value: I
     """A cloudpickle of the dict. Modules named in `by_value` travel inside it. Raises InvalidPipeline."""
     import cloudpickle
 
-    modules = [sys.modules[name] for name in dict.fromkeys(by_value) if name in sys.modules and name != "__main__"]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        return pickled(lambda: bytes(cloudpickle.dumps(dict(functions), protocol=5)), ", ".join(functions))
-    finally:
-        for module in modules:
-            cloudpickle.unregister_pickle_by_value(module)
+    with _REGISTERING:
+        known = cloudpickle.list_registry_pickle_by_value()
+        names = [name for name in dict.fromkeys(by_value) if name in sys.modules and name not in {"__main__", *known}]
+        for name in names:
+            cloudpickle.register_pickle_by_value(sys.modules[name])
+        try:
+            return pickled(lambda: bytes(cloudpickle.dumps(dict(functions), protocol=5)), ", ".join(functions))
+        finally:
+            for name in names:
+                cloudpickle.unregister_pickle_by_value(sys.modules[name])
 
 
 def module_root(file: Path) -> tuple[Path, str]:
