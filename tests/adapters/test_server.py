@@ -14,6 +14,7 @@ from firesteel.adapters.spark.jvm import server as module
 from firesteel.adapters.spark.jvm.launch import STARTED
 from firesteel.adapters.spark.jvm.server import MAX_FAILURES, ServerSpec, SparkServer
 from firesteel.adapters.spark.jvm.starts import HURRY_MAX, WORK_TICKS, Patience, StartTurns, Work
+from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
 
@@ -58,7 +59,7 @@ def told(made: ServerSpec, story: Callable[[SparkServer], Awaitable[T]]) -> T:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(module, "RESTART_DELAYS_S", ExponentialBackoff(0.01, 0.01))
 
 
 async def refused(server: SparkServer) -> FailureInfo:

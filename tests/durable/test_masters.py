@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.assembly.highavailability import leader_register
+from firesteel.adapters.ha.registers import leader_register
 from firesteel.client.remote import http_client
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.states import JobStatus

@@ -16,10 +16,10 @@ from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, LocalBlobSto
 from firesteel.adapters.blob.objects import PART_BYTES, ObjectBlobStore
 from firesteel.adapters.ha.objectdirectory import ObjectDirectory
 from firesteel.adapters.ha.objectregister import ObjectRegister
+from firesteel.adapters.ha.storage import configured_storage
 from firesteel.adapters.storage.files import DirectoryFiles, Files, ObjectFiles
 from firesteel.adapters.storage.objects import Conflict, Objects, check_conditions, put_once
 from firesteel.adapters.storage.s3 import S3Objects
-from firesteel.assembly.storage import configured_storage
 from firesteel.model.jobgraph import Artifact
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.states import JobStatus

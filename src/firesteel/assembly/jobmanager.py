@@ -14,16 +14,17 @@ from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.jobarchive import FileJobArchive, MemoryJobArchive
+from firesteel.adapters.ha.registers import leader_register
+from firesteel.adapters.ha.storage import configured_storage
 from firesteel.adapters.ha.vigil import VIGIL, Company
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
-from firesteel.assembly.highavailability import leader_register, open_high_availability, storage_named
+from firesteel.assembly.highavailability import open_high_availability, storage_named
 from firesteel.assembly.master import Master
 from firesteel.assembly.processlog import process_log
-from firesteel.assembly.storage import configured_storage
 from firesteel.assembly.worker import limited
 from firesteel.model import options
 from firesteel.model.options import Configuration

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlobs
+from firesteel.adapters.ha.registers import leader_register
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
 from firesteel.adapters.spark.worker.workdirs import TEMPORARY, open_own
-from firesteel.assembly.highavailability import leader_register
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
 from firesteel.model import options

@@ -17,6 +17,7 @@ from firesteel.cli.exits import FINISHED, JOB_FAILED
 from firesteel.cli.java import HOW_TO_GET, MODULE, OLDEST, find_java, java_problem, major_version
 from firesteel.cli.settings import load_configuration
 from firesteel.model.options import SPARK_HEAP, WORK_DIR, Configuration
+from firesteel.runtime.directories import cache_directory
 
 SPARK_SERIES = "4.3"
 FREE_DISK_MIB_MIN = 1024
@@ -112,7 +113,6 @@ def check_ports(_: Configuration) -> Iterator[Finding]:
 def check_directories(configuration: Configuration) -> Iterator[Finding]:
     """Work, temporary and cache directories can be written, and have room."""
     work_dir = configuration.get_option(WORK_DIR)
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     places = {
         "work directory": work_dir or tempfile.gettempdir(),
         "Spark's local directory": _spark_local(configuration),
@@ -120,7 +120,7 @@ def check_directories(configuration: Configuration) -> Iterator[Finding]:
     for subject, place in places.items():
         yield _writable(subject, Path(place), Verdict.WRONG, "set cluster.work-dir, or TMPDIR, to a place with room")
     hint = "set XDG_CACHE_HOME: without it every start of Spark takes about twice as long"
-    yield _writable("cache directory", Path(cache), Verdict.WARNING, hint)
+    yield _writable("cache directory", cache_directory(), Verdict.WARNING, hint)
 
 
 def check_memory(configuration: Configuration) -> Iterator[Finding]:

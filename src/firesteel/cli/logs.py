@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from firesteel.model.options import WORK_DIR, Configuration
+from firesteel.runtime.directories import state_directory
 
 FILES_KEPT = 20
 
@@ -32,9 +33,8 @@ def open_log_file(configuration: Configuration) -> Path:
 
 def _log_directory(configuration: Configuration) -> Path:
     work_dir = configuration.get_option(WORK_DIR)
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     temporary = Path(tempfile.gettempdir()) / f"firesteel-{os.getuid()}" / "log"
-    for directory in (Path(work_dir) / "log" if work_dir else Path(state) / "firesteel" / "log", temporary):
+    for directory in (Path(work_dir) / "log" if work_dir else state_directory() / "log", temporary):
         with contextlib.suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
             if os.access(directory, os.W_OK):

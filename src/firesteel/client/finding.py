@@ -1,7 +1,6 @@
 """Finding the masters, when not their addresses are known but where it is written down who leads."""
 
 import asyncio
-import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,6 +8,7 @@ import msgspec
 
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.runtime.directories import state_directory
 from firesteel.runtime.register import LeaderRegister
 
 BY_CONFIGURATION = "high-availability"
@@ -27,8 +27,7 @@ def names_register(address: str) -> bool:
 
 def cluster_directory(configuration: Configuration) -> Path:
     """Directory of the cluster that was started on this machine, with its records."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(configuration.get_option(options.CLUSTER_DIR) or Path(state) / "firesteel" / "cluster").absolute()
+    return Path(configuration.get_option(options.CLUSTER_DIR) or state_directory() / "cluster").absolute()
 
 
 def local_addresses(configuration: Configuration) -> str:
@@ -65,7 +64,7 @@ class LeaderFinder:
 
     def __init__(self, address: str, configuration: Configuration) -> None:
         """Raises ConfigurationError."""
-        from firesteel.assembly.highavailability import leader_register  # masters' parts, for those who ask for them
+        from firesteel.adapters.ha.registers import leader_register  # masters' parts, for those who ask for them
 
         register = leader_register(_configured(address, configuration))
         if register is None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,6 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import urls
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
-from firesteel.rest.security import rest_tls
 
 TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
 """Environment variable with the token that says who asks; on a command line everybody could read it."""
@@ -36,10 +36,16 @@ def http_client(configuration: Configuration, environment: Mapping[str, str] = o
         addresses,
         token=environment.get(TOKEN_VARIABLE, ""),
         finder=finder,
-        tls=rest_tls(configuration) if may_need_tls else None,
+        tls=_tls(configuration) if may_need_tls else None,
         patience_s=patience_ms / 1_000,
         attachment=_attachment(configuration),
     )
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    from firesteel.adapters.rpc.settings import rest_tls  # not for those whose cluster has none
+
+    return rest_tls(configuration)
 
 
 def _attachment(configuration: Configuration) -> Attachment:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import itertools
+import random
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,11 +14,12 @@ import httpcore
 import msgspec
 
 from firesteel.client.multipart import Multipart
+from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
-RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
-"""Time between two rounds over all addresses: the first, doubled each time up to the second."""
+RETRY_DELAYS_S = ExponentialBackoff(0.1, 2.0)
+"""Time between two rounds over all addresses."""
 
 LASTED_S = 3.0
 """A try that may wait for its answer, and fails after so long, was one to a leader that was there until now: what follows is
@@ -193,8 +196,7 @@ class Transport:
 
     async def _tried(self, outage: "_Outage") -> AsyncIterator[str]:
         """Addresses to try, again and again; an address that answers is tried first from then on."""
-        delay_s = RETRY_DELAY_S
-        while True:
+        for rounds in itertools.count(1):
             await self._find()
             for address in tuple(self._addresses):
                 outage.asked()
@@ -209,8 +211,7 @@ class Transport:
                     "" if self._reached else ": check the address (--master, rest.address), or start a cluster there"
                 )
                 raise ClusterUnreachable(f"{what} at {', '.join(self._addresses) or self._finder}{why}{advice}")
-            await asyncio.sleep(delay_s)
-            delay_s = min(2 * delay_s, RETRY_DELAY_MAX_S)
+            await asyncio.sleep(RETRY_DELAYS_S.after(rounds, chance=random.random()))
 
     async def _find(self) -> None:
         if self._finder is not None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from firesteel.model.backoff import ExponentialBackoff
+
 
 @dataclass(frozen=True, slots=True)
 class RegistrationTimeouts:
@@ -23,21 +25,22 @@ class RegistrationTries:
     """Tries of one registration: each is given twice the time of the one before it."""
 
     timeouts: RegistrationTimeouts = FLINKS_DEFAULTS
-    _next_ms: int = 0
-    _wait_ms: int = 0
+    _made: int = 0
 
     def begin(self) -> None:
         """Another registration: with another leader, or because the last one has gone stale."""
-        self._next_ms = self._wait_ms = 0
+        self._made = 0
 
     def wait_ms(self) -> int:
         """How long to wait for an answer to the try that is made now."""
-        self._wait_ms = self._next_ms or min(self.timeouts.initial_ms, self.timeouts.max_ms)
-        self._next_ms = min(2 * self._wait_ms, self.timeouts.max_ms)
-        return self._wait_ms
+        self._made += 1
+        return self._given_ms()
 
     def pause_ms(self) -> int:
         """How long to wait after a try that could not be made: as long as for its answer, and no longer than the error
         delay, for all of which Flink waits each time. A connection that has broken is mostly there again in a second.
         """
-        return min(self._wait_ms, self.timeouts.error_delay_ms)
+        return min(self._given_ms(), self.timeouts.error_delay_ms)
+
+    def _given_ms(self) -> int:
+        return int(ExponentialBackoff(self.timeouts.initial_ms, self.timeouts.max_ms).after(self._made))

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import ssl
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -10,8 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from firesteel.model import options
-from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.options import ConfigurationError
 from firesteel.rest.errors import RestError
 
 logger = logging.getLogger(__name__)
@@ -94,18 +92,6 @@ def load_users(path: str) -> Users:
             raise ConfigurationError(f"the users file {path}: {entry.name} and {by_hash[key].name} have the same token")
         by_hash[key] = User(entry.name, frozenset(entry.roles))
     return Users(by_hash)
-
-
-def rest_tls(configuration: Configuration) -> ssl.SSLContext:
-    """As a client of REST endpoints: trusts the configured authority, else the machine's; shows a certificate where one is configured."""
-    try:
-        context = ssl.create_default_context(cafile=configuration.get_option(options.REST_CA) or None)
-        certificate = configuration.get_option(options.REST_CERTIFICATE)
-        if certificate:
-            context.load_cert_chain(certificate, configuration.get_option(options.REST_PRIVATE_KEY) or None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"the certificates of security.ssl.rest can't be read: {error}") from None
-    return context
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -11,6 +11,7 @@ from typing import Self
 
 import uvicorn
 
+from firesteel.adapters.rpc.settings import rest_tls
 from firesteel.adapters.storage.files import DirectoryFiles, Files
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
@@ -20,7 +21,7 @@ from firesteel.rest.connection import BoundedConnection
 from firesteel.rest.forwarding import Forwarding
 from firesteel.rest.jars import Jars
 from firesteel.rest.operations import Operations
-from firesteel.rest.security import LOOPBACK, rest_tls
+from firesteel.rest.security import LOOPBACK
 from firesteel.rest.uploads import Uploads
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.client import ClusterGateway

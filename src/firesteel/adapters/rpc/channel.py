@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import random
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from firesteel.adapters.rpc.frames import Frame, Hello, Ping, ProtocolError
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
+from firesteel.model.backoff import ExponentialBackoff
 from firesteel.runtime.background import BackgroundTasks
 
 MESSAGES = "messages"
@@ -18,8 +20,8 @@ MESSAGES = "messages"
 CONNECT_QUEUE_MAX = 10_000
 """Messages that may wait for a connection to be made."""
 
-RETRY_DELAY_S, RETRY_DELAY_MAX_S = 0.1, 2.0
-"""Time between a failed connection and the next try: the first, doubled each time up to the second."""
+RETRY_DELAYS_S = ExponentialBackoff(0.1, 2.0)
+"""Time between a failed connection and the next try."""
 
 _NUMBERS = itertools.count()
 
@@ -152,8 +154,8 @@ class Link:
     def _failed(self, error: OSError | ProtocolError) -> None:
         text = str(error) or f"no answer within {self._settings.connect_timeout_s:g} s"
         self._reason = f"{self.host}:{self.port} can't be reached: {text}"
-        delay_s = min(RETRY_DELAY_MAX_S, RETRY_DELAY_S * 2**self._failures)
         self._failures += 1
+        delay_s = RETRY_DELAYS_S.after(self._failures, chance=random.random())
         self._retry_at_s = asyncio.get_running_loop().time() + delay_s
         logger.log(logging.WARNING if self._failures == 1 else logging.INFO, "%s", self._reason)
         self._on_failed(error)

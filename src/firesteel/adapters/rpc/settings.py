@@ -68,6 +68,18 @@ def check_peer(mine: Hello, theirs: Hello) -> None:
             raise Refused(f"{theirs.node} runs {what} {his} and {mine.node} {ours}: use one version in a cluster")
 
 
+def rest_tls(configuration: Configuration) -> ssl.SSLContext:
+    """As a client of REST endpoints: trusts the configured authority, else the machine's; shows a certificate where one is configured."""
+    try:
+        context = ssl.create_default_context(cafile=configuration.get_option(options.REST_CA) or None)
+        certificate = configuration.get_option(options.REST_CERTIFICATE)
+        if certificate:
+            context.load_cert_chain(certificate, configuration.get_option(options.REST_PRIVATE_KEY) or None)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"the certificates of security.ssl.rest can't be read: {error}") from None
+    return context
+
+
 def _tls(config: Configuration, purpose: ssl.Purpose) -> ssl.SSLContext | None:
     """TLS as configured, from version 1.2 on; with authentication each side shows a certificate of the authority."""
     if not config.get_option(options.SSL_INTERNAL_ENABLED):

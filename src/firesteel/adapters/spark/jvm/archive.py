@@ -94,8 +94,3 @@ def archive_key(java: str, spark_version: str, command: Sequence[str]) -> str:
     stamp = os.stat(real).st_mtime_ns
     parts = (real, str(stamp), spark_version, platform.machine(), *command)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def default_directory() -> Path:
-    """`$XDG_CACHE_HOME/firesteel`, or `~/.cache/firesteel`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "firesteel"

@@ -17,6 +17,7 @@ from firesteel.adapters.spark.jvm.process import JvmDied, SparkJvm
 from firesteel.adapters.spark.jvm.pythonworkers import end_python_workers
 from firesteel.adapters.spark.jvm.starts import Patience, StartTurns, work_of
 from firesteel.adapters.spark.wire import Endpoint
+from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
@@ -27,7 +28,8 @@ MAX_FAILURES = 4
 """Starts in a row that came to nothing, or JVMs that died soon after, before the backend is given up."""
 SETTLED_SECONDS = 60.0
 """A JVM that was of use for so long starts the count over. How long its start took says nothing."""
-FIRST_BACKOFF_SECONDS = 0.5
+RESTART_DELAYS_S = ExponentialBackoff(0.5, 60.0)
+"""Time between the death of a JVM and the start of the next."""
 SAMPLE_SECONDS = 1.0
 """Time between two looks at what a start does."""
 TURN_SECONDS = 10.0
@@ -152,7 +154,7 @@ class SparkServer:
             else:
                 logger.warning("%s; starting another (%d of %d)", died, len(self._failures), MAX_FAILURES - 1)
                 self._replace(failure)
-                await asyncio.sleep(FIRST_BACKOFF_SECONDS * 2 ** (len(self._failures) - 1))
+                await asyncio.sleep(RESTART_DELAYS_S.after(len(self._failures)))
 
     async def _run_one(self) -> tuple[int, JvmDied, float]:
         """One JVM from start to death: its number, its death, and how long it was of use."""

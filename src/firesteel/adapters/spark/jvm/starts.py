@@ -16,8 +16,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from firesteel.adapters.spark.jvm.archive import default_directory
 from firesteel.adapters.spark.jvm.pythonworkers import children
+from firesteel.runtime.directories import cache_directory
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def machine_turns() -> StartTurns:
     """What all workers of this user on this host share. Not in the temporary directory, where nothing is to be left; hosts
     may share the user's, so it is named by the host."""
     cores = len(os.sched_getaffinity(0))
-    return StartTurns(default_directory() / f"starts-{socket.gethostname()}", max(AT_ONCE_MIN, cores // 2))
+    return StartTurns(cache_directory() / f"starts-{socket.gethostname()}", max(AT_ONCE_MIN, cores // 2))
 
 
 class Work(NamedTuple):
