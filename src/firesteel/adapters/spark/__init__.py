@@ -1,4 +1,5 @@
 """Spark as data engine: the only package that imports pyspark, and only in processes beside the worker.
 
-At the top are what both sides of that border speak (`wire`) and how a pipeline's author is told off (`refusals`).
+Beside the rooms: what both sides of that border speak (`wire`), what a pipeline's author is told (`refusals`), and all
+that is touched of PySpark's private parts (`internals`).
 """

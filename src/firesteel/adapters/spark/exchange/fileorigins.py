@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.jobgraph import Function
 
@@ -31,8 +32,8 @@ class FileOrigins:
         """`frame` is a stored result."""
         if self._client is None:
             self._client = frame.sparkSession.client
-            self._client._session_hooks.append(self)
-        self._stored[frame._plan._plan_id] = None
+            internals.add_hook(self._client, self)
+        self._stored[internals.plan_id_of(frame)] = None
         self._has_column = self._has_column or METADATA in map(str.lower, columns)
 
     def call(self, function: Function, call: Callable[[], Any]) -> Any:
@@ -46,7 +47,7 @@ class FileOrigins:
     def returned(self, function: Function, frame: Any) -> None:
         """Check a function's result. Raises PipelineRefused."""
         if self._stored:
-            self._check(function.name, frame._plan.plan(self._client))
+            self._check(function.name, internals.relation_of(frame, self._client))
 
     def on_execute_plan(self, request: Any) -> Any:
         if self._active:

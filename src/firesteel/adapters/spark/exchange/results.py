@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.exchange.storable import check_returnable
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.context import AttemptContext
@@ -60,8 +61,8 @@ def _fetched(frame: Any, name: str, max_bytes: int) -> tuple[Any, Any]:
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    client, tables, size, schema = frame.sparkSession.client, [], 0, None
-    for part in client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations):
+    tables, size, schema = [], 0, None
+    for part in internals.fetched(frame):
         if isinstance(part, StructType):
             schema = part
             check_returnable(name, schema)
@@ -108,19 +109,12 @@ class ResultRows:
 
     def pandas(self) -> Any:
         """A pandas DataFrame, as `toPandas` gives it: timestamps are in the time zone of the job's session."""
-        from pyspark.sql.pandas.conversion import _convert_arrow_table_to_pandas
-
         zones = [field.type.tz for field in self._table.schema if getattr(field.type, "tz", None)]
-        zone = zones[0] if zones else "UTC"
-        return _convert_arrow_table_to_pandas(
-            self._table, self.schema, timezone=zone, struct_handling_mode="legacy", date_as_object=False
-        )
+        return internals.pandas_of(self._table, self.schema, zones[0] if zones else "UTC")
 
     def rows(self) -> list[Any]:
         """pyspark Rows, as `collect` gives them."""
-        from pyspark.sql.conversion import ArrowTableToRowsConversion
-
-        return ArrowTableToRowsConversion.convert(self._table, self.schema)
+        return internals.rows_of(self._table, self.schema)
 
     @property
     def columns(self) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from firesteel.adapters.spark.exchange.storedfiles import ORDERED_MARK
+from firesteel.adapters.spark.internals import physical_plan_of, relation_of
 
 _ORDERED = re.compile(r"Sort \[.*\], true, \d+|TakeOrderedAndProject\(|LocalTableScan\b|Range \(")
 _MAY_ORDER = tuple(
@@ -23,7 +24,7 @@ _SCAN_OF_LIST = "Location: MetadataLogFileIndex"
 
 def may_be_ordered(frame: Any) -> bool:
     """Whether its plan sorts, or may do so where it can't be seen. Costs no question to Spark."""
-    return any(_orders(message) for message in _messages(frame._plan.plan(frame._session.client)))
+    return any(_orders(message) for message in _messages(relation_of(frame, frame.sparkSession.client)))
 
 
 def is_ordered(frame: Any) -> bool:
@@ -32,10 +33,10 @@ def is_ordered(frame: Any) -> bool:
 
     Asks Spark for the physical plan, which costs as much as planning the query.
     """
-    reads_ordered = any(_reads_ordered(each) for each in _messages(frame._plan.plan(frame._session.client)))
+    reads_ordered = any(_reads_ordered(each) for each in _messages(relation_of(frame, frame.sparkSession.client)))
     return any(
         _ORDERED.match(node) or (reads_ordered and _SCAN_OF_LIST in node)
-        for node in _last_stage(frame._explain_string().splitlines())
+        for node in _last_stage(physical_plan_of(frame).splitlines())
     )
 
 

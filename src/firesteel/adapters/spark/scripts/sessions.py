@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.scripts.unoffered import ScriptContext
 from firesteel.adapters.spark.session.attempt import AttemptSession, offer_by_default
 
@@ -24,8 +25,8 @@ def open_sessions_for_builders(sessions: AttemptSession) -> None:
 
     def get_or_create(builder: Any) -> Any:
         session = sessions.get()
-        ConnectSession._active_session.session = session
-        _apply(session, builder._options, told)
+        internals.make_active(session)
+        _apply(session, internals.options_of(builder), told)
         return session
 
     def with_hive(builder: Any) -> Any:

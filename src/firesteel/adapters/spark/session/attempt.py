@@ -1,6 +1,5 @@
 """The Connect session of an attempt, in its task process: opened when first wanted."""
 
-import atexit
 import contextlib
 import functools
 import threading
@@ -14,6 +13,7 @@ from pyspark.sql.connect.client import ChannelBuilder
 from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
 from firesteel.adapters.spark.wire import Endpoint, SessionName
@@ -104,25 +104,23 @@ class AttemptSession:
     def _open(self, name: SessionName) -> Any:
         channel: Any = LoopbackChannel(self._endpoint(), name)  # pyspark's hint asks for its own subclass
         session: Any = ConnectSession(channel)
-        ConnectSession._set_default_and_active_session(session)
+        internals.make_default(session)
         session.addTag(self._tag)
         if self._settings:
-            session.conf._set_all(configs=dict(self._settings), silent=False)
+            internals.set_all(session.conf, self._settings, silent=False)
         self._changed = SessionSettings(session, self._settings, self._setting_changes)
         # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.
-        ask = session.client._get_plan_compression_threshold_and_algorithm
-        threading.Thread(target=ask, name="open-session", daemon=True).start()
+        begin = functools.partial(internals.begin_on_server, session.client)
+        threading.Thread(target=begin, name="open-session", daemon=True).start()
         turns = threading.Thread(target=self._take_turns, args=(session.conf,), name="take-turns", daemon=True)
         turns.start()
-        session.client._session_hooks.append(_QueriesWait(turns))
+        internals.add_hook(session.client, _QueriesWait(turns))
         self.on_open(session)
         self._watch(session.client)
         return session
 
     def _watch(self, client: Any) -> None:
-        atexit.unregister(
-            client._on_exit
-        )  # it would ask the server for one more operation, for minutes if that is gone
+        internals.be_silent_at_exit(client)  # that call may go on for minutes when the server is gone
         for method in ("newSession", "clone"):
             setattr(client, method, functools.partial(self._made, getattr(client, method)))
         self.on_client(client)
@@ -130,12 +128,12 @@ class AttemptSession:
     def _take_turns(self, conf: Any) -> None:
         if self.scheduler_pool and launch.SCHEDULER_POOL not in self._settings:
             with contextlib.suppress(Exception):  # the query that comes next says what is wrong
-                conf._set_all(configs={launch.SCHEDULER_POOL: self.scheduler_pool}, silent=True)
+                internals.set_all(conf, {launch.SCHEDULER_POOL: self.scheduler_pool}, silent=True)
 
     def _made(self, make: Callable[..., Any], *given: Any) -> Any:
         """A session that the user's code makes of ours: it is the worker's to close, too."""
         client = make(*given)
-        self.announce(SessionName(self._name.user, client._session_id))
+        self.announce(SessionName(self._name.user, internals.session_id_of(client)))
         self._take_turns(RuntimeConf(client))
         self._watch(client)
         return client
@@ -149,4 +147,4 @@ class AttemptSession:
 def offer_by_default(sessions: AttemptSession) -> None:
     """From here on this process's session is there for what needs one where none is at hand, such as `@udf("string")`
     at module level, before any function asks for it."""
-    ConnectSession._get_default_session = classmethod(lambda cls: sessions.get())  # type: ignore[assignment, method-assign]
+    internals.give_default(sessions.get)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.wire import Cached
 
 RELATION_BYTES_MAX = 8 * 1024 * 1024
@@ -41,7 +42,7 @@ class CacheWatch:
 
     def add(self, session: Any) -> None:
         """A session was opened."""
-        session.client._session_hooks.append(self)
+        internals.add_hook(session.client, self)
 
     def on_execute_plan(self, request: Any) -> Any:
         """Hook of the session: notes tables and views that are cached by name, which is a name in the whole JVM."""
@@ -51,30 +52,24 @@ class CacheWatch:
         return request
 
     def _about_to_cache(self, frame: Any) -> None:
-        client = frame._session.client
-        _set_apart(frame._plan)
-        relation = frame._plan.plan(client).SerializeToString()
-        self._note(Cached(client._session_id, relation if len(relation) <= RELATION_BYTES_MAX else b""))
+        client = frame.sparkSession.client
+        mark = uuid.uuid4().hex
+        internals.change_relation(frame, lambda relation: _set_apart(relation, mark))
+        data = internals.relation_of(frame, client).SerializeToString()
+        self._note(Cached(internals.session_id_of(client), data if len(data) <= RELATION_BYTES_MAX else b""))
 
 
-def _set_apart(plan: Any) -> None:
-    """Have all frames that hold this plan, also those made of it before, send it with its condition from now on."""
-    if "plan" in vars(plan):
-        return
-    make, mark = plan.plan, uuid.uuid4().hex
+def _set_apart(relation: Any, mark: str) -> Any:
+    """The relation with its condition."""
+    import pyspark.sql.connect.proto as pb2
 
-    def marked(client: Any) -> Any:
-        import pyspark.sql.connect.proto as pb2
-
-        apart = pb2.Relation()
-        apart.filter.input.CopyFrom(make(client))
-        condition = apart.filter.condition.unresolved_function
-        condition.function_name = "=="
-        for _ in range(2):
-            condition.arguments.add().literal.string = mark
-        return apart
-
-    plan.plan = marked
+    apart = pb2.Relation()
+    apart.filter.input.CopyFrom(relation)
+    condition = apart.filter.condition.unresolved_function
+    condition.function_name = "=="
+    for _ in range(2):
+        condition.arguments.add().literal.string = mark
+    return apart
 
 
 def _cached_table(plan: Any) -> str:

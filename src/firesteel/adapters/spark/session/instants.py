@@ -6,10 +6,11 @@ making one costs some milliseconds. Keywords without parentheses in SQL text (`S
 functions, and stay Spark's own.
 """
 
-import functools
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from firesteel.adapters.spark import internals
 
 _INSTANT = "TIMESTAMP_MICROS({micros})"
 _FUNCTIONS = {
@@ -31,9 +32,8 @@ class OneInstant:
         self._made: dict[str, None] = {}
         self._lock = threading.RLock()  # a function's threads may all ask Spark at once
         self._is_making = False
-        client = session.client
-        client._analyze = functools.partial(self._analyze, client._analyze)
-        client._session_hooks.append(self)
+        internals.wrap_analysis(session.client, self._analyze)
+        internals.add_hook(session.client, self)
 
     def on_execute_plan(self, request: Any) -> Any:
         if request.plan.HasField("compressed_operation"):

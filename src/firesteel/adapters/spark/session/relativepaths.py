@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 import pyspark
-from pyspark.sql.connect import plan as connect_plan
 
+from firesteel.adapters.spark.internals import watch_paths
 from firesteel.adapters.spark.jvm.launch import configuration_directories
 from firesteel.adapters.spark.session.attempt import AttemptSession
 
@@ -48,31 +48,7 @@ class ClientPaths:
 
     def install(self) -> None:
         """Have DataFrames read from and written to paths that start there, from here on."""
-        plan: Any = connect_plan  # its classes get other methods
-        begin, read = plan.DataSource.__init__, plan.DataSource.plan
-        write, begin_sql = plan.WriteOperation.command, plan.SQL.__init__
-
-        def beginning(source: Any, *given: Any, **named: Any) -> None:
-            begin(source, *given, **named)
-            source._given_in = _frames()
-
-        def reading(source: Any, session: Any) -> Any:
-            relation = read(source, session)
-            self._start_source(relation.read.data_source, source._given_in)
-            return relation
-
-        def writing(target: Any, session: Any) -> Any:
-            command = write(target, session)
-            self._start_target(command.write_operation)
-            return command
-
-        def beginning_sql(statement: Any, query: str, *given: Any, **named: Any) -> None:
-            begin_sql(statement, self._within_sql(query), *given, **named)
-
-        plan.DataSource.__init__ = beginning
-        plan.DataSource.plan = reading
-        plan.WriteOperation.command = writing
-        plan.SQL.__init__ = beginning_sql
+        watch_paths(_frames, self._start_source, self._start_target, self._within_sql)
 
     def explain(self, message: str) -> tuple[str, Sequence[tuple[str, int]]] | None:
         """Explains a message that names a path that was given: where it was looked for, and the lines that gave it."""

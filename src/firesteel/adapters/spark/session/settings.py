@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 
 Changes = Mapping[str, str | None]
@@ -64,7 +65,7 @@ class SessionSettings:
         self._before_change, self._is_switching = before_change, False
         self._ask: Callable[[Any], Any] = session.client.config
         session.client.config = self._config
-        session.client._session_hooks.append(self)
+        internals.add_hook(session.client, self)
 
     def changes(self) -> Changes:
         """Settings that differ now."""

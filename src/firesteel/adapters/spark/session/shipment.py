@@ -9,9 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkFiles
-
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import internals, wire
 from firesteel.adapters.spark.jvm.launch import PRINTED
 
 _KINDS = ("pyfile", "archive", "file")
@@ -25,7 +23,7 @@ def place(task: wire.RunTask) -> None:
     """Put files and archives into the attempt's directory. There `SparkFiles.get` finds them, as it does in a UDF."""
     for each in task.placed:
         Path(task.directory, each.target).symlink_to(each.path)
-    SparkFiles._root_directory, SparkFiles._is_running_on_worker = os.path.abspath(task.directory), True
+    internals.place_files(os.path.abspath(task.directory))
 
 
 class Shipment:
@@ -43,9 +41,7 @@ class Shipment:
 
     def add(self, client: Any) -> None:
         """A session was opened, or made of another one."""
-        stub, shipped = client._stub, threading.Event()
-        for name in ("AnalyzePlan", "ExecutePlan"):
-            setattr(stub, name, functools.partial(self._after_shipping, client, shipped, getattr(stub, name)))
+        internals.wrap_plan_calls(client, functools.partial(self._after_shipping, client, threading.Event()))
 
     def _after_shipping(
         self, client: Any, shipped: threading.Event, call: Callable[..., Any], request: Any, **options: Any
@@ -72,10 +68,10 @@ class Shipment:
 
     def _link_what_is_printed(self, client: Any) -> None:
         """So that functions of the session print to the log of this attempt; those of a script, to its standard error."""
-        if client._server_session_id is None:
+        if not internals.server_session_id_of(client):
             client.get_configs("spark.app.name")  # any answer says it
         target = os.path.join(self._task.pipes, "stderr") if self._task.pipes else self._task.log
         directory = Path(self._task.log).parents[2] / PRINTED
         with contextlib.suppress(OSError):  # a full disk: then they print to the JVM's log
             directory.mkdir(exist_ok=True)
-            (directory / str(client._server_session_id)).symlink_to(target)
+            (directory / internals.server_session_id_of(client)).symlink_to(target)

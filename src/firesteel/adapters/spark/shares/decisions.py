@@ -58,7 +58,7 @@ class ShareCount:
 
 def _calculated(name: str) -> Callable[..., Any]:
     def calculate(mine: ShareCount, *others: Any) -> Any:
-        found = getattr(mine._rows, name)(*map(_rows, others))
+        found = getattr(mine._rows, name)(*map(_rows, others))  # noqa: SLF001 - its own
         return NotImplemented if found is NotImplemented else ShareCount(found)
 
     return calculate
@@ -70,7 +70,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
 
 
 def _rows(value: Any) -> Any:
-    return value._rows if isinstance(value, ShareCount) else value
+    return value._rows if isinstance(value, ShareCount) else value  # noqa: SLF001 - its own
 
 
 @contextlib.contextmanager

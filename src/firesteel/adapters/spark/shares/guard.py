@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares import decisions
 from firesteel.adapters.spark.shares.approvals import Approvals, digest_of
@@ -57,11 +58,11 @@ class ShareGuard:
         self._active: Function | None = None
         self._pieces: Pieces | None = None
         self._staged: set[str] = set()
-        session.client._session_hooks.append(self)
+        internals.add_hook(session.client, self)
 
     def given(self, frame: Any, edge: JobEdge, columns: Sequence[str]) -> None:
         """`frame` is what the subtask reads over `edge`."""
-        self._given[frame._plan._plan_id] = input_over(edge, frame, columns)
+        self._given[internals.plan_id_of(frame)] = input_over(edge, frame, columns)
 
     def drawn(self, splits: Any) -> None:
         """`splits` is the argument that the source is called with."""
@@ -84,9 +85,9 @@ class ShareGuard:
 
     def returned(self, function: Function, frame: Any) -> None:
         """Check a function's result. Raises PipelineRefused."""
-        relation = frame._plan.plan(self._session.client)
+        relation = internals.relation_of(frame, self._session.client)
         if function.per_share:
-            self._given[frame._plan._plan_id] = Input(spread(relation))
+            self._given[internals.plan_id_of(frame)] = Input(spread(relation))
         elif self._rows_of(function, relation) is Rows.WHOLE:
             self._refuse_whole(function, "returns")
 
@@ -175,7 +176,7 @@ class ShareGuard:
         return self._marking().marked(relation, lambda operator: None)[1]
 
     def _is_share(self, frame: Any) -> bool:
-        return self._may_be_share(frame._plan.plan(self._session.client))
+        return self._may_be_share(internals.relation_of(frame, self._session.client))
 
     def _rows_of(self, function: Function, relation: Any, instead: str = "") -> Rows:
         """What a subtask has of the rows of `relation`. Raises PipelineRefused when they would be others than those of the

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from firesteel.adapters.spark.exchange.layout import key_position
+from firesteel.adapters.spark.internals import relation_of
 from firesteel.adapters.spark.shares.marking import PARTITIONS, Input, spread
 from firesteel.model.jobgraph import JobEdge, Partitioner
 
@@ -26,7 +27,7 @@ def input_over(edge: JobEdge, frame: Any, columns: Sequence[str]) -> Input:
         return Input()
     client = frame.sparkSession.client
     if edge.partitioner is not Partitioner.HASH or not edge.keys:
-        return Input(spread(frame._plan.plan(client)))
+        return Input(spread(relation_of(frame, client)))
     positions = [key_position(key, tuple(columns)) for key in edge.keys]
     plain = _laid_out(frame, columns, positions, {})
 
@@ -34,9 +35,9 @@ def input_over(edge: JobEdge, frame: Any, columns: Sequence[str]) -> Input:
     def neutral() -> Any:  # asks Spark for the types, so only when a plan is asked about a second time
         found = {position: _neutral(frame.schema.fields[position]) for position in positions}
         types = {position: kind for position, kind in found.items() if kind}
-        return _laid_out(frame, columns, positions, types)._plan.plan(client)
+        return relation_of(_laid_out(frame, columns, positions, types), client)
 
-    return Input(plain._plan.plan(client), neutral)
+    return Input(relation_of(plain, client), neutral)
 
 
 def _laid_out(frame: Any, columns: Sequence[str], positions: Sequence[int], types: dict[int, str]) -> Any:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from firesteel.adapters.spark import internals
+
 _PLANNING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -33,9 +35,9 @@ class Planner:
         if self._shadow is None:
             settings = self.settings()
             client = self._session.client.clone()
-            client._session_hooks = []
+            internals.drop_hooks(client)
             self._shadow = client
-            self._conf._set_all(dict(_PLANNING), silent=False)
+            internals.set_all(self._conf, _PLANNING, silent=False)
             self._settings = settings
         return self._shadow
 
@@ -56,7 +58,7 @@ class Planner:
         changed = {key: value for key, value in settings.items() if self._settings.get(key) != value}
         gone = self._settings.keys() - settings.keys()
         if changed:
-            self._conf._set_all(changed, silent=True)
+            internals.set_all(self._conf, changed, silent=True)
         for key in sorted(gone):
             self._conf.unset(key)
         self._settings = settings

@@ -14,7 +14,7 @@ import msgspec
 import pyspark
 from pyspark.logger import PySparkLogger
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import internals, wire
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.scripts.program import ScriptProgram
 from firesteel.adapters.spark.session.attempt import AttemptSession, offer_by_default
@@ -178,9 +178,9 @@ class TaskProcess:
             stages = list(stages or ())
             with lock:
                 self._counts.note(operation_id, stages)
-                if not told and client._server_session_id:
+                if not told and (known := internals.server_session_id_of(client)):
                     told = True
-                    self._channel.send(wire.SessionKnown(client._server_session_id))
+                    self._channel.send(wire.SessionKnown(known))
                 if now - last < interval and not done:
                     return
                 last = now
