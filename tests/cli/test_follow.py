@@ -5,8 +5,8 @@ import io
 import msgspec
 import pytest
 
-from firesteel.cli.follow import changes, describe_sink, duration, result_lines, vertex_progress, vertex_state
-from firesteel.cli.live import LineDisplay, LiveDisplay, job_table
+from firesteel.cli.following.follow import changes, describe_sink, duration, result_lines, vertex_progress, vertex_state
+from firesteel.cli.following.live import LineDisplay, LiveDisplay, job_table
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import IOMetrics, TaskProgress

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from firesteel.cli import prints
-from firesteel.cli.prints import JobPrints, job_prints
+from firesteel.cli.following import prints
+from firesteel.cli.following.prints import JobPrints, job_prints
 from firesteel.client.http import JobLog, LogLines
 from firesteel.model.ids import JobID
 from firesteel.model.refusals import UnknownTaskManager

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from firesteel.adapters.spark.exchange.results import ResultRows
-from firesteel.cli.follow import result_json, result_lines
-from firesteel.cli.rows import ROWS_SHOWN_MAX, fetch_rows, records, show_rows
+from firesteel.cli.following.follow import result_json, result_lines
+from firesteel.cli.following.rows import ROWS_SHOWN_MAX, fetch_rows, records, show_rows
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, ReturnedRows

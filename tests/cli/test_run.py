@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.cli import run as run_module
-from firesteel.cli.interrupts import SAME_WISH_S, Interrupts
+from firesteel.cli.following.interrupts import SAME_WISH_S, Interrupts
+from firesteel.cli.jobs import run as run_module
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.runtime.ports import TaskFailedError

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from firesteel.cli import run as run_module
+from firesteel.cli.jobs import run as run_module
 from firesteel.model.states import JobStatus
 from tests.cli.fakes import FAILURE, FakeCluster, view
 

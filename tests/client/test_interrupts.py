@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from firesteel.cli.interrupts import SAME_WISH_S
+from firesteel.cli.following.interrupts import SAME_WISH_S
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from firesteel.cli.processes import Recorded
+from firesteel.cli.clusters.processes import Recorded
 from tests.conftest import RUN_MARK
 from tests.network.sshserver import SshServer
 from tools import openssh
@@ -168,7 +168,7 @@ def order() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(configuration: dict[str, str], **fields: object) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "firesteel.cli.onhost"]
+        command = [sys.executable, "-m", "firesteel.cli.clusters.onhost"]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         started.append(process)

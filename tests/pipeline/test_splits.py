@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import firesteel as fs
-from firesteel.cli.plan import plan_lines
+from firesteel.cli.jobs.plan import plan_lines
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, Partitioner
 from firesteel.pipeline.build import BuiltJob

@@ -13,9 +13,9 @@ from firesteel.adapters.spark.exchange.partitions import Manifest
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable
 from firesteel.adapters.spark.staged.references import StagedFiles, WrittenByUser
 from firesteel.adapters.storage.manifest import write_manifest
-from firesteel.cli.hosts import HostCluster, Placed
-from firesteel.cli.processes import Recorded
-from firesteel.cli.ssh import Ssh
+from firesteel.cli.clusters.hosts import HostCluster, Placed
+from firesteel.cli.clusters.processes import Recorded
+from firesteel.cli.clusters.ssh import Ssh
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
 from firesteel.model.stored import StoredRecord

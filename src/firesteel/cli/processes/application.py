@@ -16,8 +16,8 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
 from firesteel.cli.java import java_problem
-from firesteel.cli.run import job_options, run_command
-from firesteel.cli.scriptarguments import JobCommand
+from firesteel.cli.jobs.run import job_options, run_command
+from firesteel.cli.jobs.scriptarguments import JobCommand
 from firesteel.client.building import call_in_process
 from firesteel.model import options
 from firesteel.model.options import Configuration

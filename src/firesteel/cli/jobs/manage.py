@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from firesteel.cli.endings import print_end
 from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
-from firesteel.cli.follow import describe_failure, duration, exit_code, vertex_state
-from firesteel.cli.rows import fetch_rows
+from firesteel.cli.following.endings import print_end
+from firesteel.cli.following.follow import describe_failure, duration, exit_code, vertex_state
+from firesteel.cli.following.rows import fetch_rows
+from firesteel.cli.following.watch import End, Watch
 from firesteel.cli.settings import load_configuration
-from firesteel.cli.watch import End, Watch
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed
@@ -129,9 +129,9 @@ def attach(job: str, as_json: bool, **cluster: Any) -> int:
 
     Ctrl-C leaves it alone.
     """
-    from firesteel.cli.live import open_display
-    from firesteel.cli.output import ScriptOutput
-    from firesteel.cli.prints import job_prints
+    from firesteel.cli.following.live import open_display
+    from firesteel.cli.following.output import ScriptOutput
+    from firesteel.cli.following.prints import job_prints
 
     async def work(client: HttpClusterClient) -> tuple[End, bool]:
         job_id = await found_id(client, job)

@@ -2,9 +2,9 @@
 
 import click
 
-from firesteel.cli.follow import result_json, result_lines
-from firesteel.cli.rows import records, show_rows
-from firesteel.cli.watch import End
+from firesteel.cli.following.follow import result_json, result_lines
+from firesteel.cli.following.rows import records, show_rows
+from firesteel.cli.following.watch import End
 
 
 def print_end(end: End, *, as_json: bool, is_script: bool = False) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from firesteel.cli.follow import (
+from firesteel.cli.following.follow import (
     changes,
     describe_failure,
     duration,

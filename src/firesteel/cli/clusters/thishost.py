@@ -5,9 +5,16 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from firesteel.cli.clusters.processes import (
+    ClusterDirectory,
+    Recorded,
+    end_helpers,
+    end_processes,
+    start_process,
+    until_serving,
+)
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.cli.java import java_problem
-from firesteel.cli.processes import ClusterDirectory, Recorded, end_helpers, end_processes, start_process, until_serving
 from firesteel.model import options
 from firesteel.model.options import Configuration
 

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from firesteel.cli import hosts, thishost
+from firesteel.cli.clusters import hosts, thishost
+from firesteel.cli.clusters.processes import ClusterDirectory
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
-from firesteel.cli.processes import ClusterDirectory
 from firesteel.cli.settings import load_configuration
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused

@@ -1,4 +1,4 @@
-"""Work that `firesteel cluster --hosts` has done on each host: `python -m firesteel.cli.onhost`, over ssh.
+"""Work that `firesteel cluster --hosts` has done on each host: `python -m firesteel.cli.clusters.onhost`, over ssh.
 
 Takes an Order as JSON from standard input; says at once that it is there, and in the end an Answer as JSON. Each is a line
 that begins with MARK, so that nothing a login shell prints is taken for it.
@@ -13,9 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from firesteel.cli import thishost
+from firesteel.cli.clusters import thishost
+from firesteel.cli.clusters.processes import ClusterDirectory
 from firesteel.cli.exits import BAD_USAGE, FINISHED, UNREACHABLE, CommandError
-from firesteel.cli.processes import ClusterDirectory
 from firesteel.cli.settings import CONF_DIR_VARIABLE, CONF_FILE
 from firesteel.model.options import Configuration, ConfigurationError
 

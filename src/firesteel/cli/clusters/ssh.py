@@ -6,10 +6,10 @@ import sys
 
 import msgspec
 
+from firesteel.cli.clusters.onhost import MARK, Answer, Order
+from firesteel.cli.clusters.processes import START_LIMIT_S
+from firesteel.cli.clusters.thishost import stop_limit_s
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
-from firesteel.cli.onhost import MARK, Answer, Order
-from firesteel.cli.processes import START_LIMIT_S
-from firesteel.cli.thishost import stop_limit_s
 from firesteel.model import options
 from firesteel.model.options import Configuration
 
@@ -77,7 +77,7 @@ class Ssh(msgspec.Struct, frozen=True, kw_only=True):
             "ServerAliveCountMax": 3,
         }
         settings = [word for name, value in ours.items() for word in ("-o", f"{name}={value}")]
-        program = shlex.join([self.python, "-m", "firesteel.cli.onhost"])
+        program = shlex.join([self.python, "-m", "firesteel.cli.clusters.onhost"])
         return ["ssh", "-T", *self.options, *settings, "--", host, program]
 
     def _problem(self, done: "subprocess.CompletedProcess[bytes]", host: str) -> str:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, FINISHED, CommandError
-from firesteel.cli.jobs import asked, cluster_options, found_id, job_argument
+from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
 from firesteel.client.http import HttpClusterClient, JobLog
 from firesteel.model.ids import JobID
 from firesteel.model.views import ExceptionEntry, JobView

@@ -15,20 +15,20 @@ from typing import Any, Protocol
 import click
 import msgspec
 
-from firesteel.cli.attachments import attachment_options, taken_attachments
-from firesteel.cli.endings import print_end
 from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
-from firesteel.cli.follow import exit_code
-from firesteel.cli.interrupts import Interrupts
+from firesteel.cli.following.endings import print_end
+from firesteel.cli.following.follow import exit_code
+from firesteel.cli.following.interrupts import Interrupts
+from firesteel.cli.following.live import JobDisplay, open_display
+from firesteel.cli.following.output import ScriptOutput
+from firesteel.cli.following.prints import job_prints
+from firesteel.cli.following.watch import End, Watch
 from firesteel.cli.java import java_problem
-from firesteel.cli.live import JobDisplay, open_display
+from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
+from firesteel.cli.jobs.scriptarguments import JobCommand
+from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
 from firesteel.cli.logs import open_log_file
-from firesteel.cli.output import ScriptOutput
-from firesteel.cli.prints import job_prints
-from firesteel.cli.scriptarguments import JobCommand
 from firesteel.cli.settings import load_configuration, named_values, pairs
-from firesteel.cli.submission import job_id_of, job_id_option, submit
-from firesteel.cli.watch import End, Watch
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
 from firesteel.model.options import (

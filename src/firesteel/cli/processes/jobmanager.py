@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from firesteel.cli.foreground import run_in_foreground
+from firesteel.cli.processes.foreground import run_in_foreground
 from firesteel.model.options import Configuration
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from firesteel.cli.attachments import attachment_options, taken_attachments
 from firesteel.cli.exits import BAD_USAGE, CommandError
+from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
 from firesteel.cli.settings import load_configuration, named_values, pairs
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, restart_strategy
 from firesteel.model import options

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from firesteel.cli.exits import INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
-from firesteel.cli.interrupts import Interrupts
-from firesteel.cli.live import JobDisplay
-from firesteel.cli.output import ScriptOutput
-from firesteel.cli.prints import JobPrints
-from firesteel.cli.rows import fetch_rows
+from firesteel.cli.following.interrupts import Interrupts
+from firesteel.cli.following.live import JobDisplay
+from firesteel.cli.following.output import ScriptOutput
+from firesteel.cli.following.prints import JobPrints
+from firesteel.cli.following.rows import fetch_rows
 from firesteel.model.ids import JobID
 from firesteel.model.views import JobResult
 from firesteel.runtime.client import ClusterClient, UnknownJob

@@ -5,7 +5,7 @@ import re
 import click
 
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
-from firesteel.cli.live import JobDisplay
+from firesteel.cli.following.live import JobDisplay
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.pipeline.build import BuiltJob

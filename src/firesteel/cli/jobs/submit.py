@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from firesteel.cli.run import job_options, run_command
-from firesteel.cli.scriptarguments import JobCommand
+from firesteel.cli.jobs.run import job_options, run_command
+from firesteel.cli.jobs.scriptarguments import JobCommand
 from firesteel.cli.settings import load_configuration
 from firesteel.client.finding import local_addresses
 from firesteel.model.options import REST_ADDRESS

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 
 from firesteel.cli.exits import UNREACHABLE, CommandError
-from firesteel.cli.foreground import run_in_foreground
 from firesteel.cli.java import java_problem
+from firesteel.cli.processes.foreground import run_in_foreground
 
 
 @click.command()
