@@ -2,6 +2,7 @@
 
 import pytest
 
+from firesteel.core.dispatcher import shown
 from firesteel.core.effects import Persisted
 from firesteel.core.groupcommit import GroupCommit
 from firesteel.core.journal import JournalRecord
@@ -26,3 +27,9 @@ def only_the_last_of_a_group_is_written(patch: pytest.MonkeyPatch) -> None:
         return next_write(commit)[-1:]
 
     patch.setattr(GroupCommit, "next_write", last_of_many)
+
+
+def shown_as_archived_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
+    """What a JobMaster says of the end is shown when it comes, and not when it is stored."""
+    view_at_hand = shown.view_at_hand
+    patch.setattr(shown, "view_at_hand", lambda job, leads: job.view or view_at_hand(job, leads))

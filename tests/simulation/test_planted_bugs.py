@@ -43,6 +43,7 @@ from firesteel.testing.simulation.world import Endpoint
 from tests.simulation.decisionplants import (
     acknowledged_before_the_group_is_through,
     only_the_last_of_a_group_is_written,
+    shown_as_archived_before_it_is_stored,
 )
 from tests.simulation.leaderplants import (
     clients_not_watched_by_a_new_leader,
@@ -316,7 +317,8 @@ PLANTS = {
         (acknowledged_before_durable, 0, 10),
         (acknowledged_before_the_group_is_through, 0, 20),
         (only_the_last_of_a_group_is_written, 0, 10),
-        (end_shown_early, 50, 200),  # the first is 69
+        (end_shown_early, 0, 20),
+        (shown_as_archived_before_it_is_stored, 0, 20),
         (cancel_acknowledged_early, 0, 60),
         (result_after_cleanup, 0, 50),
         (no_second_look, 0, 60),

@@ -11,10 +11,12 @@ from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
+from firesteel.core.dispatcher.shown import last_known_view, shown_summary, teller_of, view_at_hand
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.jobrelease import JobReleaseCore
+from firesteel.core.machine import Core
 from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.scheduler.view import subtask_views
 from firesteel.model import options
@@ -24,10 +26,9 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
 from firesteel.model.refusals import UnknownJob
-from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView, summary_of
+from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView
 from firesteel.runtime.changes import JobChanges
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
-from firesteel.runtime.lastknown import last_known_view
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.orphans import Named, Sweep, staged_rows, swept
@@ -93,25 +94,27 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
         job = self._known(job_id)
-        archived = self._view_of(job) or (await self._archived(job_id) if job.has_ended else None)
-        return archived or last_known_view(job)
+        known = view_at_hand(job, self._leads(job)) or (await self._archived(job_id) if job.has_ended else None)
+        return known or last_known_view(job)
 
     def views(self) -> list[JobView]:
         """Every known job, newest first; of those that are archived, no more than a line."""
-        return [self._view_of(job) or last_known_view(job) for job in reversed(self.core.jobs.values())]
+        jobs = reversed(self.core.jobs.values())
+        return [view_at_hand(job, self._leads(job)) or last_known_view(job) for job in jobs]
 
     def summary(self, job_id: JobID) -> JobSummary:
         """A known job's line in an overview. Raises UnknownJob."""
-        return self._summary_of(self._known(job_id))
+        job = self._known(job_id)
+        return shown_summary(job, self._leads(job))
 
     def summaries(self) -> list[JobSummary]:
         """A line for every known job, newest first."""
-        return [self._summary_of(job) for job in reversed(self.core.jobs.values())]
+        return [shown_summary(job, self._leads(job)) for job in reversed(self.core.jobs.values())]
 
     async def subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
         """The current or last attempts of a vertex's subtasks, as far as they are known. Raises UnknownJob."""
         job = self._known(job_id)
-        core = self._job_master_core(job)
+        core = teller_of(job, self._leads(job))
         if core is not None:
             return subtask_views(core.scheduler, vertex.id)
         view = job.view or await self._archived(job_id)
@@ -132,7 +135,7 @@ class DispatcherEndpoint(LeadingEndpoint):
     def _named(self) -> Named | None:
         """None while the JobMaster of some job has not read yet what its attempts have staged."""
         running = [job for job in self.core.jobs.values() if job.stage is JobStage.RUNNING]
-        states = [core.scheduler.state for job in running if (core := self._job_master_core(job)) is not None]
+        states = [core.scheduler.state for job in running if (core := teller_of(job, self._leads(job)))]
         is_complete = len(states) == len(running)
         return Named({*self._used_blobs(), *staged_rows(states)}, self.core.jobs) if is_complete else None
 
@@ -141,24 +144,10 @@ class DispatcherEndpoint(LeadingEndpoint):
             raise UnknownJob(f"no job {job_id} is known here")
         return self.core.jobs[job_id]
 
-    def _job_master_core(self, job: JobEntry) -> JobMasterCore | None:
-        """Of a job that is not shown as it was archived, while its JobMaster is up.
-
-        But for one that only cleans up after a job that has ended, and has not read yet how.
-        """
+    def _leads(self, job: JobEntry) -> Core | None:
+        """What leads a job at the moment."""
         runner = self._runners.get(job.job_id)
-        is_archived = job.has_ended and job.view is not None
-        if is_archived or runner is None or not isinstance(runner.service, JobMasterEndpoint):
-            return None
-        core = runner.service.core
-        return core if not job.has_ended or core.scheduler.phase.status is job.status else None
-
-    def _view_of(self, job: JobEntry) -> JobView | None:
-        """None when there is none at hand."""
-        core = self._job_master_core(job)
-        if core is not None:
-            return core.view(may_end=job.has_ended)
-        return job.view if job.has_ended else None
+        return runner.service.core if runner is not None and isinstance(runner.service, LeadingEndpoint) else None
 
     async def _archived(self, job_id: JobID) -> JobView | None:
         try:
@@ -166,12 +155,6 @@ class DispatcherEndpoint(LeadingEndpoint):
         except OSError as error:
             logger.warning("job %s is shown without its vertices: its archive can't be read (%s)", job_id, error)
             return None
-
-    def _summary_of(self, job: JobEntry) -> JobSummary:
-        core = self._job_master_core(job)
-        if core is not None:
-            return core.summary(may_end=job.has_ended)
-        return (job.summary if job.has_ended else None) or summary_of(last_known_view(job))
 
     # ── effects ──────────────────────────────────────────────────────────────────────────────
     def perform(self, effect: Effect) -> None:

@@ -161,8 +161,11 @@ class Client:
         """Whether that is durable: as a result, or in the journal."""
         stored = self.cluster.masters.stored()
         state = stored.state(self.job_id)
-        ended = state is not None and state.status.is_globally_terminal
-        return ended or any(result.job_id == self.job_id for result, _ in stored.results())
+        return (state is not None and state.status.is_globally_terminal) or self._has_result()
+
+    def _has_result(self) -> bool:
+        """Whether that is stored where a new leader looks first."""
+        return any(result.job_id == self.job_id for result, _ in self.cluster.masters.stored().results())
 
     def should_be_missed(self) -> None:
         """After a while without faults: it is gone, and its job has ended, or will."""
@@ -215,6 +218,8 @@ class Client:
             return
         shown = self.cluster.masters.status_of(self.job_id)
         assert shown is not None, f"job {self.job_id} was acknowledged and is unknown to who looks at it"
+        if shown.is_globally_terminal:
+            assert self._has_result(), f"job {self.job_id} is shown as {shown.value}, and that is not stored"
         if self.seen is not None and self.seen.is_globally_terminal:
             assert shown is self.seen, f"job {self.job_id} was shown as {self.seen.value}, and is {shown.value} now"
         self.seen = shown

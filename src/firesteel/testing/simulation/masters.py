@@ -5,6 +5,7 @@ from functools import partial
 from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher import shown
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist
 from firesteel.core.groupcommit import GroupCommit
@@ -257,7 +258,7 @@ class Masters:
         return [item for item in known if isinstance(item.core, JobMasterCore) and item.node == self.node]
 
     def status_of(self, job_id: JobID) -> JobStatus | None:
-        """What a view of a job says, as the Dispatcher's endpoint makes it; None when it is not known."""
+        """What a view of a job says; None when it is not known."""
         endpoint = self.dispatcher
         assert endpoint is not None, "somebody is asked"
         assert isinstance(endpoint.core, DispatcherCore), "the leader is a Dispatcher"
@@ -265,14 +266,8 @@ class Masters:
         if job is None:
             return None
         session = self._sessions.get((endpoint.core.token, job_id))
-        if job.has_ended and job.view is not None:
-            return job.view.status
-        if session is None or session.endpoint is None:
-            return job.status
-        if not isinstance(session.endpoint.core, JobMasterCore):
-            return job.status
-        shown = session.endpoint.core.view(may_end=job.has_ended).status
-        return job.status if job.has_ended else shown
+        leads = session.endpoint.core if session is not None and session.endpoint is not None else None
+        return (shown.view_at_hand(job, leads) or shown.last_known_view(job)).status
 
     def break_job_master(self, endpoint: Endpoint) -> None:
         """A bug ends one JobMaster; its Dispatcher is told."""

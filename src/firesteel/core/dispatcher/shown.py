@@ -1,0 +1,59 @@
+"""What is shown of a job: by its JobMaster, as it ended, or as far as its Dispatcher knows."""
+
+from firesteel.core.dispatcher.jobentry import JobEntry
+from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.machine import Core
+from firesteel.model.jobgraph import JobType
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
+
+
+def teller_of(job: JobEntry, leads: Core | None) -> JobMasterCore | None:
+    """The JobMaster that tells of a job, of what `leads` it; none of one that is shown as it was archived.
+
+    Nor one that only cleans up after a job that has ended, and has not read yet how.
+    """
+    if not isinstance(leads, JobMasterCore) or (job.has_ended and job.view is not None):
+        return None
+    return leads if not job.has_ended or leads.scheduler.phase.status is job.status else None
+
+
+def view_at_hand(job: JobEntry, leads: Core | None) -> JobView | None:
+    """None when what there was to see is archived, or lost, or nobody tells yet."""
+    teller = teller_of(job, leads)
+    if teller is not None:
+        return teller.view(may_end=job.has_ended)
+    return job.view if job.has_ended else None
+
+
+def shown_summary(job: JobEntry, leads: Core | None) -> JobSummary:
+    """A job's line in an overview."""
+    teller = teller_of(job, leads)
+    if teller is not None:
+        return teller.summary(may_end=job.has_ended)
+    return (job.summary if job.has_ended else None) or summary_of(last_known_view(job))
+
+
+def last_known_view(job: JobEntry) -> JobView:
+    """A job of which no JobMaster tells: one that starts, changes hands, or ended under a former leader."""
+    result, known = job.result if job.has_ended else None, job.graph or job.summary
+    return JobView(
+        job_id=job.job_id,
+        name=job.name,
+        status=job.status,
+        start_time_ms=job.since_ms,
+        end_time_ms=result.end_time_ms if result is not None else -1,
+        timestamps_ms={job.status.value: result.end_time_ms} if result is not None else {},
+        restarts=result.restarts if result is not None else 0,
+        job_type=known.job_type if known is not None else JobType.BATCH,
+        owner=result.owner if result is not None else known.owner if known is not None else "",
+        reason=_cancelled_because(result) if result is not None else "",
+        client_heartbeat_timeout_ms=job.graph.client_heartbeat_timeout_ms if job.graph is not None else 0,
+    )
+
+
+def _cancelled_because(result: JobResult) -> str:
+    """Empty when somebody has asked for it, or it was not cancelled."""
+    if result.status is not JobStatus.CANCELED or result.failure is None:
+        return ""
+    return result.failure.headline()
