@@ -9,7 +9,7 @@ PAGE = "docs/options.md"
 HEAD = """\
 # Options
 
-Generated from `src/firesteel/model/options.py` by `make docs`. Set them with `-D key=value` or in
+Generated from `src/firesteel/model/options/` by `make docs`. Set them with `-D key=value` or in
 `conf/config.yaml`, nested or flat; keys that start with `spark.` are handed to Spark as they are. Durations take
 `ms`, `s`, `min`, `h` or `d` (`500 ms`, `10 s`), memory takes `k`, `m`, `g` or `t` (`512m`, `2g`).
 

@@ -6,6 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
+__all__ = [
+    "OPTIONS",
+    "ConfigOption",
+    "Configuration",
+    "ConfigurationError",
+    "is_known",
+    "option_of",
+    "parse_duration_ms",
+    "parse_memory_mib",
+    "parse_queue_slots",
+]
+
 T = TypeVar("T")
 NO_ALIASES: Mapping[str, str] = {}
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from firesteel.model import restartoptions as o
 from firesteel.model.options import ConfigOption, Configuration, ConfigurationError, is_known
+from firesteel.model.options import restarts as o
 
 BACKOFF_MS_MAX = (1 << 63) - 1
 """What a backoff that grows without limit ends at, before `max-backoff` has its say."""

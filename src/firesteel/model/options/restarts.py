@@ -1,5 +1,5 @@
 """Options of what happens when something fails. Those of single strategies are read in one place,
-`core.scheduler.backoff`; the others are imported from `model.options`."""
+`core.scheduler.backoff`."""
 
 from firesteel.model.configuration import ConfigOption
 

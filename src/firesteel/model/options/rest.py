@@ -1,4 +1,4 @@
-"""Options of the REST endpoint and of those who call it. Import these from `model.options`."""
+"""Options of the REST endpoint and of those who call it."""
 
 from firesteel.model.configuration import ConfigOption
 

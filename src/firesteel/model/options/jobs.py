@@ -1,0 +1,54 @@
+"""Options of jobs, their queues, and what is kept of them when they have ended."""
+
+from firesteel.model.configuration import ConfigOption
+
+JOB_PRIORITY = ConfigOption(
+    "job.priority", "int", 0, "Jobs of higher priority get slots first; of one priority, those that came first."
+)
+JOB_QUEUE = ConfigOption("job.queue", "str", "default", "The queue a job waits in: see `jobmanager.queues`.")
+JOB_TIMEOUT = ConfigOption(
+    "job.timeout",
+    "duration",
+    0,
+    "A job that has not ended this long after its submission, waiting included, fails; 0 means no limit. A job that is committing its sinks goes on.",
+)
+NO_QUEUES: dict[str, int] = {}
+QUEUES = ConfigOption(
+    "jobmanager.queues",
+    "slots",
+    NO_QUEUES,
+    "Queues and the most slots that the jobs of each may hold at once, like `etl=8, adhoc=2`; a job that names another queue than these and `default` is refused. Empty: one line without limits, under any name.",
+)
+MAX_UNFINISHED_JOBS = ConfigOption(
+    "jobmanager.max-unfinished-jobs", "int", 10_000, "Further jobs are refused while so many have not ended."
+)
+JOBSTORE_MAX_CAPACITY = ConfigOption(
+    "jobstore.max-capacity", "int", 1_000, "Ended jobs the master remembers; the oldest go first."
+)
+JOBSTORE_EXPIRATION_TIME = ConfigOption(
+    "jobstore.expiration-time",
+    "duration",
+    7 * 24 * 3_600_000,
+    "How long after its end the master remembers a job, with its result and the rows it returned; 0 means as long as there is room. A number alone is seconds, as in Flink.",
+    bare_unit="s",
+)
+JOBSTORE_TYPE = ConfigOption(
+    "jobstore.type",
+    "str",
+    "File",
+    "Where the master keeps what it shows of ended jobs: File is a directory, which other masters read that lead after it; Memory is its own. A mini cluster keeps all of it in memory.",
+    ("File", "Memory"),
+)
+JOBSTORE_CACHE_SIZE = ConfigOption(
+    "jobstore.cache-size",
+    "memory",
+    50,
+    "Memory for ended jobs that were looked at last, with `jobstore.type: File`. A number alone is bytes, as in Flink.",
+    bare_unit="b",
+)
+RESOURCE_START_UP_TIME = ConfigOption(
+    "resourcemanager.standalone.start-up-time",
+    "duration",
+    10_000,
+    "How long after its start the ResourceManager refuses no job for want of a worker that could hold it.",
+)

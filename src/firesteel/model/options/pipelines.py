@@ -1,0 +1,16 @@
+"""Options of what is made of a user's file, and of what it returns."""
+
+from firesteel.model.configuration import ConfigOption
+
+OPERATOR_CHAINING = ConfigOption(
+    "pipeline.operator-chaining.enabled", "bool", True, "Chain functions that follow one another into one vertex."
+)
+RESULT_MAX_SIZE = ConfigOption(
+    "job.result.max-size",
+    "memory",
+    16,
+    "Most that the rows of one function of a pipeline may take which are returned to its caller.",
+)
+PACKAGE_SIZE_LIMIT = ConfigOption(
+    "pipeline.package.size-limit", "memory", 64, "Largest package of user code that travels with a job."
+)

@@ -1,0 +1,38 @@
+"""Options of a worker's Spark backends. `spark.*` keys are handed to Spark as they are."""
+
+from firesteel.model.configuration import ConfigOption
+
+SPARK_HEAP = ConfigOption(
+    "taskmanager.spark.heap",
+    "memory",
+    1024,
+    "Heap of a worker's Spark backends (-Xmx) in all: one JVM has it with `isolation: shared`, each a slot's share else.",
+)
+SPARK_MASTER = ConfigOption(
+    "taskmanager.spark.master", "str", "", "Spark master of the backend; empty means local[N] with the worker's cores."
+)
+SPARK_ISOLATION = ConfigOption(
+    "taskmanager.spark.isolation",
+    "str",
+    "shared",
+    "Who shares a Spark backend JVM: all attempts on the worker, those of one job, or those of one job in one slot.",
+    ("shared", "job", "slot"),
+)
+SPARK_SPARES = ConfigOption(
+    "taskmanager.spark.spare-backends",
+    "int",
+    1,
+    "Backend JVMs started ahead of need with `isolation: job` or `slot`, beside those in use and of the same size.",
+)
+SPARK_CLASS_DATA_ARCHIVE = ConfigOption(
+    "taskmanager.spark.class-data-archive",
+    "bool",
+    True,
+    "Keep a JVM class-data archive in the user's cache directory, so that a backend starts in half the time from the second start on.",
+)
+SPARK_START_TIMEOUT = ConfigOption(
+    "taskmanager.spark.start-timeout",
+    "duration",
+    120_000,
+    "A backend of which nothing has moved for this time, or that does not answer within five times this time, is ended and started again, and has twice, then three times as long; after four failures in a row its attempts fail.",
+)
