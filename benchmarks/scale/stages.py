@@ -13,8 +13,8 @@ from firesteel.core.effects import LeaderChanged
 from firesteel.core.execution.graphcheck import check_job_graph
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.scheduler.commit import leftovers
+from firesteel.core.scheduler.executions import Executions
 from firesteel.core.scheduler.failover import regions_to_restart
-from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.scheduler.strategy import schedulable
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionAttemptID
@@ -48,8 +48,8 @@ class Run:
     core: JobMasterCore = field(init=False)
 
     @property
-    def scheduler(self) -> DefaultScheduler:
-        return self.core.scheduler
+    def executions(self) -> Executions:
+        return self.core._scheduler._executions
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -78,7 +78,7 @@ class Run:
             cluster.timed("job_master", lambda: check_job_graph(graph))
             self.core = cluster.start_job_master(graph)
         with self.stage("init scheduling"):
-            cluster.timed("job_master", lambda: schedulable(self.scheduler.graph, self.scheduler.partitions))
+            cluster.timed("job_master", lambda: schedulable(self.executions.graph, self.executions.partitions))
 
     def deploy(self, name: str) -> None:
         """Slots are found and offered, and everything that can run is deployed."""
@@ -116,7 +116,7 @@ class Run:
         failed = np.array([region])
         with self.stage(name):
             self.cluster.timed(
-                "job_master", lambda: regions_to_restart(self.scheduler.graph, self.scheduler.partitions, failed)
+                "job_master", lambda: regions_to_restart(self.executions.graph, self.executions.partitions, failed)
             )
 
     def beat(self, name: str) -> None:
@@ -140,20 +140,20 @@ class Run:
             cluster.carry()
 
     def all_locations(self) -> tuple[str, ...]:
-        return leftovers(self.scheduler.state)
+        return leftovers(self.executions.state)
 
     def count(self, state: ExecutionState) -> int:
-        return self.scheduler.graph.count(state)
+        return self.executions.graph.count(state)
 
     @property
     def status(self) -> JobStatus:
-        return self.scheduler.state.status
+        return self.executions.state.status
 
     def _attempts(self) -> list[RegionAttemptID]:
         return list(self.cluster.running)
 
     def _finished(self, attempt: RegionAttemptID) -> TaskStateUpdate:
-        left = outcome(self.graph, self.scheduler.topology, attempt)
+        left = outcome(self.graph, self.executions.topology, attempt)
         return TaskStateUpdate(attempt=attempt, state=ExecutionState.FINISHED, outcome=left)
 
 

@@ -94,7 +94,7 @@ def kept_mb(scenario: Scenario) -> float:
         node = cluster.nodes[core.address]
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        columns, state = core.scheduler, store.state(run.graph.job_id)
+        columns, state = core._scheduler, store.state(run.graph.job_id)
         del state, columns, node, core, store
         _forget_master(run)
         gc.collect()

@@ -92,7 +92,7 @@ def test_a_report_without_news_is_answered_and_recorded_by_nothing() -> None:
     job = Counting(16)
     job.forget()
     slots = ",".join(f"s{index}" for index in range(16))
-    seat_of = job.core.scheduler.pool.seat_of
+    seat_of = job.core._scheduler._executions.pool.seat_of
     runs = ",".join(f"{region}#0@{seat_of(RegionIndex(region))}" for region in range(16, 32))
     job.do_report("w1", slots=slots, runs=runs)
     assert kinds(job.messages) == ["AllocatedSlots"]

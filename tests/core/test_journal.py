@@ -28,7 +28,6 @@ from firesteel.core.journal import (
     SplitsDrawn,
     fold,
 )
-from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -91,8 +90,8 @@ def test_a_job_master_stands_on_any_prefix_of_a_journal(story: Path) -> None:
     graph, records = journals(story)
     for length in range(len(records) + 1):
         trial = DefaultScheduler(graph, folded(records[:length]), SETTINGS.scheduler, lambda record: None)
-        recovery.recover(trial, 1_000)
-        trial.validate()
+        trial.start(1_000)
+        trial.validate(workers=())
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
@@ -155,11 +154,11 @@ def test_a_reset_forgets_what_the_former_attempt_left() -> None:
     assert state.attempts == {R0: 1, R1: 1}
 
 
-def test_recovery_comes_first() -> None:
+def test_a_job_starts_once() -> None:
     trial = DefaultScheduler(job("v"), JobState(job_id=JOB), SETTINGS.scheduler, lambda record: None)
-    recovery.recover(trial, 0)
-    with pytest.raises(AssertionError, match="recovery comes first"):
-        recovery.recover(trial, 0)
+    trial.start(0)
+    with pytest.raises(AssertionError, match="a job starts once"):
+        trial.start(0)
 
 
 def test_an_attempt_is_followed_by_another_once_it_has_ended() -> None:

@@ -6,7 +6,8 @@ from firesteel.core.journal import JobState
 from firesteel.core.scheduler.backoff import NoRestart
 from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.jobstates import Created
-from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
+from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import DataSetID, JobID, JobVertexID
 from firesteel.model.jobgraph import (
@@ -117,12 +118,14 @@ def test_a_job_whose_keys_cannot_meet_fails_at_once() -> None:
     graph = topology(("k",), ("m",)).graph
     settings = SchedulerSettings(NoRestart(), 16)
     scheduler = DefaultScheduler(graph, JobState(job_id=graph.job_id), settings, lambda record: None)
-    scheduler.enter(Created().start(), 0)
-    scheduler.partitions.key_types.conflict = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="never meet")
+    scheduler._enter(Created().start(), 0)
+    scheduler._executions.partitions.key_types.conflict = FailureInfo(
+        kind=FailureKind.NON_RECOVERABLE, message="never meet"
+    )
     for now_ms in (1, 2):
-        scheduler.advance(now_ms)
-    assert scheduler.phase.status is JobStatus.FAILED
-    assert scheduler.state.failure == scheduler.partitions.key_types.conflict
+        scheduler.advance((), now_ms)
+    assert scheduler.status is JobStatus.FAILED
+    assert scheduler._executions.state.failure == scheduler._executions.partitions.key_types.conflict
 
 
 def commit(number: int, target: str = "t", rows: int = 1, function: str = "out") -> SinkCommit:

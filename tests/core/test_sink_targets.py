@@ -7,8 +7,8 @@ from firesteel.core.execution.sinktargets import SinkTargets, clash_of, clash_se
 from firesteel.core.journal import CommitsIntended, JobState
 from firesteel.core.scheduler.backoff import NoRestart
 from firesteel.core.scheduler.jobstates import Created, Running
-from firesteel.core.scheduler.scheduler import DefaultScheduler, SchedulerSettings
-from firesteel.core.scheduler.view import job_result
+from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit, TaskOutcome
 from tests.core.graphs import commit_of, job
@@ -110,14 +110,14 @@ def test_a_job_whose_sinks_spoil_one_another_fails_before_it_commits() -> None:
     scheduler = DefaultScheduler(
         graph, JobState(job_id=graph.job_id), SchedulerSettings(NoRestart(), 16), lambda record: None
     )
-    scheduler.enter(Created().start(), 0)
+    scheduler._enter(Created().start(), 0)
     for name in ("a", "b"):
-        scheduler.partitions.sink_targets.note(TaskOutcome(sinks=(sink(name, "/out"),)))
+        scheduler._executions.partitions.sink_targets.note(TaskOutcome(sinks=(sink(name, "/out"),)))
     for now_ms in (1, 2):
-        scheduler.advance(now_ms)
-    assert scheduler.phase.status is JobStatus.FAILED
-    assert scheduler.state.failure == scheduler.partitions.conflict
-    assert not scheduler.state.intended
+        scheduler.advance((), now_ms)
+    assert scheduler.status is JobStatus.FAILED
+    assert scheduler._executions.state.failure == scheduler._executions.partitions.conflict
+    assert not scheduler._executions.state.intended
 
 
 def test_what_a_commit_tells_is_in_the_jobs_result() -> None:
@@ -125,10 +125,10 @@ def test_what_a_commit_tells_is_in_the_jobs_result() -> None:
     scheduler = DefaultScheduler(
         graph, JobState(job_id=graph.job_id), SchedulerSettings(NoRestart(), 16), lambda record: None
     )
-    scheduler.enter(Created().start(), 0)
+    scheduler._enter(Created().start(), 0)
     commits = tuple(msgspec.structs.replace(sink(name, f"/{name}"), commit_id=name) for name in ("a", "b"))
-    scheduler.record(CommitsIntended(at_ms=1, commits=commits))
-    scheduler.sink_committed("a", 2, "job x was there too")
-    scheduler.sink_committed("b", 3)
-    scheduler.enter(Running().finish(), 4)
-    assert [each.told for each in job_result(scheduler).sinks] == ["job x was there too", ""]
+    scheduler._executions.record(CommitsIntended(at_ms=1, commits=commits))
+    scheduler.sink_committed("a", "job x was there too", 2)
+    scheduler.sink_committed("b", "", 3)
+    scheduler._enter(Running().finish(), 4)
+    assert [each.told for each in scheduler.views.result().sinks] == ["job x was there too", ""]

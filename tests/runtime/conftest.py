@@ -44,8 +44,9 @@ def journals_fold_to_live_states(monkeypatch: pytest.MonkeyPatch) -> Iterator[li
             folded = JobState(job_id=job_id)
             for record in store.journal(job_id):
                 fold(folded, record, options.EXCEPTION_HISTORY_SIZE.default)
-            if folded != core.scheduler.state:
-                differing.append(f"{folded}\n is not the live\n{core.scheduler.state}")
+            live = core._scheduler._executions.state
+            if folded != live:
+                differing.append(f"{folded}\n is not the live\n{live}")
         await stop(self)
 
     monkeypatch.setattr(JobMasterEndpoint, "stop", compare_then_stop)

@@ -230,7 +230,7 @@ def test_a_job_is_suspended_while_nobody_leads_it(
             component_id = job_id if component == "job" else component
             cluster.revoke_leadership(component_id)
             await asyncio.sleep(5)
-            assert former.scheduler.phase.status is JobStatus.SUSPENDED
+            assert former.status is JobStatus.SUSPENDED
             if component == "job":
                 assert (await cluster.client.request_job(job_id)).status is JobStatus.SUSPENDED
                 assert [view.status for view in await cluster.client.list_jobs()] == [JobStatus.SUSPENDED]

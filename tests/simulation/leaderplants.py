@@ -8,24 +8,25 @@ from firesteel.core.dispatcher.requests import JobsLoaded
 from firesteel.core.heartbeat import HeartbeatMonitor, HeartbeatTick
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.resourcemanager import ResourceManagerCore
-from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.core.timers import ReconciliationOver
 from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import ResourceID
 from firesteel.model.states import ExecutionState
 
 
 def running_attempts_not_adopted(patch: pytest.MonkeyPatch) -> None:
     """A new JobMaster cancels what it should adopt, and has it run again."""
-    recover = recovery.recover
+    start = DefaultScheduler.start
 
-    def recover_afresh(scheduler: DefaultScheduler, now_ms: int) -> None:
-        recover(scheduler, now_ms)
-        looked_for = scheduler.graph.in_state(ExecutionState.RECONCILING)
+    def start_afresh(scheduler: DefaultScheduler, now_ms: int, doom: FailureInfo | None = None) -> None:
+        start(scheduler, now_ms, doom)
+        looked_for = scheduler._executions.graph.in_state(ExecutionState.RECONCILING)
         if len(looked_for):
-            scheduler.never_started(looked_for, now_ms)
+            scheduler._executions.never_started(looked_for, now_ms)
 
-    patch.setattr(recovery, "recover", recover_afresh)
+    patch.setattr(DefaultScheduler, "start", start_afresh)
 
 
 def workers_get_no_time_to_report(patch: pytest.MonkeyPatch) -> None:
@@ -35,7 +36,7 @@ def workers_get_no_time_to_report(patch: pytest.MonkeyPatch) -> None:
     def start_without_patience(core: JobMasterCore) -> None:
         start(core)
         if core._awaits_workers:
-            core._give_up_missing()
+            core._on_timer(ReconciliationOver())
 
     patch.setattr(JobMasterCore, "_on_started", start_without_patience)
 

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core import jobmaster
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.dispatcher.requests import StoreJobResult
@@ -22,8 +21,8 @@ from firesteel.core.journal import JobState
 from firesteel.core.knownworkers import KnownWorkers
 from firesteel.core.machine import Core, JournaledCore
 from firesteel.core.resourcemanager import ResourceManagerCore
-from firesteel.core.scheduler import failover, quarantine, splits
-from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.core.scheduler import failover, quarantine, scheduler, splits
+from firesteel.core.scheduler.executions import Executions
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.tracker import TrackedWorker
 from firesteel.core.storedjobs import AnyEntry
@@ -129,7 +128,7 @@ def result_after_cleanup(patch: pytest.MonkeyPatch) -> None:
 
 def end_shown_early(patch: pytest.MonkeyPatch) -> None:
     """A job is shown as ended before that is durable (a bug we had)."""
-    patch.setattr(JobMasterCore, "_shown", lambda core, may_end: core.scheduler.phase.status)
+    patch.setattr(JobMasterCore, "_shown", lambda core, may_end: core.status)
 
 
 def cancel_acknowledged_early(patch: pytest.MonkeyPatch) -> None:
@@ -181,15 +180,15 @@ def former_masters_followed(patch: pytest.MonkeyPatch) -> None:
 
 def slot_freed_twice(patch: pytest.MonkeyPatch) -> None:
     """A slot counts as free when its attempt is asked to end, and once more when it has ended."""
-    cancel = DefaultScheduler.cancel_regions
+    cancel = Executions.cancel
 
-    def cancel_and_vacate(scheduler: DefaultScheduler, regions: Regions, now_ms: int) -> None:
-        cancel(scheduler, regions, now_ms)
+    def cancel_and_vacate(executions: Executions, regions: Regions, now_ms: int) -> None:
+        cancel(executions, regions, now_ms)
         for region in regions.tolist():
-            if scheduler.graph.state_of(region) is ExecutionState.CANCELING:
-                scheduler.pool.vacate(RegionIndex(region), now_ms)
+            if executions.graph.state_of(region) is ExecutionState.CANCELING:
+                executions.pool.vacate(RegionIndex(region), now_ms)
 
-    patch.setattr(DefaultScheduler, "cancel_regions", cancel_and_vacate)
+    patch.setattr(Executions, "cancel", cancel_and_vacate)
 
 
 def acknowledged_before_durable(patch: pytest.MonkeyPatch) -> None:
@@ -270,12 +269,12 @@ def draws_not_idempotent(patch: pytest.MonkeyPatch) -> None:
     """A request that comes again is given more."""
     draw = splits.draw_splits
 
-    def draw_anew(scheduler: DefaultScheduler, request: SplitRequest, now_ms: int) -> DrawnSplits | None:
-        made = scheduler.state.draws.get(request.attempt.region, ())
-        again = draw(scheduler, SplitRequest(request.attempt, len(made), request.host), now_ms)
+    def draw_anew(executions: Executions, request: SplitRequest, now_ms: int) -> DrawnSplits | None:
+        made = executions.state.draws.get(request.attempt.region, ())
+        again = draw(executions, SplitRequest(request.attempt, len(made), request.host), now_ms)
         return again and msgspec.structs.replace(again, number=request.number)
 
-    patch.setattr(jobmaster, "draw_splits", draw_anew)
+    patch.setattr(scheduler, "draw_splits", draw_anew)
 
 
 def restarts_adopted(patch: pytest.MonkeyPatch) -> None:

@@ -20,18 +20,16 @@ from firesteel.core.effects import (
     Started,
     TimerFired,
 )
-from firesteel.core.journal import JobState, JobStatusRecord
+from firesteel.core.execution.topology import Topology
+from firesteel.core.journal import JobState
 from firesteel.core.knownworkers import KnownWorkers
 from firesteel.core.machine import JournaledCore
 from firesteel.core.registration import RegistrationTries
-from firesteel.core.scheduler import recovery, reports
-from firesteel.core.scheduler.commit import SinkCommitter, leftovers
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler
-from firesteel.core.scheduler.splits import draw_splits
-from firesteel.core.scheduler.view import BEFORE_END, job_result, job_summary, job_view, progress_of_running
+from firesteel.core.scheduler.view import BEFORE_END, JobViews
 from firesteel.core.settings import JobMasterSettings
-from firesteel.core.slots.connection import JobRequirements, Requirements
+from firesteel.core.slots.connection import JobRequirements
 from firesteel.core.timers import (
     RELEASE_RETRY_MS,
     HeartbeatDue,
@@ -43,36 +41,41 @@ from firesteel.core.timers import (
 )
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import Address, RegionIndex, ResourceID
+from firesteel.model.ids import Address, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.reports import SplitRequest
-from firesteel.model.resources import UNSPECIFIED
-from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import JobInformation, TaskProgress
+from firesteel.model.states import JobStatus
+from firesteel.model.tasks import JobInformation
 from firesteel.model.views import JobSummary, JobView
 
 JobMasterEvent = Started | Received | TimerFired | Persisted | PersistFailed | PeerLost | LeaderChanged | LeadershipLost
 
 
 class JobMasterCore(JournaledCore):
-    """Decides for one job during one leadership. `state` is the fold of the journal so far."""
+    """Decides for one job during one leadership. `state` is the fold of the journal so far. With `doom` the job is to
+    fail of that, in order."""
 
     def __init__(
-        self, graph: JobGraph, state: JobState, settings: JobMasterSettings, me: m.Leader, dispatcher: m.Leader
+        self,
+        graph: JobGraph,
+        state: JobState,
+        settings: JobMasterSettings,
+        me: m.Leader,
+        dispatcher: m.Leader,
+        *,
+        doom: FailureInfo | None = None,
     ) -> None:
         super().__init__(me.address, me.token)
         self.settings, self.dispatcher = settings, dispatcher
-        self.doom: FailureInfo | None = None
-        """Set before the start: the job is to fail with this, in order."""
         self.job = JobInformation(graph=graph, user=graph.owner or "firesteel")
-        self.scheduler = DefaultScheduler(graph, state, settings.scheduler, self._journal)
         self.workers = KnownWorkers(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
-        self.committer = SinkCommitter()
-        self.progress: dict[RegionIndex, TaskProgress] = {}
+        self._scheduler, self._doom = DefaultScheduler(graph, state, settings.scheduler, self._journal), doom
         tries = RegistrationTries(settings.registration)
         self._resources = JobRequirements(graph.job_id, tries, settings.queue, settings.priority)
         self._reported: JobStatus | None = None
         self._unreleased: dict[ResourceID, None] | None = None
+        self._unanswered: dict[ResourceID, m.TaskManagerReport] = {}
+        """Reports that this event has brought."""
         self._awaits_workers = False
         self._closed = False
         self._version = 0
@@ -98,7 +101,7 @@ class JobMasterCore(JournaledCore):
                 for worker in self.workers.at(Address(event.address)):
                     self._lose_worker(worker, event.reason)
             case LeadershipLost():
-                self.scheduler.suspend()
+                self._scheduler.suspend()
                 self._report_status()
                 return
             case LeaderChanged():
@@ -109,32 +112,39 @@ class JobMasterCore(JournaledCore):
                 assert_never(event)
         self._settle()
 
+    # ── what others see ──────────────────────────────────────────────────────────────────────
+    @property
+    def status(self) -> JobStatus:
+        """The job's, also while its end is not durable."""
+        return self._scheduler.status
+
+    @property
+    def views(self) -> JobViews:
+        """All there is to look at, whether or not it is durable yet."""
+        return self._scheduler.views
+
+    @property
+    def topology(self) -> Topology:
+        return self._scheduler.topology
+
     def view(self, *, may_end: bool = True) -> JobView:
         """The job as it is now. Without `may_end` an end is not shown: it is not stored where a successor looks first."""
-        return job_view(self.scheduler, self.progress, self._version, self._shown(may_end=may_end))
+        return self.views.job(self._shown(may_end=may_end), self._version)
 
     def summary(self, *, may_end: bool = True) -> JobSummary:
-        return job_summary(self.scheduler, self.progress, self._version, self._shown(may_end=may_end))
+        return self.views.summary(self._shown(may_end=may_end), self._version)
 
     def _shown(self, *, may_end: bool) -> JobStatus:
-        status = self.scheduler.phase.status
-        return status if may_end else BEFORE_END.get(status, status)
+        return self.status if may_end else BEFORE_END.get(self.status, self.status)
 
     def validate(self) -> None:
-        self.scheduler.validate()
-        held = [slot.worker for slot in self.scheduler.pool.slots.values()]
-        assert all(worker in self.workers for worker in held), "a slot of an unknown worker"
+        self._scheduler.validate(self.workers)
 
+    # ── events ───────────────────────────────────────────────────────────────────────────────
     def _on_started(self) -> None:
-        state = self.scheduler.state
-        if not state.timestamps_ms:
-            self.scheduler.record(JobStatusRecord(at_ms=self.now_ms, status=JobStatus.CREATED))
-        self._resources.since_ms = state.created_ms
-        recovery.recover(self.scheduler, self.now_ms)
-        if self.doom is not None:
-            self.scheduler.fail_job(self.doom, self.now_ms)
-        looked_for = self.scheduler.graph.count(ExecutionState.RECONCILING, ExecutionState.CANCELING)
-        self._awaits_workers = bool(looked_for) or self.scheduler.state.status.is_globally_terminal
+        self._scheduler.start(self.now_ms, self._doom)
+        self._resources.since_ms = self.views.created_ms
+        self._awaits_workers = self._scheduler.awaits_workers
         if self._awaits_workers:
             self._set_timer(ReconciliationOver(), self.settings.reconciliation_timeout_ms)
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
@@ -149,13 +159,16 @@ class JobMasterCore(JournaledCore):
                 self._on_report(envelope.sender, body)
             case m.UpdateTaskExecutionStates():
                 if self.workers.is_newer(body.resource_id, body.sequence, self.now_ms):
-                    reports.apply_updates(self.scheduler, body.resource_id, body.updates, self.now_ms)
+                    self._scheduler.attempts_changed(body.resource_id, body.updates, self.now_ms)
             case m.ReportProgress():
-                self._on_progress(body.progress)
+                self._scheduler.progressed(body.progress)
             case m.RequestNextInputSplits():
                 self._on_split_requests(body.resource_id, body.wants)
             case m.SinkCommitAnswer():
-                self._on_commit_answer(body)
+                if body.failure is None:
+                    self._scheduler.sink_committed(body.commit_id, body.told, self.now_ms)
+                else:
+                    self._scheduler.sink_failed(body.commit_id, body.failure, self.now_ms)
             case m.JobReleased():
                 self._on_released(body.resource_id)
             case m.DisconnectTaskExecutor():
@@ -165,11 +178,11 @@ class JobMasterCore(JournaledCore):
             case m.HeartbeatRequest():
                 self._answer_resource_manager()
             case m.NotEnoughResources():
-                reports.slots_refused(self.scheduler, body, self.now_ms)
+                self._scheduler.slots_refused(body, self.now_ms)
             case m.CancelJob():
                 self._tell(f"cancelled: {body.reason or 'a client has asked for it'}")
                 cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None
-                self.scheduler.cancel(self.now_ms, cause)
+                self._scheduler.cancel(self.now_ms, cause)
             case _:
                 assert_never(body)
 
@@ -180,7 +193,8 @@ class JobMasterCore(JournaledCore):
             case RegistrationDue():
                 self._register()
             case ReconciliationOver():
-                self._give_up_missing()
+                self._awaits_workers = False
+                self._scheduler.unreported_lost(self.workers, self.now_ms)
             case ReleaseDue():
                 self._release_workers()
             case WakeUp():
@@ -200,52 +214,15 @@ class JobMasterCore(JournaledCore):
             self.workers.heard(report.resource_id, self.now_ms)
             return
         self.workers[report.resource_id].offer_sequence = report.sequence
-        self._drop_missing_slots(report)
-        reports.apply_report(self.scheduler, report, self.now_ms)
-        self._on_progress(report.progress)
-        recovery.settle(self.scheduler, self.now_ms)
-        if not self.scheduler.state.status.is_globally_terminal:
-            occupied = {execution.allocation_id for execution in report.executions}
-            vacant = [offer for offer in report.slots if offer.allocation_id not in occupied]
-            self.scheduler.pool.offer(report.resource_id, vacant, self.now_ms)
-        self.scheduler.advance(self.now_ms)
-        self._on_split_requests(report.resource_id, report.wants)
-        self._tell_held(report.resource_id)
-
-    def _drop_missing_slots(self, report: m.TaskManagerReport) -> None:
-        offered = {offer.allocation_id: None for offer in report.slots}
-        for slot in self.scheduler.pool.of_worker(report.resource_id):
-            if slot.allocation_id not in offered:
-                region = self.scheduler.pool.drop(slot.allocation_id)
-                if region is not None:
-                    self._tell(f"region {region} lost its slot at {report.resource_id}")
-                    reports.slot_lost(self.scheduler, report.resource_id, region, self.now_ms)
-
-    def _on_progress(self, progress: tuple[TaskProgress, ...]) -> None:
-        for item in progress:
-            if self.scheduler.graph.is_current(item.attempt):
-                self.progress[item.attempt.region] = item
+        self._scheduler.worker_reported(report, self.now_ms)
+        self._unanswered[report.resource_id] = report
 
     def _on_split_requests(self, resource_id: ResourceID, wants: tuple[SplitRequest, ...]) -> None:
         for request in wants:
-            drawn = draw_splits(self.scheduler, request, self.now_ms)
+            drawn = self._scheduler.draw_splits(request, self.now_ms)
             if drawn is not None:
                 body = m.NextInputSplits(job_id=self.job.graph.job_id, attempt=request.attempt, drawn=drawn)
                 self._tell_worker(resource_id, body)
-
-    def _on_commit_answer(self, answer: m.SinkCommitAnswer) -> None:
-        if answer.failure is None:
-            self.scheduler.sink_committed(answer.commit_id, self.now_ms, answer.told)
-            self._give_up_commits()
-        elif any(commit.commit_id == answer.commit_id for commit in self.scheduler.uncommitted()):
-            self.committer.failed(answer.commit_id, answer.failure, self.now_ms)
-            self._give_up_commits()
-
-    def _give_up_commits(self) -> None:
-        """Fail the job when nothing is left to commit but what can't be."""
-        verdict = self.committer.verdict(self.scheduler.uncommitted())
-        if verdict is not None:
-            self.scheduler.fail_job(verdict, self.now_ms)
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
         if not self.workers.lose(resource_id):
@@ -254,24 +231,13 @@ class JobMasterCore(JournaledCore):
         self._resources.lose_worker(resource_id)
         if self._unreleased is not None:
             self._unreleased.pop(resource_id, None)
-        reports.worker_lost(self.scheduler, resource_id, reason, self.now_ms)
-
-    def _give_up_missing(self) -> None:
-        """Workers of the time before this JobMaster that have not reported are taken for lost."""
-        self._awaits_workers = False
-        for worker in self.scheduler.graph.workers:
-            if worker not in self.workers:
-                reports.worker_lost(
-                    self.scheduler, worker, "it has not reported after the change of master", self.now_ms
-                )
+        self._scheduler.worker_lost(resource_id, reason, self.now_ms)
 
     def _beat(self) -> None:
         tick = self.workers.tick(self.now_ms)
-        self.progress = progress_of_running(self.scheduler.graph, self.progress)
         for worker in tick.lost:
             self._lose_worker(worker, f"no sign of life for {self.settings.heartbeat_timeout_ms} ms")
-        for slot in self.scheduler.pool.surplus(self.now_ms - self.settings.slot_idle_timeout_ms):
-            self.scheduler.pool.drop(slot.allocation_id)
+        self._scheduler.tidy_up(self.now_ms - self.settings.slot_idle_timeout_ms)
         for worker in tick.due:
             self._tell_held(worker, wants_report=True)
         if self._resources.is_silent(self.now_ms, self.settings.heartbeat_timeout_ms):
@@ -287,7 +253,7 @@ class JobMasterCore(JournaledCore):
             job_id=self.job.graph.job_id,
             sequence=known.told,
             offer_sequence=known.offer_sequence,
-            held=tuple(sorted(slot.allocation_id for slot in self.scheduler.pool.of_worker(resource_id))),
+            held=self._scheduler.held_at(resource_id),
             wants_report=wants_report,
         )
         self._send(known.address, body)
@@ -306,34 +272,35 @@ class JobMasterCore(JournaledCore):
 
     def _declare(self, *, force: bool = False) -> None:
         """Tell the ResourceManager what is needed, when that changed."""
-        body = self._resources.message(self._needed(), force=force)
+        body = self._resources.message(self._scheduler.requirements(self.workers), force=force)
         if body is not None and self._resources.leader is not None:
             self._send_leader(self._resources.leader, body)
-
-    def _needed(self) -> Requirements:
-        if self.scheduler.uncommitted() and not self.workers:
-            return ((UNSPECIFIED, 1),)  # A worker is needed to commit, though no region is.
-        return self.scheduler.pool.requirements()
 
     # ── after every event ────────────────────────────────────────────────────────────────────
     def _settle(self) -> None:
         """Do what is due, then say it: one message of a kind for each worker."""
-        self.scheduler.advance(self.now_ms)
-        recovery.settle(self.scheduler, self.now_ms)
-        self.scheduler.advance(self.now_ms)
+        output = self._scheduler.advance(self.workers, self.now_ms)
+        self._answer_reports()
         self._declare()
-        self._commit()
-        self._speak(self.scheduler.output)
-        self.scheduler.output = SchedulerOutput()
+        self._speak(output)
         self._report_status()
         self._close_when_released()
         self._version += 1
 
+    def _answer_reports(self) -> None:
+        """When what is due is done: the slots that are held are told as they are now."""
+        for resource_id, report in self._unanswered.items():
+            self._on_split_requests(resource_id, report.wants)
+            self._tell_held(resource_id)
+        self._unanswered.clear()
+
     def _speak(self, output: SchedulerOutput) -> None:
         job_id = self.job.graph.job_id
+        for worker, commits in output.commit.items():
+            self._tell_worker(worker, m.CommitSinks(job_id=job_id, commits=tuple(commits)))
         for worker, attempts in output.acknowledge.items():
             self._tell_worker(worker, m.AcknowledgeTaskStates(job_id=job_id, attempts=tuple(attempts)))
-        job = msgspec.structs.replace(self.job, instant_ms=self.scheduler.state.instant_ms)
+        job = msgspec.structs.replace(self.job, instant_ms=self.views.instant_ms)
         for worker, deployments in output.deploy.items():
             unsent = self.workers[worker].unsent_groups(deployments, afresh=worker in output.missed)
             groups = tuple(output.groups[group_id] for group_id in unsent)
@@ -351,18 +318,8 @@ class JobMasterCore(JournaledCore):
         if known is not None:
             self._send(known.address, body)
 
-    def _commit(self) -> None:
-        commits = self.scheduler.uncommitted()
-        if self.scheduler.state.status is not JobStatus.RUNNING or not commits:
-            return
-        for worker, due in self.committer.due(commits, list(self.workers), self.now_ms).items():
-            self._tell_worker(worker, m.CommitSinks(job_id=self.job.graph.job_id, commits=tuple(due)))
-        next_ms = self.committer.next_ms(commits, self.now_ms)
-        if next_ms is not None:
-            self.scheduler.output.wake(next_ms)
-
     def _report_status(self) -> None:
-        status = self.scheduler.phase.status
+        status = self.status
         if status is self._reported:
             return
         self._reported = status
@@ -370,7 +327,7 @@ class JobMasterCore(JournaledCore):
         if not status.is_globally_terminal:
             self._send_leader(self.dispatcher, m.JobStatusChanged(job_id=self.job.graph.job_id, status=status))
             return
-        self._send_leader(self.dispatcher, m.JobTerminated(result=job_result(self.scheduler), view=self.view()))
+        self._send_leader(self.dispatcher, m.JobTerminated(result=self.views.result(), view=self.view()))
         self._unreleased = dict.fromkeys(self.workers)
         self._release_workers()
 
@@ -378,12 +335,11 @@ class JobMasterCore(JournaledCore):
     def _on_released(self, resource_id: ResourceID) -> None:
         if self._unreleased is not None:
             self._unreleased.pop(resource_id, None)
-            for slot in self.scheduler.pool.of_worker(resource_id):
-                self.scheduler.pool.drop(slot.allocation_id)
+            self._scheduler.worker_released(resource_id)
 
     def _release_workers(self) -> None:
         """Ask every worker that may hold something of the job to let go of it, until it says so."""
-        locations = leftovers(self.scheduler.state)
+        locations = self.views.leftovers()
         for worker in self._unreleased or ():
             body = m.ReleaseJobResources(job_id=self.job.graph.job_id, locations=locations)
             self._tell_worker(worker, body)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from firesteel.core.registration import FLINKS_DEFAULTS, RegistrationTimeouts
-from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.model import messages as m
 from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 

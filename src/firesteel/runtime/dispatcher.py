@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
+from itertools import chain
 from typing import TypeVar, assert_never
 
 from firesteel.core.dispatcher import requests as r
@@ -18,7 +19,6 @@ from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.jobrelease import JobReleaseCore
 from firesteel.core.machine import Core
 from firesteel.core.scheduler.commit import leftovers
-from firesteel.core.scheduler.view import subtask_views
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import FencingToken, JobID, ResourceID
@@ -31,7 +31,7 @@ from firesteel.runtime.changes import JobChanges
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.leading import LeadingEndpoint
-from firesteel.runtime.orphans import Named, Sweep, staged_rows, swept
+from firesteel.runtime.orphans import Named, Sweep, swept
 from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc, StaleLeader
 
 STORE_RETRY_DELAY_S, STORE_RETRY_DELAY_MAX_S = 0.1, 5.0
@@ -116,7 +116,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         job = self._known(job_id)
         core = teller_of(job, self._leads(job))
         if core is not None:
-            return subtask_views(core.scheduler, vertex.id)
+            return core.views.subtasks(vertex.id)
         view = job.view or await self._archived(job_id)
         return next((each.subtasks for each in view.vertices if each.id == vertex.id), ()) if view is not None else ()
 
@@ -135,9 +135,9 @@ class DispatcherEndpoint(LeadingEndpoint):
     def _named(self) -> Named | None:
         """None while the JobMaster of some job has not read yet what its attempts have staged."""
         running = [job for job in self.core.jobs.values() if job.stage is JobStage.RUNNING]
-        states = [core.scheduler.state for job in running if (core := teller_of(job, self._leads(job)))]
-        is_complete = len(states) == len(running)
-        return Named({*self._used_blobs(), *staged_rows(states)}, self.core.jobs) if is_complete else None
+        staged = [core.views.returned_blobs() for job in running if (core := teller_of(job, self._leads(job)))]
+        is_complete = len(staged) == len(running)
+        return Named({*self._used_blobs(), *chain(*staged)}, self.core.jobs) if is_complete else None
 
     def _known(self, job_id: JobID) -> JobEntry:
         if job_id not in self.core.jobs:
@@ -295,8 +295,9 @@ class DispatcherEndpoint(LeadingEndpoint):
             text = "job %s (%s): taken over, %s, with %d attempts that may run"
             logger.info(text, graph.job_id, graph.name, state.status.value, len(state.deployed))
         me = Leader(self._rpc.address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
-        core = JobMasterCore(graph, state, job_master_settings(self._config, graph), me, self.leader)
-        core.doom = effect.failure
+        core = JobMasterCore(
+            graph, state, job_master_settings(self._config, graph), me, self.leader, doom=effect.failure
+        )
         endpoint = JobMasterEndpoint(
             core,
             self._rpc,

@@ -8,7 +8,7 @@ from firesteel.core.groupcommit import GroupCommit
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
-from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings
 from firesteel.model import options
 from firesteel.model.jobgraph import JobGraph
@@ -51,10 +51,10 @@ class JobMasterEndpoint(LeadingEndpoint):
 
     async def stop(self) -> None:
         """Suspend the job, unless it has ended: whoever leads next goes on with it. What runs is left alone."""
-        before = self.core.scheduler.phase.status
+        before = self.core.status
         if not self._stopped:
             self._handle(LeadershipLost())
-        if self.core.scheduler.phase.status is not before:
+        if self.core.status is not before:
             graph = self.core.job.graph
             text = "job %s (%s): SUSPENDED, after %s: this master does not lead it any more"
             logger.info(text, graph.job_id, graph.name, before.value)
@@ -71,9 +71,9 @@ class JobMasterEndpoint(LeadingEndpoint):
     def _narrate(self, records: Sequence[JournalRecord]) -> None:
         """Log what has become a fact."""
         if logger.isEnabledFor(logging.INFO):
-            graph, scheduler = self.core.job.graph, self.core.scheduler
+            graph, topology, intended = self.core.job.graph, self.core.topology, self.core.views.intended
             for record in records:
-                for line in lines_of(record, scheduler.topology, scheduler.state.intended):
+                for line in lines_of(record, topology, intended):
                     logger.info("job %s (%s): %s", graph.job_id, graph.name, line)
 
 

@@ -1,12 +1,10 @@
 """What former leaders have left in the storage and nobody will name: uploads never answered, files half-written."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from firesteel.core.journal import JobState
 from firesteel.model.ids import JobID
-from firesteel.model.tasks import RESULT_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +25,3 @@ async def swept(sweep: Callable[[], Awaitable[bool]], grace_s: float) -> None:
         await asyncio.sleep(grace_s)
         if await sweep():
             return
-
-
-def staged_rows(states: Iterable[JobState]) -> Iterator[str]:
-    """Blobs with rows that jobs which run are going to return."""
-    for state in states:
-        for outcome in state.finished.values():
-            yield from (sink.target for sink in outcome.sinks if sink.format == RESULT_FORMAT)

@@ -6,7 +6,7 @@ from firesteel.core.effects import LeadershipLost
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JobState, JournalRecord, fold
 from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
-from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -32,11 +32,16 @@ DISPATCHER = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
 
 
 def new_core(
-    graph: JobGraph, state: JobState | None = None, epoch: int = 1, settings: JobMasterSettings = SETTINGS
+    graph: JobGraph,
+    state: JobState | None = None,
+    epoch: int = 1,
+    settings: JobMasterSettings = SETTINGS,
+    *,
+    doom: FailureInfo | None = None,
 ) -> JobMasterCore:
     """A JobMaster of that epoch, from the fold of a journal."""
     me = Leader(Address("jm"), FencingToken(epoch, "jm"))
-    return JobMasterCore(graph, state or JobState(job_id=graph.job_id), settings, me, DISPATCHER)
+    return JobMasterCore(graph, state or JobState(job_id=graph.job_id), settings, me, DISPATCHER, doom=doom)
 
 
 class JobMasterPlayer(Player):
@@ -77,9 +82,8 @@ class JobMasterPlayer(Player):
         self.epoch += 1
         self.timers.clear()
         self.holds, self._waiting = False, None
-        self.core = new_core(self.core.job.graph, state, self.epoch, self.settings)
-        if doom is not None:
-            self.core.doom = FailureInfo(kind=FailureKind.ENVIRONMENT, message=doom)
+        failure = None if doom is None else FailureInfo(kind=FailureKind.ENVIRONMENT, message=doom)
+        self.core = new_core(self.core.job.graph, state, self.epoch, self.settings, doom=failure)
         self.do_start()
 
     def do_lose_leadership(self) -> None:
@@ -188,7 +192,7 @@ class JobMasterPlayer(Player):
         return TaskStateUpdate(attempt=here, state=kind, outcome=made, failure=failure)
 
     def _outcome(self, here: RegionAttemptID):
-        logical = self.core.scheduler.topology.logical_of(here.region)
+        logical = self.core.topology.logical_of(here.region)
         names = tuple(vertex.id for vertex in logical.vertices)
         return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt)
 

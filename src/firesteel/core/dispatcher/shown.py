@@ -15,7 +15,7 @@ def teller_of(job: JobEntry, leads: Core | None) -> JobMasterCore | None:
     """
     if not isinstance(leads, JobMasterCore) or (job.has_ended and job.view is not None):
         return None
-    return leads if not job.has_ended or leads.scheduler.phase.status is job.status else None
+    return leads if not job.has_ended or leads.status is job.status else None
 
 
 def view_at_hand(job: JobEntry, leads: Core | None) -> JobView | None:

@@ -166,6 +166,25 @@ class Suspended:
 JobPhase = Union[Created, Reconciling, Running, Restarting, Failing, Cancelling, Finished, Canceled, Failed, Suspended]
 
 
+def recovered(status: JobStatus) -> JobPhase:
+    """The phase in which a new JobMaster takes up a job of this status."""
+    match status:
+        case JobStatus.CREATED:
+            return Created()
+        case JobStatus.CANCELLING:
+            return Created().cancel()
+        case JobStatus.FAILING:
+            return Created().fail()
+        case JobStatus.FINISHED:
+            return Finished()
+        case JobStatus.CANCELED:
+            return Canceled()
+        case JobStatus.FAILED:
+            return Failed()
+        case _:
+            return Created().reconcile()
+
+
 def job_transitions() -> dict[tuple[JobStatus, JobStatus], str]:
     """(from, to) -> when, of every move the classes have."""
     table: dict[tuple[JobStatus, JobStatus], str] = {}

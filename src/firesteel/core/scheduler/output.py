@@ -1,9 +1,9 @@
-"""What a scheduler wants done: collected during one event, sent as one batch per worker."""
+"""What a scheduler wants done: collected during one event, handed out once, sent as one batch per worker."""
 
 from dataclasses import dataclass, field
 
 from firesteel.model.ids import RegionAttemptID, ResourceID
-from firesteel.model.tasks import ResultGroup, TaskDeployment
+from firesteel.model.tasks import ResultGroup, SinkCommit, TaskDeployment
 
 
 @dataclass(slots=True)
@@ -17,6 +17,7 @@ class SchedulerOutput:
     """Workers that something sent to them has not reached: they may lack groups, too."""
     cancel: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
     acknowledge: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
+    commit: dict[ResourceID, list[SinkCommit]] = field(default_factory=dict)
     discard: list[str] = field(default_factory=list)
     """Directories nobody will read, for any worker to delete."""
     wake_at_ms: int | None = None

@@ -5,19 +5,19 @@ Matching attempts are adopted, unknown ones cancelled, missing ones restarted.
 
 import numpy as np
 
-from firesteel.core.scheduler.jobstates import Canceled, Created, Failed, Finished, Reconciling
-from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.core.scheduler.executions import Executions
 from firesteel.model.ids import RegionIndex
 from firesteel.model.messages import TaskManagerReport
 from firesteel.model.reports import SlotOffer
-from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.states import ExecutionState
+
+LOOKED_FOR = (ExecutionState.RECONCILING, ExecutionState.CANCELING)
+"""States in which a new JobMaster begins with attempts that workers may have."""
 
 
-def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
-    """Set the scheduler's columns and phase to what its `state`, the fold of the journal, says."""
-    state, graph = scheduler.state, scheduler.graph
-    assert isinstance(scheduler.phase, Created), "recovery comes first"
-    assert not scheduler.pool.waiting, "recovery comes first"
+def restore(executions: Executions) -> None:
+    """Set the columns to what `state`, the fold of the journal, says; before anything has moved."""
+    state, graph = executions.state, executions.graph
     restored: dict[ExecutionState, list[RegionIndex]] = {}
     for region in sorted({*state.attempts, *state.finished, *state.ended, *state.deployed, *state.restarting}):
         target = ExecutionState.CANCELED if region in state.restarting else ExecutionState.CREATED
@@ -36,57 +36,25 @@ def recover(scheduler: DefaultScheduler, now_ms: int) -> None:
             graph.recall(region, last[0].task_manager, times_ms)
         if region in state.finished:
             graph.figures.note(region, state.finished[region])
-            scheduler.partitions.register(region, state.finished[region])
-            scheduler.partitions.available[region] = region not in state.restarting
+            executions.partitions.register(region, state.finished[region])
+            executions.partitions.available[region] = region not in state.restarting
     for target, regions in restored.items():
         graph.restore(np.array(regions), target)
         if target.is_terminal:
-            scheduler.restarts.ended(regions, state.restarting)
+            executions.restarts.ended(regions, state.restarting)
     for due_ms in dict.fromkeys(state.restarting.values()):
-        scheduler.restarts.plan(due_ms)
-    _resume(scheduler, now_ms)
+        executions.restarts.plan(due_ms)
 
 
-def _resume(scheduler: DefaultScheduler, now_ms: int) -> None:
-    """Enter the phase that the journal left the job in."""
-    created = Created()
-    match scheduler.state.status:
-        case JobStatus.CANCELLING:
-            scheduler.phase = created.cancel()
-            scheduler.cancel_regions(np.arange(scheduler.topology.region_count), now_ms)
-        case JobStatus.FAILING:
-            scheduler.phase = created.fail()
-            scheduler.cancel_regions(np.arange(scheduler.topology.region_count), now_ms)
-        case JobStatus.CREATED:
-            scheduler.start(now_ms)
-        case JobStatus.FINISHED:
-            scheduler.phase = Finished()
-        case JobStatus.CANCELED:
-            scheduler.phase = Canceled()
-        case JobStatus.FAILED:
-            scheduler.phase = Failed()
-        case _:
-            scheduler.phase = created.reconcile()
-
-
-def settle(scheduler: DefaultScheduler, now_ms: int) -> None:
-    """Leave RECONCILING when nothing is looked for any more."""
-    if isinstance(scheduler.phase, Reconciling) and not scheduler.graph.count(ExecutionState.RECONCILING):
-        scheduler.resume(scheduler.phase, now_ms)
-
-
-def adopt_slots(scheduler: DefaultScheduler, report: TaskManagerReport, now_ms: int) -> None:
+def adopt_slots(executions: Executions, report: TaskManagerReport, now_ms: int) -> None:
     """Take back the slots in which this worker runs attempts that are being looked for."""
     offers: dict[str, SlotOffer] = {offer.allocation_id: offer for offer in report.slots}
     for execution in report.executions:
         region = execution.attempt.region
-        current = scheduler.graph.is_current(execution.attempt)
-        looked_for = current and scheduler.graph.state_of(region) in (
-            ExecutionState.RECONCILING,
-            ExecutionState.CANCELING,
-        )
+        current = executions.graph.is_current(execution.attempt)
+        looked_for = current and executions.graph.state_of(region) in LOOKED_FOR
         offer = offers.get(execution.allocation_id)
-        if looked_for and offer is not None and not scheduler.pool.is_seated(region):
-            logical = scheduler.topology.logical_of(region)
-            scheduler.pool.adopt(report.resource_id, offer, now_ms)
-            scheduler.pool.seat_adopted(region, offer.allocation_id, scheduler.wants[logical.index])
+        if looked_for and offer is not None and not executions.pool.is_seated(region):
+            logical = executions.topology.logical_of(region)
+            executions.pool.adopt(report.resource_id, offer, now_ms)
+            executions.pool.seat_adopted(region, offer.allocation_id, executions.wants[logical.index])

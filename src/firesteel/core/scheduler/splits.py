@@ -17,7 +17,7 @@ from firesteel.model.splits import DrawnSplits, SplitEnumeration
 from firesteel.model.states import ExecutionState
 
 if TYPE_CHECKING:
-    from firesteel.core.scheduler.scheduler import DefaultScheduler
+    from firesteel.core.scheduler.executions import Executions
 
 ASKING = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
 """States of attempts that are given splits. One that is looked for asks again when it has been found."""
@@ -111,24 +111,24 @@ class SplitAssigners:
             assert both == list(range(len(self._enumerations[finder].splits))), "splits are lost or handed out twice"
 
 
-def draw_splits(scheduler: "DefaultScheduler", request: SplitRequest, now_ms: int) -> DrawnSplits | None:
+def draw_splits(executions: "Executions", request: SplitRequest, now_ms: int) -> DrawnSplits | None:
     """What an attempt is given as its draw `request.number`; None when it is not one that may ask."""
-    attempt, graph = request.attempt, scheduler.graph
+    attempt, graph = request.attempt, executions.graph
     if not graph.is_current(attempt) or graph.state_of(attempt.region) not in ASKING:
         return None
-    producer = scheduler.topology.logical_of(attempt.region).splits_from
-    finder = RegionIndex(-1 if producer is None else scheduler.topology.logical[producer].offset)
-    found = scheduler.partitions.outcomes.get(finder)
-    made = scheduler.state.draws.get(attempt.region, ())
+    producer = executions.topology.logical_of(attempt.region).splits_from
+    finder = RegionIndex(-1 if producer is None else executions.topology.logical[producer].offset)
+    found = executions.partitions.outcomes.get(finder)
+    made = executions.state.draws.get(attempt.region, ())
     if found is None or found.splits is None or not 0 <= request.number <= len(made):
         return None
     if request.number == len(made):
         if made and not made[-1]:
             return None  # It was told that there is no more.
-        assigner = scheduler.splits.of(finder, found.splits, scheduler.state)
+        assigner = executions.splits.of(finder, found.splits, executions.state)
         indices = assigner.draw(request.host)
-        scheduler.record(SplitsDrawn(at_ms=now_ms, region=attempt.region, splits=indices))
-    indices = scheduler.state.draws[attempt.region][request.number]
+        executions.record(SplitsDrawn(at_ms=now_ms, region=attempt.region, splits=indices))
+    indices = executions.state.draws[attempt.region][request.number]
     is_end = not indices
     splits = tuple(found.splits.splits[index] for index in indices)
     if is_end and request.number == 0:

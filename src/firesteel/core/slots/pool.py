@@ -142,6 +142,11 @@ class SlotPool:
             self._count(self._seat.pop(slot.region)[1], -1)
         return slot.region
 
+    def drop_worker(self, worker: ResourceID) -> None:
+        """All slots of a worker are gone; nobody sits in them."""
+        for slot in self.of_worker(worker):
+            self.drop(slot.allocation_id)
+
     def of_worker(self, worker: ResourceID) -> list[PooledSlot]:
         return list(self._of_worker.get(worker, {}).values())
 

@@ -82,6 +82,6 @@ def _attempts_are_limited(core: JobMasterCore, state: JobState) -> None:
     """No region has failed more often than its vertices say, whatever the job's restart strategy."""
     failed = dict.fromkeys((each.region, each.attempt) for root in state.exceptions for each in root.together())
     for region, times in Counter(region for region, _ in failed if region >= 0).items():
-        stated = (v.max_attempts for v in core.scheduler.topology.logical_of(RegionIndex(region)).vertices)
+        stated = (v.max_attempts for v in core.topology.logical_of(RegionIndex(region)).vertices)
         limit = min((attempts for attempts in stated if attempts is not None), default=times)
         assert times <= limit, f"region {region} of {state.job_id} was begun again after {limit} failures of its own"

@@ -307,8 +307,7 @@ class Masters:
             self._start_release(process, session, token, state)
             return
         me, dispatcher = leaders(process, session, token)
-        core = JobMasterCore(start.graph, state, self.settings.job_master, me, dispatcher)
-        core.doom = start.failure
+        core = JobMasterCore(start.graph, state, self.settings.job_master, me, dispatcher, doom=start.failure)
         session.commit = GroupCommit()
         self._lead(session, self.world.add(core, process.node, partial(self._on_effect, process, session)))
 

@@ -10,7 +10,6 @@ from firesteel.core.execution.topology import Topology
 from firesteel.core.jobmaster import JobMasterCore
 from firesteel.core.journal import JobState
 from firesteel.core.resourcemanager import ResourceManagerCore
-from firesteel.core.scheduler import recovery
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
 from firesteel.core.taskexecutor import TaskExecutorCore
@@ -170,8 +169,8 @@ class Oracles:
             self._results_are_of_one_run(state)
             settings = endpoint.core.settings.scheduler
             trial = DefaultScheduler(endpoint.core.job.graph, state, settings, lambda record: None)
-            recovery.recover(trial, self.cluster.world.now_ms)
-            trial.validate()
+            trial.start(self.cluster.world.now_ms)
+            trial.validate(workers=())
 
     def _results_are_of_one_run(self, state: JobState) -> None:
         """Invariant 1: what is registered was made by the current attempt, of what the current attempts have made."""

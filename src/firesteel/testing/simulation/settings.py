@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass
 
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
-from firesteel.core.scheduler.scheduler import SchedulerSettings
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings, ResourceManagerSettings, TaskExecutorSettings
 from firesteel.model.resources import ResourceProfile
 from firesteel.testing.simulation.store import HISTORY_SIZE

@@ -1,0 +1,30 @@
+"""What others see of a scheduler while its job runs."""
+
+import msgspec
+
+from firesteel.model import messages as m
+from firesteel.model.ids import JobVertexID, ResourceID
+from firesteel.model.reports import TaskStateUpdate
+from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import RESULT_FORMAT, TaskOutcome
+from tests.core.graphs import JOB, commit_of
+from tests.core.stories.jobmaster import JobMasterPlayer
+from tests.core.stories.player import attempt
+
+
+def test_a_running_jobs_views_show_attempts_commits_and_what_it_is_going_to_return() -> None:
+    player = JobMasterPlayer()
+    player.play("> graph v*2\n> start\n> report w1 slots=a,b\n> state w1 0#0:RUNNING 1#0:RUNNING\n")
+    views = player.core.views
+    assert [each.state.name for each in views.subtasks(JobVertexID("v"))] == ["RUNNING", "RUNNING"]
+    assert (views.returned_blobs(), views.intended) == ((), ())
+    rows = msgspec.structs.replace(commit_of("v"), format=RESULT_FORMAT, target="sha-of-rows")
+    update = TaskStateUpdate(
+        attempt=attempt("0#0"), state=ExecutionState.FINISHED, outcome=TaskOutcome(sinks=(rows, commit_of("v", 1)))
+    )
+    body = m.UpdateTaskExecutionStates(resource_id=ResourceID("w1"), job_id=JOB, sequence=99, updates=(update,))
+    player.deliver("w1", body)
+    assert views.returned_blobs() == ("sha-of-rows",)
+    player.sequence = 99
+    player.do_state("w1", "1#0:FINISHED")
+    assert {commit.target for commit in views.intended} == {"sha-of-rows", "out/v/1"}
