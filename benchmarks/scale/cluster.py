@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from firesteel.adapters.ha.segments import line
 from firesteel.adapters.rpc.frames import FrameDecoder, encode_frame, preface
-from firesteel.core import workeffects as w
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import (
@@ -24,19 +23,20 @@ from firesteel.core.effects import (
     Persist,
     Persisted,
     Received,
-    Reply,
     Send,
     SetTimer,
     Started,
     TimerFired,
 )
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended, StoredJobs
 from firesteel.core.machine import Core
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.requests import Reply
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.settings import ResourceManagerSettings, TaskExecutorSettings
-from firesteel.core.storedjobs import GraphStored, RecordsAppended, StoredJobs
-from firesteel.core.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor import workeffects as w
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.timers import HeartbeatDue, WakeUp
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph

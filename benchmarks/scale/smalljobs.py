@@ -3,8 +3,8 @@
 from benchmarks.scale import jobs
 from benchmarks.scale.cluster import Cluster
 from firesteel.core.dispatcher.requests import AwaitJobResult, SubmitJob
-from firesteel.core.effects import Asked
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.requests import Asked
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskOutcome

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.scale.cluster import RESTART_DELAY_MS, Cluster
 from benchmarks.scale.jobs import outcome
+from firesteel.core.dispatcher.graphcheck import check_job_graph
 from firesteel.core.effects import LeaderChanged
-from firesteel.core.execution.graphcheck import check_job_graph
-from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.scheduler.commit import leftovers
 from firesteel.core.scheduler.executions import Executions
 from firesteel.core.scheduler.failover import regions_to_restart

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.backoff import BackoffState, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, regions_to_restart
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after

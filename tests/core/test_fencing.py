@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from firesteel.core.effects import Asked, Event, Received, Request
+from firesteel.core.effects import Event, Received
 from firesteel.core.machine import Core
+from firesteel.core.requests import Asked, Request
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.inquiries import AskWorker

@@ -5,7 +5,14 @@ import numpy as np
 
 from firesteel.core.execution.figures import Figures
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import ATTEMPTS_KEPT_MAX, JobState, RegionsDeployed, RegionsEnded, RegionsReset, fold
+from firesteel.core.journal.journal import (
+    ATTEMPTS_KEPT_MAX,
+    JobState,
+    RegionsDeployed,
+    RegionsEnded,
+    RegionsReset,
+    fold,
+)
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import FunctionKind, JobGraph
 from firesteel.model.states import ExecutionState

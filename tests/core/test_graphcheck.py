@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from firesteel.core.execution.graphcheck import check_job_graph
+from firesteel.core.dispatcher.graphcheck import check_job_graph
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Artifact, Function, FunctionKind, InvalidJobGraph, JobGraph, JobType, Partitioner
 from firesteel.model.resources import ResourceProfile

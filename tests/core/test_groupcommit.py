@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.core.effects import Persist, Persisted
-from firesteel.core.groupcommit import GroupCommit
-from firesteel.core.journal import CommitsIntended, JournalRecord
+from firesteel.core.journal.groupcommit import GroupCommit
+from firesteel.core.journal.journal import CommitsIntended, JournalRecord
 
 Step = bool
 """Whether something is decided; else the write that is under way is through."""

@@ -11,7 +11,7 @@ import pytest
 from firesteel.core.execution.figures import READ, WRITTEN
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import (
+from firesteel.core.journal.journal import (
     CONCURRENT_FAILURES_MAX,
     JOURNAL_VERSION,
     CommitsIntended,

@@ -7,14 +7,14 @@ from firesteel.core.effects import (
     Persisted,
     PersistFailed,
     Received,
-    Reply,
     Send,
     SetTimer,
     Started,
     TimerFired,
 )
-from firesteel.core.journal import JobStatusRecord
+from firesteel.core.journal.journal import JobStatusRecord
 from firesteel.core.machine import STORY_LENGTH, JournaledCore
+from firesteel.core.requests import Reply
 from firesteel.core.timers import HeartbeatDue, WakeUp
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Envelope, HeartbeatRequest

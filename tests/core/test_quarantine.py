@@ -1,6 +1,6 @@
 """Who was in Spark backends that died: alone from the third time on, and out when that one dies too."""
 
-from firesteel.core.journal import JobState, RestartPlanned, fold
+from firesteel.core.journal.journal import JobState, RestartPlanned, fold
 from firesteel.core.scheduler.quarantine import judged, runs_alone
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionIndex

@@ -2,7 +2,7 @@
 
 from firesteel.core.execution.keytypes import KeyTypes
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.backoff import NoRestart
 from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.jobstates import Created

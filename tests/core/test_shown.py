@@ -5,7 +5,7 @@ import pytest
 
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.shown import last_known_view, shown_summary, teller_of, view_at_hand
-from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.machine import Core
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import JobType

@@ -2,7 +2,7 @@
 
 import pytest
 
-from firesteel.core.storedjobs import JobRemoved, RecordsAppended, StoredJobs
+from firesteel.core.journal.storedjobs import JobRemoved, RecordsAppended, StoredJobs
 from firesteel.model.ids import JobID
 from tests.durable.stories import ENDED, STORY, result_of
 

@@ -1,7 +1,7 @@
 """What a worker keeps: its slot table and its attempts. Repeats, late words and unknown names are harmless."""
 
-from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.slots.table import TaskSlotState, TaskSlotTable
+from firesteel.core.taskexecutor.tasktable import TaskTable
 from firesteel.model.ids import AllocationID, JobVertexID, RegionAttemptID, RegionIndex
 from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.resources import ResourceProfile

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.journal import JobStatusRecord, JournalRecord, RegionsDeployed, RegionsEnded
-from firesteel.core.storedjobs import (
+from firesteel.core.journal.journal import JobStatusRecord, JournalRecord, RegionsDeployed, RegionsEnded
+from firesteel.core.journal.storedjobs import (
     AnyEntry,
     GraphStored,
     JobRemoved,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
-from firesteel.core.journal import JobState, fold
+from firesteel.core.journal.journal import JobState, fold
 from firesteel.model import options
 from firesteel.runtime.jobmaster import JobMasterEndpoint
 from firesteel.testing.backend import TaskScript

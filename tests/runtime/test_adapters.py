@@ -8,7 +8,7 @@ import pytest
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.core.effects import Event, PeerLost, Received
-from firesteel.core.journal import JobState, JobStatusRecord
+from firesteel.core.journal.journal import JobState, JobStatusRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
 from firesteel.model.states import JobStatus

@@ -8,10 +8,10 @@ import pytest
 
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Event, Received
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.resourcemanager import ResourceManagerCore
-from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import TasksChanged
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import TasksChanged
 from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.messages import UpdateTaskExecutionStates

@@ -6,19 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from firesteel.adapters.rpc.inproc import InProcessRpc
-from firesteel.core.effects import (
-    Asked,
-    Effect,
-    Event,
-    PeerLost,
-    Received,
-    Reply,
-    Request,
-    SetTimer,
-    Started,
-    Timer,
-    TimerFired,
-)
+from firesteel.core.effects import Effect, Event, PeerLost, Received, SetTimer, Started, Timer, TimerFired
+from firesteel.core.requests import Asked, Reply, Request
 from firesteel.runtime.endpoint import EVENTS_PER_TURN_MAX, Endpoint, EndpointStopped
 from firesteel.runtime.services import StaleLeader
 from tests.runtime.cluster import virtual_loop

@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.core.effects import DISPATCHER
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import RegionsDeployed, SinkCommitted
+from firesteel.core.journal.journal import RegionsDeployed, SinkCommitted
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.runtime.narration import lines_of
 from firesteel.testing.backend import TaskScript

@@ -4,7 +4,7 @@ import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
 from firesteel.core.effects import DISPATCHER
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.states import JobStatus
 from firesteel.runtime.client import StorageUnavailable, UnknownJob

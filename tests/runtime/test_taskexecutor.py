@@ -8,8 +8,8 @@ import pytest
 
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
 from firesteel.adapters.rpc.inproc import InProcessRpc
-from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import (
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import (
     CancelTask,
     CommitSink,
     Discard,

@@ -4,8 +4,8 @@ import pytest
 
 from firesteel.core.dispatcher import shown
 from firesteel.core.effects import Persisted
-from firesteel.core.groupcommit import GroupCommit
-from firesteel.core.journal import JournalRecord
+from firesteel.core.journal.groupcommit import GroupCommit
+from firesteel.core.journal.journal import JournalRecord
 
 
 def acknowledged_before_the_group_is_through(patch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from firesteel.core.dispatcher import clients
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.requests import JobsLoaded
 from firesteel.core.heartbeat import HeartbeatMonitor, HeartbeatTick
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.timers import ReconciliationOver
 from firesteel.model import messages as m

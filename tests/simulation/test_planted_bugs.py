@@ -13,20 +13,20 @@ from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.dispatcher.requests import StoreJobResult
 from firesteel.core.effects import Effect, Event
 from firesteel.core.execution.graph import ExecutionGraph
-from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.execution.topology import Regions
-from firesteel.core.jobconnection import JobConnection
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState
-from firesteel.core.knownworkers import KnownWorkers
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.knownworkers import KnownWorkers
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.storedjobs import AnyEntry
 from firesteel.core.machine import Core, JournaledCore
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler import failover, quarantine, scheduler, splits
 from firesteel.core.scheduler.executions import Executions
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.tracker import TrackedWorker
-from firesteel.core.storedjobs import AnyEntry
-from firesteel.core.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.jobconnection import JobConnection
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.tasktable import TaskTable
 from firesteel.model import messages as m
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.reports import SplitRequest

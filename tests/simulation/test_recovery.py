@@ -7,8 +7,8 @@ import pytest
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.journal import JournalRecord
-from firesteel.core.storedjobs import GraphStored, RecordsAppended
+from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
 from firesteel.model.ids import FencingToken
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.faults import Faults

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.ha import jobarchive
-from firesteel.core.journal import JOURNAL_VERSION
-from firesteel.core.storedjobs import StoredJobs
+from firesteel.core.journal.journal import JOURNAL_VERSION
+from firesteel.core.journal.storedjobs import StoredJobs
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobView

@@ -10,10 +10,10 @@ from tests.tidy.source import ROOT
 MESSAGES = ROOT / "src/firesteel/model/messages"
 CORES = {
     "ToDispatcher": ("dispatcher", ("core/dispatcher/dispatcher.py",)),
-    "FromJobMaster": ("taskexecutor", ("core/taskexecutor.py", "core/jobconnection.py")),
-    "FromResourceManager": ("taskexecutor", ("core/taskexecutor.py",)),
-    "ToJobMaster": ("jobmaster", ("core/jobmaster.py", "core/jobrelease.py")),
-    "ToResourceManager": ("resourcemanager", ("core/resourcemanager.py",)),
+    "FromJobMaster": ("taskexecutor", ("core/taskexecutor/taskexecutor.py", "core/taskexecutor/jobconnection.py")),
+    "FromResourceManager": ("taskexecutor", ("core/taskexecutor/taskexecutor.py",)),
+    "ToJobMaster": ("jobmaster", ("core/jobmaster/jobmaster.py", "core/jobmaster/jobrelease.py")),
+    "ToResourceManager": ("resourcemanager", ("core/resourcemanager/resourcemanager.py",)),
 }
 """By union: its module, and who matches it."""
 

@@ -11,10 +11,10 @@ import msgspec
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.assembly.master import Master
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.effects import Request
-from firesteel.core.execution.graphcheck import check_job_graph
+from firesteel.core.dispatcher.graphcheck import check_job_graph
 from firesteel.core.execution.topology import Topology
-from firesteel.core.inquiries import AskTaskManager
+from firesteel.core.requests import Request
+from firesteel.core.resourcemanager.inquiries import AskTaskManager
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildFailed, BuildJob, InquiryRefused, JobBuilt
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, decode_job_graph

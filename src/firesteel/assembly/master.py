@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model import options
 from firesteel.model.ids import FencingToken

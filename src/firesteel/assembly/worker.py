@@ -8,7 +8,7 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource
 from firesteel.adapters.inspection.desk import WorkerDesk
-from firesteel.core.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
 from firesteel.model.options import Configuration

@@ -6,12 +6,9 @@ what is in none of them, and matches all that is.
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
 
-from firesteel.core.journal import JournalRecord
+from firesteel.core.journal.journal import JournalRecord
 from firesteel.model.messages import Envelope, Leader
-
-T = TypeVar("T")
 
 
 class Event:
@@ -24,11 +21,6 @@ class Effect:
 
 class Timer:
     """Names a timer. Setting an equal one again replaces it; it carries what it belongs to."""
-
-
-class Request(Generic[T]):
-    """What somebody in this process asks of a core; answered by one Reply with the same request id, of type T or an
-    exception."""
 
 
 # ── events every core may get ────────────────────────────────────────────────────────────────
@@ -45,12 +37,6 @@ class Received(Event):
 @dataclass(frozen=True, slots=True)
 class TimerFired(Event):
     timer: Timer
-
-
-@dataclass(frozen=True, slots=True)
-class Asked(Event):
-    request_id: int
-    request: Request[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +76,6 @@ class LeaderChanged(Event):
 @dataclass(frozen=True, slots=True)
 class Send(Effect):
     envelope: Envelope
-
-
-@dataclass(frozen=True, slots=True)
-class Reply(Effect):
-    """Answers a request; `value` is the answer, or an exception that is to be raised there."""
-
-    request_id: int
-    value: object
 
 
 @dataclass(frozen=True, slots=True)

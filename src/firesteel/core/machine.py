@@ -10,19 +10,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Generic, TypeVar
 
-from firesteel.core.effects import (
-    Effect,
-    Event,
-    Persist,
-    Persisted,
-    PersistFailed,
-    Received,
-    Reply,
-    Send,
-    SetTimer,
-    Timer,
-)
-from firesteel.core.journal import JournalRecord
+from firesteel.core.effects import Effect, Event, Persist, Persisted, PersistFailed, Received, Send, SetTimer, Timer
+from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.requests import Reply
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import AnyMessage, Envelope, Leader
 

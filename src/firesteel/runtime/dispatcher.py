@@ -15,8 +15,8 @@ from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.shown import last_known_view, shown_summary, teller_of, view_at_hand
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
 from firesteel.core.heartbeat import HeartbeatMonitor
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.jobrelease import JobReleaseCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.machine import Core
 from firesteel.core.scheduler.commit import leftovers
 from firesteel.model import options

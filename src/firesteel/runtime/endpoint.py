@@ -13,20 +13,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from firesteel.core.effects import (
-    Asked,
-    Effect,
-    Event,
-    Received,
-    Reply,
-    Request,
-    Send,
-    SetTimer,
-    Started,
-    Timer,
-    TimerFired,
-)
+from firesteel.core.effects import Effect, Event, Received, Send, SetTimer, Started, Timer, TimerFired
 from firesteel.core.machine import Core
+from firesteel.core.requests import Asked, Reply, Request
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.services import Clock, Rpc, StaleLeader
 

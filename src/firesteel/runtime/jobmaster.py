@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from firesteel.core.effects import Effect, Event, LeadershipLost, Persist
-from firesteel.core.groupcommit import GroupCommit
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JournalRecord
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.journal.groupcommit import GroupCommit
+from firesteel.core.journal.journal import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings

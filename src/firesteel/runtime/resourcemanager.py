@@ -3,7 +3,7 @@
 import logging
 
 from firesteel.core.effects import Event, PeerLost, Received, TimerFired
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.settings import ResourceManagerSettings
 from firesteel.model import options
 from firesteel.model.ids import JobID, ResourceID

@@ -8,11 +8,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from firesteel.core import workeffects as w
 from firesteel.core.effects import Effect, LeaderChanged
-from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.core.settings import TaskExecutorSettings
-from firesteel.core.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor import workeffects as w
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import AnswerInquiry, InquiryAnswered
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, RegionAttemptID

@@ -5,7 +5,7 @@ import msgspec
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
-from firesteel.core.effects import Asked
+from firesteel.core.requests import Asked
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, FencingToken, JobID

@@ -3,8 +3,8 @@
 import dataclasses
 
 from firesteel.core.effects import LeadershipLost
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState, JournalRecord, fold
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.journal.journal import JobState, JournalRecord, fold
 from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings

@@ -1,7 +1,7 @@
 """Verbs of stories about what has workers let go of a job."""
 
 from firesteel.core.heartbeat import HeartbeatMonitor
-from firesteel.core.jobrelease import JobReleaseCore
+from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken, ResourceID
 from firesteel.model.messages import Leader

@@ -23,7 +23,6 @@ from firesteel.core.effects import (
     Persisted,
     PersistFailed,
     Received,
-    Reply,
     Send,
     SetTimer,
     Started,
@@ -31,6 +30,7 @@ from firesteel.core.effects import (
     TimerFired,
 )
 from firesteel.core.machine import Core
+from firesteel.core.requests import Reply
 from firesteel.core.timers import HeartbeatDue
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo

@@ -2,9 +2,10 @@
 
 import dataclasses
 
-from firesteel.core.effects import Asked, Event, TimerFired
-from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.effects import Event, TimerFired
+from firesteel.core.requests import Asked
+from firesteel.core.resourcemanager.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.settings import ResourceManagerSettings
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from firesteel.core.inquiries import InquiryAnswered
 from firesteel.core.registration import RegistrationTimeouts
 from firesteel.core.settings import TaskExecutorSettings
-from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import (
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import (
+    InquiryAnswered,
     JobReleaseDone,
     LeftoversFound,
     SinkCommitDone,

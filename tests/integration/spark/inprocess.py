@@ -15,7 +15,7 @@ from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.wire import SessionName
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.commit import gather_commits
 from firesteel.core.scheduler.splits import SplitAssigners
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex

@@ -7,7 +7,7 @@ tokens grow, and a write with an old token is refused.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from firesteel.core.journal import JobState, JournalRecord, fold
+from firesteel.core.journal.journal import JobState, JournalRecord, fold
 from firesteel.model import options
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph

@@ -18,7 +18,7 @@ from firesteel.adapters.ha.segments import (
     read_snapshot,
     snapshot_file,
 )
-from firesteel.core.storedjobs import AnyEntry, RecordsAppended, StoredJobs
+from firesteel.core.journal.storedjobs import AnyEntry, RecordsAppended, StoredJobs
 from firesteel.model.ids import FencingToken
 from firesteel.runtime.services import StaleLeader
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from firesteel.core.journal import JOURNAL_VERSION
-from firesteel.core.storedjobs import AnyEntry
+from firesteel.core.journal.journal import JOURNAL_VERSION
+from firesteel.core.journal.storedjobs import AnyEntry
 from firesteel.model.ids import FencingToken
 
 CHECKSUM_LENGTH = 8

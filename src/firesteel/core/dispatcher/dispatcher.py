@@ -13,8 +13,9 @@ from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
 from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobEntry, JobStage
 from firesteel.core.dispatcher.leftovers import Leftovers
-from firesteel.core.effects import Asked, Event, PeerLost, Received, Started, Timer, TimerFired
+from firesteel.core.effects import Event, PeerLost, Received, Started, Timer, TimerFired
 from firesteel.core.machine import Core
+from firesteel.core.requests import Asked
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID

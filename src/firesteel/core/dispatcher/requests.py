@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import Asked, Effect, Event, PeerLost, Received, Request, Started, TimerFired
+from firesteel.core.effects import Effect, Event, PeerLost, Received, Started, TimerFired
+from firesteel.core.requests import Asked, Request
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph

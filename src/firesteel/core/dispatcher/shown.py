@@ -1,7 +1,7 @@
 """What is shown of a job: by its JobMaster, as it ended, or as far as its Dispatcher knows."""
 
 from firesteel.core.dispatcher.jobentry import JobEntry
-from firesteel.core.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.machine import Core
 from firesteel.model.jobgraph import JobType
 from firesteel.model.states import JobStatus

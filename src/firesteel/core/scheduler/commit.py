@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from firesteel.core.execution.partitions import locations_of
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import ResourceID
 from firesteel.model.tasks import SinkCommit, StagedPart, TaskOutcome

@@ -12,7 +12,7 @@ from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.states import DEPLOYED_STATES, TERMINAL
 from firesteel.core.execution.topology import Regions, Topology
-from firesteel.core.journal import (
+from firesteel.core.journal.journal import (
     JobState,
     JournalRecord,
     RegionsDeployed,

@@ -13,7 +13,7 @@ import numpy as np
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex

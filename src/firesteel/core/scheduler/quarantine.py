@@ -7,7 +7,7 @@ the cause, and has hurt nobody else by it.
 
 import msgspec
 
-from firesteel.core.journal import JobState
+from firesteel.core.journal.journal import JobState
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex
 

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from firesteel.core.execution.topology import Regions, Topology
-from firesteel.core.journal import (
+from firesteel.core.journal.journal import (
     CommitsIntended,
     FailureRecorded,
     JobState,

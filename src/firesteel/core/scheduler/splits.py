@@ -10,7 +10,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from firesteel.core.execution.topology import LogicalRegion, Topology
-from firesteel.core.journal import JobState, JournalRecord, RegionsEnded, RegionsReset, RestartPlanned, SplitsDrawn
+from firesteel.core.journal.journal import (
+    JobState,
+    JournalRecord,
+    RegionsEnded,
+    RegionsReset,
+    RestartPlanned,
+    SplitsDrawn,
+)
 from firesteel.model.ids import RegionIndex
 from firesteel.model.reports import SplitRequest
 from firesteel.model.splits import DrawnSplits, SplitEnumeration

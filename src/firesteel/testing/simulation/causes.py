@@ -3,10 +3,10 @@
 from collections import Counter
 
 from firesteel.core.effects import Effect, Event, Persisted
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState
-from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import CancelTask
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.journal.journal import JobState
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import CancelTask
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.states import JobStatus
 from firesteel.model.views import ExceptionEntry

@@ -9,7 +9,7 @@ import msgspec
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
-from firesteel.core.effects import Request
+from firesteel.core.requests import Request
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob

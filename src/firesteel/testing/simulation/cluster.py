@@ -6,9 +6,10 @@ from typing import Any
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.clients import LATE_MS
-from firesteel.core.effects import Asked, Effect, Request
-from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import GiveUp, Stopping
+from firesteel.core.effects import Effect
+from firesteel.core.requests import Asked, Request
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import GiveUp, Stopping
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.testing.simulation.masters import Masters

@@ -8,14 +8,21 @@ from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher import shown
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist
-from firesteel.core.groupcommit import GroupCommit
 from firesteel.core.heartbeat import HeartbeatMonitor
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.jobrelease import JobReleaseCore
-from firesteel.core.journal import JobState
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.jobrelease import JobReleaseCore
+from firesteel.core.journal.groupcommit import GroupCommit
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.storedjobs import (
+    AnyEntry,
+    GraphStored,
+    JobRemoved,
+    ResultForgotten,
+    ResultStored,
+    StoredJobs,
+)
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.commit import leftovers
-from firesteel.core.storedjobs import AnyEntry, GraphStored, JobRemoved, ResultForgotten, ResultStored, StoredJobs
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, FencingToken, JobID, ResourceID
 from firesteel.model.messages import Leader

@@ -7,13 +7,13 @@ from firesteel.core.dispatcher.jobentry import JobStage
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChanged, Received
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.execution.topology import Topology
-from firesteel.core.jobmaster import JobMasterCore
-from firesteel.core.journal import JobState
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.journal.journal import JobState
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
-from firesteel.core.taskexecutor import TaskExecutorCore
-from firesteel.core.workeffects import JobReleaseDone, StartTasks
+from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
+from firesteel.core.taskexecutor.workeffects import JobReleaseDone, StartTasks
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import FunctionKind, JobGraph
 from firesteel.model.messages import (

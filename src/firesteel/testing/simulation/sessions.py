@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.groupcommit import GroupCommit
+from firesteel.core.journal.groupcommit import GroupCommit
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
 from firesteel.testing.simulation.store import Store

@@ -11,8 +11,8 @@ from typing import assert_never
 
 from firesteel.core.effects import Effect
 from firesteel.core.execution.topology import Topology
-from firesteel.core.inquiries import AnswerInquiry
-from firesteel.core.workeffects import (
+from firesteel.core.taskexecutor.workeffects import (
+    AnswerInquiry,
     CancelTask,
     CommitSink,
     Discard,

@@ -1,7 +1,7 @@
 """Workers that a JobMaster has lost: no slot of theirs is asked for until they are heard of."""
 
 from firesteel.core.effects import Effect, Event, Received, Send
-from firesteel.core.resourcemanager import ResourceManagerCore
+from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.model.ids import FencingToken, JobID, ResourceID
 from firesteel.model.messages import DeclareRequiredResources, Envelope, RequestSlots
 

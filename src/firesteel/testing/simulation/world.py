@@ -15,13 +15,11 @@ from functools import partial
 
 from firesteel.core.dispatcher.requests import JobsLoaded, SubmitJob
 from firesteel.core.effects import (
-    Asked,
     Effect,
     Event,
     LeaderChanged,
     PeerLost,
     Received,
-    Reply,
     Send,
     SetTimer,
     Started,
@@ -29,7 +27,8 @@ from firesteel.core.effects import (
     TimerFired,
 )
 from firesteel.core.machine import Core
-from firesteel.core.workeffects import UnwatchLeader, WatchLeader
+from firesteel.core.requests import Asked, Reply
+from firesteel.core.taskexecutor.workeffects import UnwatchLeader, WatchLeader
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Envelope, Leader, SubmitTasks
 from firesteel.testing.simulation.faults import Faults

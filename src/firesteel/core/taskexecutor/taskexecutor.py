@@ -6,15 +6,15 @@ came of it until a master has it safe, and lets go when it is told to or nobody 
 
 from typing import assert_never
 
-from firesteel.core import workeffects as w
 from firesteel.core.effects import RESOURCE_MANAGER, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
-from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
-from firesteel.core.jobconnection import JobConnection, answers_without_job, commit_answer
 from firesteel.core.machine import Core
 from firesteel.core.registration import RegistrationTries
 from firesteel.core.settings import TaskExecutorSettings
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
+from firesteel.core.taskexecutor import workeffects as w
+from firesteel.core.taskexecutor.jobconnection import JobConnection, answers_without_job, commit_answer
+from firesteel.core.taskexecutor.workeffects import AnswerInquiry, InquiryAnswered
 from firesteel.core.timers import (
     REPORT_RETRY_MS,
     HeartbeatDue,

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from firesteel.core.effects import Asked, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
+from firesteel.core.effects import Event, LeaderChanged, PeerLost, Received, Started, TimerFired
 from firesteel.core.heartbeat import HeartbeatMonitor
-from firesteel.core.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
 from firesteel.core.machine import Core
+from firesteel.core.requests import Asked
+from firesteel.core.resourcemanager.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
 from firesteel.core.settings import ResourceManagerSettings
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places

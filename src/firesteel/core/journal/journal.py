@@ -1,7 +1,7 @@
 """The journal of a job: its records, and the fold that makes a JobMaster's durable state of them.
 
 Progress, slots and connections are not in it: they are learned again. Stored form: msgspec JSON,
-within the entries of `core.storedjobs`, `JOURNAL_VERSION` in the header of each file.
+within the entries of `storedjobs`, `JOURNAL_VERSION` in the header of each file.
 """
 
 import copy

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from firesteel.core.effects import Effect, Event, Request, Timer
+from firesteel.core.effects import Timer
+from firesteel.core.requests import Request
 from firesteel.model.ids import ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry
-from firesteel.model.messages import Leader
 
 INQUIRIES_MAX = 1_000
 """Questions that wait for an answer at one time; what is asked beyond that is not."""
@@ -25,21 +25,3 @@ class InquiryTimeout(Timer):
     """A worker had its time to answer."""
 
     number: int
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerInquiry(Effect):
-    """Look it up on this worker; answered by InquiryAnswered."""
-
-    asker: Leader
-    number: int
-    inquiry: AnyInquiry
-
-
-@dataclass(frozen=True, slots=True)
-class InquiryAnswered(Event):
-    """Answers AnswerInquiry."""
-
-    asker: Leader
-    number: int
-    answer: AnyAnswer

@@ -5,9 +5,9 @@ from typing import assert_never
 
 import msgspec
 
-from firesteel.core.execution.tasktable import TaskTable
 from firesteel.core.slots.table import TaskSlotTable
-from firesteel.core.workeffects import SinkCommitDone
+from firesteel.core.taskexecutor.tasktable import TaskTable
+from firesteel.core.taskexecutor.workeffects import SinkCommitDone
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import AllocationID, DataSetID, JobID, ResourceID

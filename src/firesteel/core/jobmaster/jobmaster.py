@@ -21,8 +21,8 @@ from firesteel.core.effects import (
     TimerFired,
 )
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal import JobState
-from firesteel.core.knownworkers import KnownWorkers
+from firesteel.core.jobmaster.knownworkers import KnownWorkers
+from firesteel.core.journal.journal import JobState
 from firesteel.core.machine import JournaledCore
 from firesteel.core.registration import RegistrationTries
 from firesteel.core.scheduler.output import SchedulerOutput

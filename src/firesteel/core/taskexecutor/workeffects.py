@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from firesteel.core.effects import Effect, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
-from firesteel.core.inquiries import AnswerInquiry, InquiryAnswered
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionAttemptID
+from firesteel.model.inquiries import AnyAnswer, AnyInquiry
+from firesteel.model.messages import Leader
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskProgress
@@ -54,6 +55,15 @@ class LeftoversFound(Event):
     """Workers that were killed have left something of these jobs, which this one is to clear. Repeated until it has."""
 
     job_ids: tuple[JobID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InquiryAnswered(Event):
+    """Answers AnswerInquiry."""
+
+    asker: Leader
+    number: int
+    answer: AnyAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,15 @@ class WatchLeader(Effect):
 @dataclass(frozen=True, slots=True)
 class UnwatchLeader(Effect):
     component: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInquiry(Effect):
+    """Look it up on this worker; answered by InquiryAnswered."""
+
+    asker: Leader
+    number: int
+    inquiry: AnyInquiry
 
 
 TaskExecutorEvent = (

@@ -5,7 +5,7 @@ from typing import Union, assert_never
 
 import msgspec
 
-from firesteel.core.journal import JobState, JournalRecord, copy_of, fold
+from firesteel.core.journal.journal import JobState, JournalRecord, copy_of, fold
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import JobResult
