@@ -9,6 +9,7 @@ import pytest
 from tests.tidy.source import PACKAGE, ROOT, parsed, relative, tracked_files
 from tools import functions_page, options_page, states_page
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 README_LINES_MAX = 60
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PACKAGES = sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE)
@@ -37,6 +38,21 @@ def test_relative_links_lead_somewhere() -> None:
             if path and "://" not in path and not (page.parent / path).exists():
                 broken.append(f"{relative(page)}: {target}")
     assert not broken, broken
+
+
+def test_the_walk_through_the_code_names_what_is_there() -> None:
+    """Of the event that ARCHITECTURE follows each step says a file and a function; each function is in a named file."""
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    walk = page[page.index("## One event") : page.index("## Decisions")]
+    steps = re.split(r"^\d\. ", walk, flags=re.MULTILINE)[1:]
+    assert len(steps) == 9, "nine steps"
+    files = [PACKAGE / name for name in dict.fromkeys(re.findall(r"`([\w/]+\.py)`", walk))]
+    defined = {node.name for file in files for node in ast.walk(parsed(file)) if isinstance(node, DEFINITIONS)}
+    for step in steps:
+        told = re.sub(r"```.*?```", "", step, flags=re.DOTALL)
+        named = re.findall(r"`(?:[A-Z]\w+\.)?(_?[a-z]\w*)`", told)
+        assert named, f"no function: {step}"
+        assert not [name for name in named if name not in defined], step
 
 
 @pytest.mark.parametrize(("page", "text"), GENERATED.items(), ids=GENERATED)
