@@ -84,7 +84,8 @@ def _two_vertices(
         job_id=JobID(derived_id(name, parallelism)),
         name=f"{name} {parallelism} + {parallelism}",
         vertices=(
-            _vertex(SOURCE, "source", FunctionKind.SOURCE, parallelism),
+            # No source: those have splits when they are divided, and something that finds these before them.
+            _vertex(SOURCE, "source", FunctionKind.TRANSFORM, parallelism),
             _vertex(SINK, "sink", FunctionKind.SINK, parallelism),
         ),
         datasets=(IntermediateDataSet(id=DATASET, name="source", producer=SOURCE),),
