@@ -12,6 +12,7 @@ DELAYS = ExponentialBackoff(0.1, 2.0)
 def test_it_doubles_up_to_the_longest() -> None:
     assert [DELAYS.after(failures) for failures in (1, 2, 3, 5, 6, 7)] == pytest.approx([0.1, 0.2, 0.4, 1.6, 2.0, 2.0])
     assert DELAYS.after(10**9) == 2.0
+    assert DELAYS.after(0) == 0.0
 
 
 @given(st.integers(1, 10**6), st.floats(0, 1))

@@ -18,9 +18,11 @@ class ExponentialBackoff:
     longest: float
 
     def after(self, failures: int, *, chance: float = 1.0) -> float:
-        """Time before the next try, after so many failures in a row (1 or more).
+        """Time before the next try, after so many failures in a row; none after none.
 
         `chance`, from 0 to 1, is drawn by whoever has a source of it; the time without jitter is that of 1.
         """
+        if failures == 0:
+            return 0.0
         whole = min(self.first * float(1 << min(failures - 1, DOUBLINGS_MAX)), self.longest)
         return whole / 2 + whole / 2 * chance
