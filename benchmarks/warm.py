@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 import firesteel as fs
 from benchmarks.report import ROOT, Report, Series, Verdict
 from benchmarks.texts import copy_a_few
-from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.spark.wire import SparkAddress
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
@@ -138,7 +138,7 @@ async def bare_client(cluster: MiniCluster, module: str = "benchmarks.bare", *se
             await client.wait()
 
 
-async def spark_endpoint(cluster: MiniCluster) -> Endpoint:
+async def spark_endpoint(cluster: MiniCluster) -> SparkAddress:
     """Where the cluster's only Spark listens. No interface tells: nobody but a benchmark goes there past firesteel."""
     (worker,) = cluster.workers.values()
     backend = worker.backend

@@ -29,8 +29,8 @@ def test_a_process_that_is_killed_while_it_waits_for_spark_is_noticed_then(monke
         never = asyncio.get_running_loop().create_future()
         exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        async def receive() -> wire.WantEndpoint:
-            return wire.WantEndpoint()
+        async def receive() -> wire.WantAddress:
+            return wire.WantAddress()
 
         async def endpoint() -> Any:
             return await asyncio.shield(never)

@@ -1,4 +1,4 @@
-"""HttpClusterClient: a runtime.client.ClusterClient over the REST endpoint."""
+"""HttpClusterClient: a runtime.client.ClusterOperations over the REST endpoint."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -92,7 +92,7 @@ class _Workers(msgspec.Struct):
 class HttpClusterClient:
     """A client of the cluster whose masters' REST endpoints are at `addresses` (URLs), as the holder of a token.
 
-    With an `attachment` that has a timeout, jobs that it hands in end with it. Beside what ClusterClient says, its
+    With an `attachment` that has a timeout, jobs that it hands in end with it. Beside what ClusterOperations says, its
     coroutines raise ClusterUnreachable when no master answers or leads, and Refused when this one may not.
     """
 

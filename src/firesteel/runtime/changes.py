@@ -17,7 +17,7 @@ class JobChanges:
             self._next[job_id] = asyncio.get_running_loop().create_future()
         return self._next[job_id]
 
-    def tell(self, job_id: JobID) -> None:
+    def notify(self, job_id: JobID) -> None:
         """The job may have changed."""
         if job_id in self._next:
             self._next.pop(job_id).set_result(None)
@@ -25,4 +25,4 @@ class JobChanges:
     def stop(self) -> None:
         """Wake everybody: there will be no more changes here."""
         for job_id in list(self._next):
-            self.tell(job_id)
+            self.notify(job_id)

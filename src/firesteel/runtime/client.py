@@ -30,9 +30,9 @@ from firesteel.model.views import (
 )
 
 __all__ = [
-    "ClusterClient",
     "ClusterGateway",
     "ClusterLost",
+    "ClusterOperations",
     "DuplicateJob",
     "NoAnswer",
     "NoLeader",
@@ -84,7 +84,7 @@ def returned_rows(result: JobResult, function: str) -> ReturnedRows:
     raise UnknownResult(f"job {result.job_id} ({result.status.value}) has returned {what}{hint}")
 
 
-class ClusterClient(Protocol):
+class ClusterOperations(Protocol):
     """Coroutines for one cluster. Raises UnknownJob where a job id is not known."""
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
@@ -129,7 +129,7 @@ class ClusterClient(Protocol):
     async def request_cluster_overview(self) -> ClusterOverview: ...
 
 
-class ClusterGateway(ClusterClient, Protocol):
+class ClusterGateway(ClusterOperations, Protocol):
     """What the REST endpoint asks of the master it belongs to. Every coroutine may raise NoLeader."""
 
     async def list_job_summaries(self) -> list[JobSummary]:

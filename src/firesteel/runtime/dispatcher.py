@@ -182,11 +182,11 @@ class DispatcherEndpoint(LeadingEndpoint):
     def handled(self, event: Event) -> None:
         match event:
             case r.JobGraphStored() | r.JobResultStored() | r.JobCleanedUp() | r.JobMasterBroke():
-                self.changes.tell(event.job_id)
+                self.changes.notify(event.job_id)
             case Received(envelope=Envelope(body=JobStatusChanged(job_id=job_id) | JobClosed(job_id=job_id))):
-                self.changes.tell(job_id)
+                self.changes.notify(job_id)
             case Received(envelope=Envelope(body=JobTerminated(result=result))):
-                self.changes.tell(result.job_id)
+                self.changes.notify(result.job_id)
             case _:
                 pass  # nothing that a view shows
 
@@ -243,7 +243,7 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def _forget(self, effect: r.ForgetResult) -> None:
         """Blobs first: who comes after a crash in between finds the result and does it again."""
         what = f"forgetting job {effect.job_id}"
-        self.changes.tell(effect.job_id)
+        self.changes.notify(effect.job_id)
         await self._retried(what, lambda: self.delete_unused_blobs(effect.blobs))
         await self._retried(what, lambda: self._delete_output(effect.job_id))
         await self._retried(what, lambda: self._archive.delete(effect.job_id))
@@ -304,7 +304,7 @@ class DispatcherEndpoint(LeadingEndpoint):
             self._clock,
             self._store,
             on_broken=on_broken,
-            on_change=lambda: self.changes.tell(graph.job_id),
+            on_change=lambda: self.changes.notify(graph.job_id),
         )
         endpoint.start()
         endpoint.follow(self._election, RESOURCE_MANAGER)

@@ -64,10 +64,10 @@ QUICK_SINK = (function("quick", "sink", wants_session=True, parameters=("output"
 def open_session(payload: bytes) -> bytes:
     """Called in a child: the error of opening a session by name, or nothing."""
     from firesteel.adapters.spark.session.attempt import AttemptSession
-    from firesteel.adapters.spark.wire import Endpoint, SessionName
+    from firesteel.adapters.spark.wire import SessionName, SparkAddress
 
     port, token, user, name = payload.decode().split()
-    session = AttemptSession(lambda: Endpoint(int(port), token, 1), SessionName(user, name), "probe", {})
+    session = AttemptSession(lambda: SparkAddress(int(port), token, 1), SessionName(user, name), "probe", {})
     try:
         session.get().range(1).count()
     except Exception as error:

@@ -51,14 +51,14 @@ class RemoteBlobs:
         await asyncio.to_thread(self._cache.delete, sha256)
 
     async def keep(self, path: Path, sha256: str) -> None:
-        await self._tried(f"take blob {sha256}", lambda: self._tell(PutBlob(sha256), path))
+        await self._tried(f"take blob {sha256}", lambda: self._send(PutBlob(sha256), path))
 
     async def drop(self, sha256: str) -> None:
-        await self._tried(f"drop blob {sha256}", lambda: self._tell(DropBlob(sha256)))
+        await self._tried(f"drop blob {sha256}", lambda: self._send(DropBlob(sha256)))
 
     async def append_output(self, job_id: str, name: str, offset: int, data: bytes) -> None:
         request = AppendOutput(job_id, name, offset, data)
-        await self._tried(f"take what job {job_id} prints", lambda: self._tell(request))
+        await self._tried(f"take what job {job_id} prints", lambda: self._send(request))
 
     async def _fetch(self, sha256: str) -> Path:
         """Raises BlobMissing or OSError."""
@@ -76,7 +76,7 @@ class RemoteBlobs:
             await asyncio.sleep(RETRY_S)
         raise OSError(f"{self.server[0]}:{self.server[1]} did not {what}: {last}") from last
 
-    async def _tell(self, request: PutBlob | DropBlob | AppendOutput, path: Path | None = None) -> None:
+    async def _send(self, request: PutBlob | DropBlob | AppendOutput, path: Path | None = None) -> None:
         """Raises OSError or ProtocolError when it is not done."""
         stream = await PeerStream.connect(*self.server, BLOBS, self._settings)
         try:

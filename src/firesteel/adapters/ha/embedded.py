@@ -91,11 +91,11 @@ class EmbeddedLeaderElection:
         token = self._token[component] = FencingToken(self._epoch, self._name)
         contender = self._holder[component] = self._contenders[component][0]
 
-        def tell() -> None:
+        def announce() -> None:
             if self._holder.get(component) is contender and self._token[component] == token:
                 contender.on_granted(token)
 
-        asyncio.get_running_loop().call_soon(tell)
+        asyncio.get_running_loop().call_soon(announce)
         return token
 
     def revoke(self, component: str) -> None:

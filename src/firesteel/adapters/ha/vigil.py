@@ -97,7 +97,7 @@ class Vigil:
                 await asyncio.sleep(self._retry_s)
             except (OSError, ProtocolError) as error:
                 if isinstance(error, Refused):
-                    self._tell(leader, error)
+                    self._announce(leader, error)
                 refused_since_s = 0.0
                 await asyncio.sleep(self._retry_s)
             else:
@@ -106,7 +106,7 @@ class Vigil:
                 self._on_lost()
                 await asyncio.sleep(LOOK_AGAIN_S)
 
-    def _tell(self, leader: Registered, refusal: Refused) -> None:
+    def _announce(self, leader: Registered, refusal: Refused) -> None:
         """Tell of a refusal, once a leader."""
         if self._told != leader.epoch:
             self._told = leader.epoch

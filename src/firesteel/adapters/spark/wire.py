@@ -17,7 +17,7 @@ MAX_FRAME_BYTES = 256 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
 
-class Endpoint(msgspec.Struct, frozen=True, array_like=True):
+class SparkAddress(msgspec.Struct, frozen=True, array_like=True):
     """A Spark Connect server. `generation` counts the JVMs of one worker."""
 
     port: int
@@ -42,8 +42,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     deployment: TaskDeployment
     session: SessionName
     operation_tag: str
-    endpoint: Endpoint | None
-    """Endpoint of the JVM; None while that starts: the child asks for it when it needs it."""
+    endpoint: SparkAddress | None
+    """Address of the JVM; None while that starts: the child asks for it when it needs it."""
     code: tuple[str, ...] = ()
     """Unpacked code directories, first on the module path."""
     code_archives: tuple[str, ...] = ()
@@ -82,13 +82,13 @@ class CallFunction(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
 class KeepSessions(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
     """Be the session keeper of one backend."""
 
-    endpoint: Endpoint
+    endpoint: SparkAddress
 
 
-class UseEndpoint(msgspec.Struct, frozen=True, kw_only=True, tag="endpoint"):
-    """The answer to WantEndpoint."""
+class UseAddress(msgspec.Struct, frozen=True, kw_only=True, tag="endpoint"):
+    """The answer to WantAddress."""
 
-    endpoint: Endpoint
+    endpoint: SparkAddress
 
 
 class UseSplits(msgspec.Struct, frozen=True, kw_only=True, tag="splits"):
@@ -116,12 +116,12 @@ class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     """Plans and names that it has had Spark cache."""
 
 
-ToChild = RunTask | CallFunction | KeepSessions | UseEndpoint | UseSplits | KeeperRequest
+ToChild = RunTask | CallFunction | KeepSessions | UseAddress | UseSplits | KeeperRequest
 
 # ── child → worker ───────────────────────────────────────────────────────────────────────────
 
 
-class WantEndpoint(msgspec.Struct, frozen=True, tag="want-endpoint"):
+class WantAddress(msgspec.Struct, frozen=True, tag="want-endpoint"):
     """The child needs Spark and was not told where it is."""
 
 
@@ -195,7 +195,7 @@ class KeeperAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
 
 
 FromChild = (
-    WantEndpoint
+    WantAddress
     | WantSplits
     | Running
     | Progressed

@@ -41,7 +41,7 @@ def commit(commit: SinkCommit, target: Path, staging: Path) -> str:
     with _alone(commit.commit_id, target), _alone(rivals.lock_name(target), target):
         was_replaced = not staging.exists() and commit.commit_id in replaced_by(target)  # by another job, meanwhile
         if not was_replaced and not is_done(commit, target):
-            told = rivals.told_of(commit, target, staging)
+            told = rivals.note_of(commit, target, staging)
             _carry_out(_gathered(commit, staging), target, staging)
         remove(_aside(staging))
         for path in (staging, *(Path(part.staging) for part in commit.parts)):

@@ -27,7 +27,7 @@ def write_note(target: Path, staging: Path) -> None:
     note_path(staging).write_text(json.dumps(note))
 
 
-def told_of(commit: SinkCommit, target: Path, staging: Path) -> str:
+def note_of(commit: SinkCommit, target: Path, staging: Path) -> str:
     """The message that the job is told when this is about to be committed, or empty."""
     own = staging.parent.parent
     known = _read(note_path(staging)).get("commits")

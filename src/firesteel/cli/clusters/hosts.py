@@ -161,7 +161,7 @@ def stop(directory: ClusterDirectory, config: Configuration) -> int:
         ended = [each for each, outcome in zip(asked, outcomes, strict=True) if outcome.answer.code in ENDED]
         left = [each for each in known.placed if each not in ended]
         write_cluster(directory, HostCluster(placed=left, ssh=known.ssh))
-        _tell(outcomes)
+        _show_outcomes(outcomes)
     return max(*codes, thishost.stop(directory, config))
 
 
@@ -169,7 +169,7 @@ def status(directory: ClusterDirectory, config: Configuration) -> int:
     """Say what runs on other hosts; the exit code is the worst of theirs."""
     known = read_cluster(directory)
     outcomes = _send("status", known.placed, known.ssh, config) if known else []
-    _tell(outcomes)
+    _show_outcomes(outcomes)
     return max((outcome.answer.code for outcome in outcomes), default=FINISHED)
 
 
@@ -183,7 +183,7 @@ def _start(directory: ClusterDirectory, ssh: Ssh, config: Configuration, placed:
     gone = [outcome.order.host for outcome in failed if not outcome.is_open]
     left = [each for each in placed if each.host not in gone]
     write_cluster(directory, HostCluster(placed=[*known, *left], ssh=ssh))
-    _tell([outcome for outcome in outcomes if outcome not in failed])
+    _show_outcomes([outcome for outcome in outcomes if outcome not in failed])
     if failed:
         lines = [f"  {outcome.order.host}: {outcome.answer.err}" for outcome in failed]
         text = f"{len(failed)} of {len(placed)} hosts could not start their {placed[0].role}, so the cluster is not started:"
@@ -207,7 +207,7 @@ def _send(verb: Verb, placed: Sequence[Placed], ssh: Ssh, config: Configuration)
         return list(pool.map(send, placed))
 
 
-def _tell(outcomes: Sequence[Outcome]) -> None:
+def _show_outcomes(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         for text, is_error in ((outcome.answer.out, False), (outcome.answer.err, True)):
             for line in text.splitlines():

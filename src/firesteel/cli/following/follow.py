@@ -33,7 +33,7 @@ def changes(previous: JobView | None, view: JobView) -> list[str]:
     lines: list[str] = []
     if previous is None or previous.status is not view.status:
         lines.append(f"{view.name} ({view.job_id[:8]}): {view.status.value}")
-    if (why := _told_reason(view)) and (previous is None or _kind(_told_reason(previous)) != _kind(why)):
+    if (why := _reason(view)) and (previous is None or _kind(_reason(previous)) != _kind(why)):
         lines.append(f"{view.name}: {why}")
     lines += [f"failed: {describe_failure(failure)}" for failure in new_failures(previous, view)]
     if previous is not None and view.restarts > previous.restarts:
@@ -56,8 +56,8 @@ def _figures(vertex: VertexView) -> str:
 
 def new_failures(previous: JobView | None, view: JobView) -> list[ExceptionEntry]:
     """Failures that `previous` did not have, oldest first."""
-    known = set(map(_failure_key, _told_apart(previous))) if previous else set()
-    return [entry for entry in _told_apart(view) if _failure_key(entry) not in known]
+    known = set(map(_failure_key, _distinct_failures(previous))) if previous else set()
+    return [entry for entry in _distinct_failures(view) if _failure_key(entry) not in known]
 
 
 def describe_failure(entry: ExceptionEntry) -> str:
@@ -148,7 +148,7 @@ def duration(milliseconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _told_reason(view: JobView) -> str:
+def _reason(view: JobView) -> str:
     """Why it waits. A job that runs lacks a slot for a moment with each region that is due: that is no news."""
     waits = view.queue is not None or any(each.waits_for for vertex in view.vertices for each in vertex.progress)
     return view.reason if view.status is not JobStatus.RUNNING or waits else ""
@@ -159,7 +159,7 @@ def _kind(reason: str) -> str:
     return "".join(letter for letter in reason if not letter.isdigit())
 
 
-def _told_apart(view: JobView) -> list[ExceptionEntry]:
+def _distinct_failures(view: JobView) -> list[ExceptionEntry]:
     """A job's failures, oldest first, and none twice: others of one cause go with the first."""
     found: dict[tuple[int, int, int, str], ExceptionEntry] = {}
     for root in reversed(view.exceptions):

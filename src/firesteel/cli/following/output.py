@@ -6,7 +6,7 @@ import sys
 from typing import BinaryIO
 
 from firesteel.model.ids import JobID
-from firesteel.runtime.client import ClusterClient
+from firesteel.runtime.client import ClusterOperations
 
 WAIT_S = 10.0
 """Time that one question waits for something to be printed."""
@@ -17,7 +17,7 @@ PAUSE_S = 0.02
 class ScriptOutput:
     """Both streams of a job. `merged` sends standard output to standard error, too, where the other has a result."""
 
-    def __init__(self, client: ClusterClient, job_id: JobID, *, merged: bool = False) -> None:
+    def __init__(self, client: ClusterOperations, job_id: JobID, *, merged: bool = False) -> None:
         self._client, self._job_id = client, job_id
         self._files = {"stdout": (sys.stderr if merged else sys.stdout).buffer, "stderr": sys.stderr.buffer}
         self.attempts = 1

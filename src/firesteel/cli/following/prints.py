@@ -85,11 +85,11 @@ class JobPrints:
                 except LookupError:  # it has gone with its worker
                     break
                 self._read[key] = part.next_offset if part.text else log.size
-                self._tell(log, part.text, is_one=len(found) == 1)
+                self._show_lines(log, part.text, is_one=len(found) == 1)
             if before < SHOWN_BYTES_MAX <= self._read.get(key, 0):
                 self._show(f"... (the rest is in `firesteel logs {self._job_id}`)")
 
-    def _tell(self, log: AttemptLog, text: str, *, is_one: bool) -> None:
+    def _show_lines(self, log: AttemptLog, text: str, *, is_one: bool) -> None:
         """Show text; where several attempts print, a line before says whose lines come."""
         key = (log.taskmanager_id, log.name)
         if key != self._last and not (is_one and self._last is None):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import ClusterClient, UnknownResult
+from firesteel.runtime.client import ClusterOperations, UnknownResult
 
 if TYPE_CHECKING:
     from firesteel.adapters.spark.exchange.results import ResultRows
@@ -18,7 +18,7 @@ ROWS_SHOWN_MAX = 20
 RowsByFunction = Mapping[str, "ResultRows"]
 
 
-async def fetch_rows(client: ClusterClient, result: JobResult) -> dict[str, "ResultRows"]:
+async def fetch_rows(client: ClusterOperations, result: JobResult) -> dict[str, "ResultRows"]:
     """Rows that the job returned, by function."""
     if not result.returned:
         return {}

@@ -15,7 +15,7 @@ from firesteel.cli.following.prints import JobPrints
 from firesteel.cli.following.rows import fetch_rows
 from firesteel.model.ids import JobID
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import ClusterClient, UnknownJob
+from firesteel.runtime.client import ClusterOperations, UnknownJob
 
 
 class End(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Watch:
 
     def __init__(
         self,
-        client: ClusterClient,
+        client: ClusterOperations,
         job_id: JobID,
         display: JobDisplay,
         interrupts: Interrupts | None = None,

@@ -118,7 +118,7 @@ def wait(job: str, as_json: bool, **cluster: Any) -> int:
         result = await client.request_job_result(await found_id(client, job))
         return End(result, rows=await fetch_rows(client, result))
 
-    return _told(asked(work, **cluster), as_json)
+    return _show_end(asked(work, **cluster), as_json)
 
 
 @click.command()
@@ -148,7 +148,7 @@ def attach(job: str, as_json: bool, **cluster: Any) -> int:
             display.close()
 
     end, is_script = asked(work, **cluster)
-    return _told(end, as_json, is_script=is_script)
+    return _show_end(end, as_json, is_script=is_script)
 
 
 async def found_id(client: HttpClusterClient, text: str) -> JobID:
@@ -189,7 +189,7 @@ def view_lines(view: JobView, now_ms: int) -> list[str]:
     return lines + [f"  failed: {describe_failure(entry)}" for entry in view.exceptions]
 
 
-def _told(end: End, as_json: bool, *, is_script: bool = False) -> int:
+def _show_end(end: End, as_json: bool, *, is_script: bool = False) -> int:
     """Print how a job ended. Returns the exit code."""
     print_end(end, as_json=as_json, is_script=is_script)
     if end.result.failure is not None:

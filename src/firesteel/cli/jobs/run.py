@@ -46,7 +46,7 @@ from firesteel.model.states import JobStatus
 from firesteel.pipeline.attachments import Attachments
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, build_in_child, decode_build_reply
 from firesteel.pipeline.scripts import is_script
-from firesteel.runtime.client import ClusterClient
+from firesteel.runtime.client import ClusterOperations
 from firesteel.runtime.ports import TaskFailedError
 
 BUILD_ENTRY_POINT = "firesteel.pipeline.build:build_in_child"
@@ -58,7 +58,7 @@ class Cluster(Protocol):
     """A cluster that can also run a function in a process that has PySpark loaded."""
 
     @property
-    def client(self) -> ClusterClient: ...
+    def client(self) -> ClusterOperations: ...
 
     @property
     def work_dir(self) -> Path:

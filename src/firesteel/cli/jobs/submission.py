@@ -9,7 +9,7 @@ from firesteel.cli.following.live import JobDisplay
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.pipeline.build import BuiltJob
-from firesteel.runtime.client import ClusterClient, DuplicateJob, StorageFull, TooManyJobs, UnknownJob
+from firesteel.runtime.client import ClusterOperations, DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -24,7 +24,7 @@ def job_id_of(text: str) -> JobID:
 
 
 async def submit(
-    client: ClusterClient, built: BuiltJob, display: JobDisplay, *, is_own_id: bool, elsewhere: bool
+    client: ClusterOperations, built: BuiltJob, display: JobDisplay, *, is_own_id: bool, elsewhere: bool
 ) -> JobID:
     """Hand the job in, to a cluster in this process or `elsewhere`; returns when it is safe. Raises CommandError.
 
@@ -50,7 +50,7 @@ async def submit(
         raise CommandError(f"{error}; {again}", UNREACHABLE) from None
 
 
-async def _check_known(client: ClusterClient, built: BuiltJob) -> None:
+async def _check_known(client: ClusterOperations, built: BuiltJob) -> None:
     """Raises CommandError when the job of that id is another one."""
     job_id, name = built.graph.job_id, built.graph.name
     try:

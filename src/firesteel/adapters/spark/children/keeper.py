@@ -34,14 +34,14 @@ class SessionKeeper:
 
     def __init__(self, forks: ForkServer) -> None:
         self._forks = forks
-        self._endpoint: wire.Endpoint | None = None
+        self._endpoint: wire.SparkAddress | None = None
         self._child: Child | None = None
         self._background = BackgroundTasks()
         self._numbers = 0
         self._waiting: dict[int, asyncio.Future[wire.KeeperAnswer]] = {}
         self._connecting = asyncio.Lock()
 
-    async def interrupt(self, endpoint: wire.Endpoint, session: wire.SessionName) -> wire.KeeperAnswer:
+    async def interrupt(self, endpoint: wire.SparkAddress, session: wire.SessionName) -> wire.KeeperAnswer:
         """Interrupt all that runs in the session now. Raises KeeperFailed."""
         request = wire.KeeperRequest(number=self._next(), session=session, action=wire.SessionAction.INTERRUPT)
         answer = await self._request(endpoint, request, REQUEST_TIMEOUT_SECONDS)
@@ -50,7 +50,7 @@ class SessionKeeper:
         return answer
 
     async def close_session(
-        self, endpoint: wire.Endpoint, session: wire.SessionName, ending: SessionEnding
+        self, endpoint: wire.SparkAddress, session: wire.SessionName, ending: SessionEnding
     ) -> wire.KeeperAnswer:
         """End what runs in the session, and close it; the answer's `error` says why that was not done well.
 
@@ -65,13 +65,13 @@ class SessionKeeper:
         )
         return await self._request(endpoint, request, CLOSE_TIMEOUT_SECONDS)
 
-    async def clear_cache(self, endpoint: wire.Endpoint) -> wire.KeeperAnswer:
+    async def clear_cache(self, endpoint: wire.SparkAddress) -> wire.KeeperAnswer:
         """Release all that is cached in a JVM that nobody uses. Raises KeeperFailed."""
         session = wire.SessionName("firesteel", str(uuid.uuid4()))
         request = wire.KeeperRequest(number=self._next(), session=session, action=wire.SessionAction.CLEAR_CACHE)
         return await self._request(endpoint, request, CLOSE_TIMEOUT_SECONDS)
 
-    async def connect(self, endpoint: wire.Endpoint) -> Child:
+    async def connect(self, endpoint: wire.SparkAddress) -> Child:
         """The keeper process for that backend, started if need be."""
         async with self._connecting:
             if self._child is None or self._endpoint != endpoint:
@@ -94,7 +94,7 @@ class SessionKeeper:
         return self._numbers
 
     async def _request(
-        self, endpoint: wire.Endpoint, request: wire.KeeperRequest, timeout_seconds: float
+        self, endpoint: wire.SparkAddress, request: wire.KeeperRequest, timeout_seconds: float
     ) -> wire.KeeperAnswer:
         child = await self.connect(endpoint)
         answer = self._waiting[request.number] = asyncio.get_running_loop().create_future()

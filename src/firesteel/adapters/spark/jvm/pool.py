@@ -64,13 +64,15 @@ class SparkBackend:
             self._watched = True
             self._background.start(self._watch_idle(), "runaways")
 
-    async def interrupt(self, endpoint: wire.Endpoint, session: wire.SessionName) -> None:
+    async def interrupt(self, endpoint: wire.SparkAddress, session: wire.SessionName) -> None:
         """Interrupt what runs in a session, if its JVM still lives."""
         if self.server.current == endpoint:
             with contextlib.suppress(KeeperFailed, TaskFailedError):
                 self._suspect((await self._keeper.interrupt(endpoint, session)).interrupted)
 
-    async def close_session(self, endpoint: wire.Endpoint, session: wire.SessionName, ending: SessionEnding) -> None:
+    async def close_session(
+        self, endpoint: wire.SparkAddress, session: wire.SessionName, ending: SessionEnding
+    ) -> None:
         """End what runs in a session, and close it, if its JVM still lives."""
         if self.server.current != endpoint:
             return
@@ -179,8 +181,8 @@ class BackendPool:
         self.numbers = SmallNumbers()
         """Of the seats: their scheduler pools in Spark are named by them."""
 
-    async def shared(self) -> wire.Endpoint:
-        """Endpoint of everybody's backend. Raises TaskFailedError."""
+    async def shared(self) -> wire.SparkAddress:
+        """Address of everybody's backend. Raises TaskFailedError."""
         return await self.find(Place()).server.endpoint()
 
     def start(self) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from firesteel.adapters.spark.jvm import launch, supervisor
-from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.spark.wire import SparkAddress
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class SparkJvm:
         """The supervisor's pid while it runs."""
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
-    async def endpoint(self) -> Endpoint:
-        """Endpoint of the server, once it listens. Raises JvmDied."""
+    async def endpoint(self) -> SparkAddress:
+        """Address of the server, once it listens. Raises JvmDied."""
         assert self._process is not None, "started first"
         with open(self.log, "rb") as log:  # noqa: ASYNC230 - a local file of a few lines
             text = b""
@@ -63,7 +63,7 @@ class SparkJvm:
                 text += log.read()
                 found = _STARTED.search(text.decode(errors="replace"))
                 if found is not None:
-                    return Endpoint(int(found[1]), self._token, self._generation)
+                    return SparkAddress(int(found[1]), self._token, self._generation)
                 if self._process.returncode is not None:
                     raise JvmDied(self._process.returncode, self.log)
                 await asyncio.sleep(_POLL_SECONDS)

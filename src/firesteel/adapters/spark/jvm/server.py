@@ -16,7 +16,7 @@ from firesteel.adapters.spark.jvm.launch import PRINTED
 from firesteel.adapters.spark.jvm.process import JvmDied, SparkJvm
 from firesteel.adapters.spark.jvm.pythonworkers import end_python_workers
 from firesteel.adapters.spark.jvm.starts import Patience, StartTurns, work_of
-from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.spark.wire import SparkAddress
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.background import BackgroundTasks
@@ -59,7 +59,7 @@ class SparkServer:
         self._spec = spec
         self._jvm: SparkJvm | None = None
         self._renewing = False
-        self._endpoint: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
+        self._endpoint: asyncio.Future[SparkAddress] = asyncio.get_running_loop().create_future()
         self._death: asyncio.Future[FailureInfo] = asyncio.get_running_loop().create_future()
         self._failures: list[str] = []
         """Why starts have failed, or JVMs have died soon after, in a row."""
@@ -73,7 +73,7 @@ class SparkServer:
         """Begin; returns at once."""
         self._background.start(self._keep_running(), "spark-server")
 
-    async def endpoint(self) -> Endpoint:
+    async def endpoint(self) -> SparkAddress:
         """Where the running JVM listens. Raises TaskFailedError when it was given up; who asks after that has one more
         start tried."""
         if self._given_up:
@@ -82,7 +82,7 @@ class SparkServer:
         return await asyncio.shield(self._endpoint)
 
     @property
-    def current(self) -> Endpoint | None:
+    def current(self) -> SparkAddress | None:
         """The same, without waiting."""
         future = self._endpoint
         return future.result() if future.done() and not future.cancelled() and future.exception() is None else None
@@ -177,7 +177,7 @@ class SparkServer:
         died = await jvm.died()
         return generation, died, time.monotonic() - answered
 
-    async def _answer(self, jvm: SparkJvm, end_turn: Callable[[], None]) -> Endpoint:
+    async def _answer(self, jvm: SparkJvm, end_turn: Callable[[], None]) -> SparkAddress:
         """Wait for it as long as it gets on; longer than the last time, which was not enough. Raises JvmDied."""
         limit_seconds = self._spec.start_timeout_seconds * (1 + len(self._failures))
         patience = Patience(limit_seconds, time.monotonic())

@@ -49,11 +49,13 @@ def _apply(session: Any, options: Mapping[str, Any], told: dict[str, None]) -> N
     for key, value in options.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key in _PLACES:
-            _tell(told, key, f"{key} {text!r} in the script is ignored: it runs on the cluster that it was given to")
+            _warn_once(
+                told, key, f"{key} {text!r} in the script is ignored: it runs on the cluster that it was given to"
+            )
         elif not _is_set(session, key, text):
             what = "Hive support" if key == _CATALOG else f"{key}={text} in the script"
             advice = f"set {key} for the cluster, in its configuration or with -D when it is started"
-            _tell(told, key, f"{what} has no effect: it is fixed since Spark was started; {advice}")
+            _warn_once(told, key, f"{what} has no effect: it is fixed since Spark was started; {advice}")
         elif key.startswith(_HADOOP):  # of a session, Hadoop gets what is called as Hadoop calls it
             session.conf.set(key.removeprefix(_HADOOP), text)
 
@@ -66,7 +68,7 @@ def _is_set(session: Any, key: str, text: str) -> bool:
     return True
 
 
-def _tell(told: dict[str, None], key: str, text: str) -> None:
+def _warn_once(told: dict[str, None], key: str, text: str) -> None:
     if key not in told:
         told[key] = None
         note(text)

@@ -16,7 +16,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
-from firesteel.adapters.spark.wire import Endpoint, SessionName
+from firesteel.adapters.spark.wire import SessionName, SparkAddress
 
 
 class LoopbackChannel(ChannelBuilder):
@@ -25,7 +25,7 @@ class LoopbackChannel(ChannelBuilder):
     pyspark's own builder sends tokens through gRPC's call credentials: a thread and 1 ms for every call.
     """
 
-    def __init__(self, endpoint: Endpoint, name: SessionName) -> None:
+    def __init__(self, endpoint: SparkAddress, name: SessionName) -> None:
         super().__init__(
             channelOptions=[("grpc.enable_http_proxy", 0)],
             params={self.PARAM_USER_ID: name.user, self.PARAM_SESSION_ID: name.session_id},
@@ -60,7 +60,9 @@ class AttemptSession:
     Its queries are in Spark's `scheduler_pool`, if it is not empty. `announce` is told the name of each but the first before there is such a session: all are the worker's to close.
     """
 
-    def __init__(self, endpoint: Callable[[], Endpoint], name: SessionName, tag: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self, endpoint: Callable[[], SparkAddress], name: SessionName, tag: str, settings: dict[str, str]
+    ) -> None:
         self._endpoint, self._name, self._tag, self._settings = endpoint, name, tag, settings
         self._session: Any = None
         self._changed: SessionSettings | None = None

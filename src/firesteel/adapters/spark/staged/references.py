@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.spark.wire import SparkAddress
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
 from firesteel.model.stored import StoredRecord
@@ -43,7 +43,7 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     """Directories of the job's code on this machine, first on the module path."""
     secrets: Mapping[str, str] = {}
     """Connection properties that are written nowhere."""
-    endpoint: Endpoint | None = None
+    endpoint: SparkAddress | None = None
     """The Spark backend whose catalog has the table."""
 
 

@@ -95,7 +95,7 @@ def _serve(control: socket.socket, wakeup: int) -> None:
             os.read(wakeup, 4096)
         for pid, status in _reap():
             children.discard(pid)
-            _tell(control, wire.Exited(pid, status))
+            _send(control, wire.Exited(pid, status))
         if control.fileno() in ready and not _answer(control, wakeup, children):
             break
     for pid in sorted(children):
@@ -120,7 +120,7 @@ def _answer(control: socket.socket, wakeup: int, children: set[int]) -> bool:
         os.setpgid(pid, pid)  # in both processes: neither may rely on the other being first
     os.close(fds[0])
     children.add(pid)
-    _tell(control, wire.Forked(request.number, pid))
+    _send(control, wire.Forked(request.number, pid))
     return True
 
 
@@ -157,7 +157,7 @@ def _reap() -> list[tuple[int, int]]:
         ended.append((pid, os.waitstatus_to_exitcode(status)))
 
 
-def _tell(control: socket.socket, message: wire.Forked | wire.Exited) -> None:
+def _send(control: socket.socket, message: wire.Forked | wire.Exited) -> None:
     with contextlib.suppress(ConnectionError):  # the worker has gone: the next read says so
         control.send(wire.encode(message))
 

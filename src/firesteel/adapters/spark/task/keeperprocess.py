@@ -32,7 +32,7 @@ _UNDER_WAY = (
 )
 
 
-def main(channel: wire.ChildChannel, endpoint: wire.Endpoint) -> None:
+def main(channel: wire.ChildChannel, endpoint: wire.SparkAddress) -> None:
     """Serve until the worker closes its end."""
     options = [("grpc.enable_http_proxy", 0)]
     with grpc.insecure_channel(f"127.0.0.1:{endpoint.port}", options=options) as server:

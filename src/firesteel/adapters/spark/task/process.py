@@ -141,12 +141,12 @@ class TaskProcess:
         except SystemExit as error:
             raise UserError(f"the module of {entry_point} called sys.exit() when it was imported") from error
 
-    def _endpoint(self) -> wire.Endpoint:
+    def _endpoint(self) -> wire.SparkAddress:
         if self._task.endpoint is not None:
             return self._task.endpoint
-        self._channel.send(wire.WantEndpoint())
+        self._channel.send(wire.WantAddress())
         match self._channel.receive():
-            case wire.UseEndpoint(endpoint=endpoint):
+            case wire.UseAddress(endpoint=endpoint):
                 return endpoint
             case other:
                 raise RuntimeError(f"the worker gave no Spark endpoint: {other}")

@@ -37,7 +37,7 @@ class AttemptRun:
         """All that its process has opened, or may have."""
         self.printed: ScriptOutput | None = None
         """What passes on what a script prints."""
-        self.endpoint: wire.Endpoint | None = None
+        self.endpoint: wire.SparkAddress | None = None
         """Where its session is, or may be."""
         self.staging: dict[str, Mapping[str, str]] = {}
         """What it has said that it writes elsewhere, with the secrets that removing it takes."""
@@ -75,12 +75,12 @@ class AttemptRun:
                     self.staging[location] = secrets
                 case wire.Cached():
                     self._note_cached(message)
-                case wire.WantEndpoint():
+                case wire.WantAddress():
                     endpoint = await self._started(on_progress)
                     if endpoint is None:
                         return self._without_report(await self.child.exited)
                     self._bind(endpoint)
-                    self.child.send(wire.UseEndpoint(endpoint=endpoint))
+                    self.child.send(wire.UseAddress(endpoint=endpoint))
                 case wire.WantSplits(number=number):
                     self.child.send(wire.UseSplits(drawn=await draw_splits(number)))
                 case wire.Finished():
@@ -92,7 +92,7 @@ class AttemptRun:
                 case _:
                     raise AssertionError(f"not from a task process: {message}")
 
-    async def _started(self, on_progress: Callable[[TaskProgress], None]) -> wire.Endpoint | None:
+    async def _started(self, on_progress: Callable[[TaskProgress], None]) -> wire.SparkAddress | None:
         """Where its backend listens, once it does; meanwhile it is told what the attempt waits for. None when the task
         process has ended before that."""
         server, attempt = self.seat.take().server, self.task.deployment.attempt
@@ -129,7 +129,7 @@ class AttemptRun:
         if what not in self.cached:
             self.cached.append(what)
 
-    def _bind(self, endpoint: wire.Endpoint) -> None:
+    def _bind(self, endpoint: wire.SparkAddress) -> None:
         """From here on take the death of the JVM for the attempt's own: Connect clients retry for minutes."""
         self.endpoint = endpoint
         self._death = self.seat.take().server.death()

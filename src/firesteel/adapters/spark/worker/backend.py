@@ -100,8 +100,8 @@ class SparkTaskBackend:
         scratch = [str(self._work_dir / name) for name in ("tmp", "local", "derby", "backends", "attempts")]
         await self._output.discard(scratch)
 
-    async def endpoint(self) -> wire.Endpoint:
-        """Endpoint of the JVM that attempts share. Raises TaskFailedError."""
+    async def endpoint(self) -> wire.SparkAddress:
+        """Address of the JVM that attempts share. Raises TaskFailedError."""
         assert self._pool is not None, "started first"
         return await self._pool.shared()
 

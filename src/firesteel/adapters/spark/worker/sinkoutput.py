@@ -20,7 +20,7 @@ from firesteel.adapters.spark.staged.references import (
     directory_of,
     scheme_of,
 )
-from firesteel.adapters.spark.wire import Endpoint
+from firesteel.adapters.spark.wire import SparkAddress
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
@@ -40,7 +40,7 @@ class SinkOutput:
     """Outputs of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
 
     def __init__(
-        self, forks: ForkServer, artifacts: ArtifactCache, intended: Path, spark: Callable[[], Awaitable[Endpoint]]
+        self, forks: ForkServer, artifacts: ArtifactCache, intended: Path, spark: Callable[[], Awaitable[SparkAddress]]
     ) -> None:
         self._forks, self._artifacts, self._intended, self._spark = forks, artifacts, intended, spark
         self._staged: dict[JobID, dict[str, None]] = {}
