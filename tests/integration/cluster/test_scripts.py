@@ -74,7 +74,7 @@ def scripts(files: Files) -> Scripts:
 
 
 PROGRAM = """
-import atexit, os, sys, threading
+import atexit, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession, functions as F
@@ -112,7 +112,12 @@ if __name__ == "__main__":
     except EOFError:
         print("nobody answers")
     atexit.register(print, "at the end")
-    threading.Thread(target=lambda: print("last thread")).start()
+    def last():
+        time.sleep(0.5)
+        later.submit(print, "last pool", other.range(6).count())
+        print("last thread", other.range(7).count())
+    later = ThreadPoolExecutor(1)
+    threading.Thread(target=last).start()
 """
 
 
@@ -137,7 +142,9 @@ def test_a_script_runs_as_it_does_with_spark_submit(scripts: Scripts, do: Do, tm
     assert "again True 4 False" in out
     assert "success file False" in out
     assert "name? nobody answers" in out
-    assert out.endswith("last thread\nat the end\n")
+    assert "last pool 6\n" in out
+    assert "last thread 7\n" in out
+    assert out.endswith("at the end\n")
     assert "spark.master 'local[7]' in the script is ignored" in done.err
     assert "spark.executor.memory=9g in the script has no effect" in done.err
     assert "Hive support has no effect" in done.err

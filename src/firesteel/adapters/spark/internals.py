@@ -83,6 +83,13 @@ def watch_paths(
 
 
 # ── clients of sessions ──────────────────────────────────────────────────────────────────────────────────
+def release_pools() -> set[Any]:
+    """Thread pools by which queries under way tell the server what they have read."""
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator as Reading
+
+    return {each._release_thread_pool_instance for each in list(Reading._instances)} - {None}
+
+
 def add_hook(client: Any, hook: Any) -> None:
     """Have `hook.on_execute_plan` see, and change, what the session is about to have run."""
     client._session_hooks.append(hook)

@@ -5,7 +5,6 @@ import builtins
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,9 @@ from types import ModuleType
 import msgspec
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.internals import release_pools
 from firesteel.adapters.spark.scripts.sessions import note, open_sessions_for_builders
+from firesteel.adapters.spark.scripts.threads import end_threads
 from firesteel.adapters.spark.scripts.unoffered import way_out
 from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
@@ -53,7 +54,7 @@ class ScriptProgram:
             failure = self._exited(error)
         except BaseException as error:  # this adapter's edge: whatever it is becomes data
             failure = self._raised(error)
-        threading._shutdown()  # type: ignore[attr-defined]  # as Python does at its end: waits for threads
+        end_threads(release_pools)
         atexit._run_exitfuncs()
         return failure
 
