@@ -12,7 +12,7 @@ from benchmarks.scale.jobs import outcome
 from firesteel.core.dispatcher.graphcheck import check_job_graph
 from firesteel.core.effects import LeaderChanged
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
-from firesteel.core.scheduler.commit import leftovers
+from firesteel.core.scheduler.commit import undeleted
 from firesteel.core.scheduler.executions import Executions
 from firesteel.core.scheduler.failover import regions_to_restart
 from firesteel.core.scheduler.strategy import schedulable
@@ -140,7 +140,7 @@ class Run:
             cluster.carry()
 
     def all_locations(self) -> tuple[str, ...]:
-        return leftovers(self.executions.state)
+        return undeleted(self.executions.state)
 
     def count(self, state: ExecutionState) -> int:
         return self.executions.graph.count(state)

@@ -43,7 +43,7 @@ class Notary(JournaledCore):
             case PersistFailed():
                 self._on_persist_failed(event)
             case _:
-                self._tell("heard")
+                self._narrate("heard")
 
     def validate(self) -> None:
         """Nothing to check."""

@@ -131,4 +131,4 @@ def test_what_a_commit_tells_is_in_the_jobs_result() -> None:
     scheduler.sink_committed("a", "job x was there too", 2)
     scheduler.sink_committed("b", "", 3)
     scheduler._enter(Running().finish(), 4)
-    assert [each.told for each in scheduler.views.result().sinks] == ["job x was there too", ""]
+    assert [each.note for each in scheduler.views.result().sinks] == ["job x was there too", ""]

@@ -56,7 +56,7 @@ class Core(ABC):
         self.now_ms = max(now_ms, self.now_ms)
         self._effects = []
         if isinstance(event, Received) and not self._admits(event.envelope):
-            self._tell(f"refused {type(event.envelope.body).__name__} of {event.envelope.sender}: stale token")
+            self._narrate(f"refused {type(event.envelope.body).__name__} of {event.envelope.sender}: stale token")
             return []
         self._on(event)
         return self._effects
@@ -97,9 +97,9 @@ class Core(ABC):
 
     def _misdirected(self, envelope: Envelope) -> None:
         """It is for a core of another kind: nothing is done."""
-        self._tell(f"refused {type(envelope.body).__name__} of {envelope.sender}: it is not for {self.address}")
+        self._narrate(f"refused {type(envelope.body).__name__} of {envelope.sender}: it is not for {self.address}")
 
-    def _tell(self, line: str) -> None:
+    def _narrate(self, line: str) -> None:
         self.story.append(f"{self.now_ms} {line}")
 
 
@@ -140,7 +140,7 @@ class JournaledCore(Core):
 
     def _on_persist_failed(self, event: PersistFailed) -> None:
         """The journal can't be written: nothing more may be said. The supervisor ends this session."""
-        self._tell(f"journal failed: {event.reason}")
+        self._narrate(f"journal failed: {event.reason}")
         self._held.clear()
 
     def _release(self) -> list[Effect]:

@@ -174,7 +174,7 @@ class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     rows: int = -1
     size_bytes: int = -1
-    told: str = ""
+    note: str = msgspec.field(default="", name="told")
     """Message for its owner, like of another job that wrote there at the same time."""
 
 

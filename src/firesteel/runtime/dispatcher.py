@@ -18,7 +18,7 @@ from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.machine import Core
-from firesteel.core.scheduler.commit import leftovers
+from firesteel.core.scheduler.commit import undeleted
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import FencingToken, JobID, ResourceID
@@ -318,11 +318,11 @@ class DispatcherEndpoint(LeadingEndpoint):
         timeout_ms = self._config.get_option(options.RECONCILIATION_TIMEOUT)
         left: tuple[str, ...] | None = None
         with contextlib.suppress(StaleLeader):  # without its journal, workers still let go of what they know themselves
-            left = leftovers(await self._store.claim_journal(job_id, token))
+            left = undeleted(await self._store.claim_journal(job_id, token))
         heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
             self._config.get_option(options.HEARTBEAT_INTERVAL), self._config.get_option(options.HEARTBEAT_TIMEOUT)
         )
-        core = JobReleaseCore(job_id, timeout_ms, me, self.leader, heartbeats=heartbeats, leftovers=left)
+        core = JobReleaseCore(job_id, timeout_ms, me, self.leader, heartbeats=heartbeats, undeleted=left)
         endpoint = LeadingEndpoint(core, self._rpc, self._clock, on_broken)
         endpoint.start()
         endpoint.follow(self._election, RESOURCE_MANAGER)

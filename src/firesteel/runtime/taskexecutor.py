@@ -188,16 +188,16 @@ class TaskExecutorEndpoint(Endpoint):
 
     async def _commit(self, effect: w.CommitSink) -> None:
         failure: FailureInfo | None = None
-        told = ""
+        note = ""
         try:
-            told = await self._backend.commit(effect.commit)
-            if told:
-                logger.info("job %s: %s", effect.job_id, told)
+            note = await self._backend.commit(effect.commit)
+            if note:
+                logger.info("job %s: %s", effect.job_id, note)
         except TaskFailedError as error:
             failure = error.failure
         except Exception as error:
             failure = _backend_failure(error)
-        self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure, told))
+        self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure, note))
 
     async def _discard(self, locations: Sequence[str]) -> None:
         """What can't be deleted now is found again when its job is released."""

@@ -65,7 +65,7 @@ class TaskScript:
     """Attempts that are cancelled end only when their backend is closed."""
     close_error: Exception | None = None
     """What closing a backend raises, after it was done."""
-    told: str = ""
+    sink_note: str = ""
     """What is told of each commit."""
     disk_errors: int = 0
     """Deletions that are still to fail."""
@@ -228,7 +228,7 @@ class FakeTaskBackend:
         self.script.stored.pop(commit.staging, None)
         if commit.commit_id not in done:
             done.append(commit.commit_id)
-        return self.script.told
+        return self.script.sink_note
 
     async def discard(self, locations: Sequence[str]) -> None:
         await asyncio.sleep(self.script.discard_s)

@@ -119,7 +119,7 @@ def describe_sink(sink: CommittedSink) -> str:
     size = _size(sink.size_bytes) if sink.size_bytes >= 0 else ""
     written = ", ".join(filter(None, (" in ".join(filter(None, (rows, files))), size)))
     return f"{sink.function}: {written}{' ' if written else ''}-> {sink.target} ({sink.mode})" + (
-        f"\n    note: {sink.told}" if sink.told else ""
+        f"\n    note: {sink.note}" if sink.note else ""
     )
 
 

@@ -134,7 +134,7 @@ class DispatcherCore(Core):
         """Answered when the job is sure to end: a wish that only this leadership knows may be lost with it."""
         job.cancel = True
         job.cancelling.append(request_id)
-        self._tell_cancel(job)
+        self._send_cancel(job)
         if job.status is JobStatus.CANCELLING or job.view is not None or job.has_ended:
             self._answer_cancels(job)
 
@@ -156,7 +156,7 @@ class DispatcherCore(Core):
             job.cancel_reason = (
                 f"its client is gone: nothing was heard of it for {timeout_ms / 1_000:g} s, and the job ends with it"
             )
-            self._tell_cancel(job)
+            self._send_cancel(job)
         self._look_later()
 
     def _look_later(self) -> None:
@@ -261,13 +261,13 @@ class DispatcherCore(Core):
         speaker = m.Leader(envelope.sender, envelope.sender_token)
         if job.master is None or job.master.token < speaker.token:
             job.master = speaker
-            self._tell_cancel(job)
+            self._send_cancel(job)
         if job.master == speaker:
             job.status = status
             if status is JobStatus.CANCELLING:
                 self._answer_cancels(job)
 
-    def _tell_cancel(self, job: JobEntry) -> None:
+    def _send_cancel(self, job: JobEntry) -> None:
         """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""
         if job.cancel and job.master is not None and job.stage is JobStage.RUNNING:
             self._send_leader(job.master, m.CancelJob(job_id=job.job_id, reason=job.cancel_reason))

@@ -166,7 +166,7 @@ class JobMasterCore(JournaledCore):
                 self._on_split_requests(body.resource_id, body.wants)
             case m.SinkCommitAnswer():
                 if body.failure is None:
-                    self._scheduler.sink_committed(body.commit_id, body.told, self.now_ms)
+                    self._scheduler.sink_committed(body.commit_id, body.note, self.now_ms)
                 else:
                     self._scheduler.sink_failed(body.commit_id, body.failure, self.now_ms)
             case m.JobReleased():
@@ -180,7 +180,7 @@ class JobMasterCore(JournaledCore):
             case m.NotEnoughResources():
                 self._scheduler.slots_refused(body, self.now_ms)
             case m.CancelJob():
-                self._tell(f"cancelled: {body.reason or 'a client has asked for it'}")
+                self._narrate(f"cancelled: {body.reason or 'a client has asked for it'}")
                 cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None
                 self._scheduler.cancel(self.now_ms, cause)
             case _:
@@ -222,12 +222,12 @@ class JobMasterCore(JournaledCore):
             drawn = self._scheduler.draw_splits(request, self.now_ms)
             if drawn is not None:
                 body = m.NextInputSplits(job_id=self.job.graph.job_id, attempt=request.attempt, drawn=drawn)
-                self._tell_worker(resource_id, body)
+                self._send_to_worker(resource_id, body)
 
     def _lose_worker(self, resource_id: ResourceID, reason: str) -> None:
         if not self.workers.lose(resource_id):
             return
-        self._tell(f"lost worker {resource_id}: {reason}")
+        self._narrate(f"lost worker {resource_id}: {reason}")
         self._resources.lose_worker(resource_id)
         if self._unreleased is not None:
             self._unreleased.pop(resource_id, None)
@@ -239,19 +239,19 @@ class JobMasterCore(JournaledCore):
             self._lose_worker(worker, f"no sign of life for {self.settings.heartbeat_timeout_ms} ms")
         self._scheduler.tidy_up(self.now_ms - self.settings.slot_idle_timeout_ms)
         for worker in tick.due:
-            self._tell_held(worker, wants_report=True)
+            self._send_held(worker, wants_report=True)
         if self._resources.is_silent(self.now_ms, self.settings.heartbeat_timeout_ms):
             self._resources.lose()
             self._register()
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
 
-    def _tell_held(self, resource_id: ResourceID, *, wants_report: bool = False) -> None:
+    def _send_held(self, resource_id: ResourceID, *, wants_report: bool = False) -> None:
         """Answer an offer, or ask for a report: both are done by saying what is held there."""
         known = self.workers[resource_id]
-        known.told += 1
+        known.sent += 1
         body = m.AllocatedSlots(
             job_id=self.job.graph.job_id,
-            sequence=known.told,
+            sequence=known.sent,
             offer_sequence=known.offer_sequence,
             held=self._scheduler.held_at(resource_id),
             wants_report=wants_report,
@@ -291,29 +291,29 @@ class JobMasterCore(JournaledCore):
         """When what is due is done: the slots that are held are told as they are now."""
         for resource_id, report in self._unanswered.items():
             self._on_split_requests(resource_id, report.wants)
-            self._tell_held(resource_id)
+            self._send_held(resource_id)
         self._unanswered.clear()
 
     def _speak(self, output: SchedulerOutput) -> None:
         job_id = self.job.graph.job_id
         for worker, commits in output.commit.items():
-            self._tell_worker(worker, m.CommitSinks(job_id=job_id, commits=tuple(commits)))
+            self._send_to_worker(worker, m.CommitSinks(job_id=job_id, commits=tuple(commits)))
         for worker, attempts in output.acknowledge.items():
-            self._tell_worker(worker, m.AcknowledgeTaskStates(job_id=job_id, attempts=tuple(attempts)))
+            self._send_to_worker(worker, m.AcknowledgeTaskStates(job_id=job_id, attempts=tuple(attempts)))
         job = msgspec.structs.replace(self.job, instant_ms=self.views.instant_ms)
         for worker, deployments in output.deploy.items():
             unsent = self.workers[worker].unsent_groups(deployments, afresh=worker in output.missed)
             groups = tuple(output.groups[group_id] for group_id in unsent)
-            self._tell_worker(worker, m.SubmitTasks(job=job, deployments=tuple(deployments), groups=groups))
+            self._send_to_worker(worker, m.SubmitTasks(job=job, deployments=tuple(deployments), groups=groups))
         for worker, attempts in output.cancel.items():
-            self._tell_worker(worker, m.CancelTasks(job_id=job_id, attempts=tuple(dict.fromkeys(attempts))))
+            self._send_to_worker(worker, m.CancelTasks(job_id=job_id, attempts=tuple(dict.fromkeys(attempts))))
         if output.discard and self.workers:
             anyone = next(iter(self.workers))
-            self._tell_worker(anyone, m.DiscardResults(job_id=job_id, locations=tuple(output.discard)))
+            self._send_to_worker(anyone, m.DiscardResults(job_id=job_id, locations=tuple(output.discard)))
         if output.wake_at_ms is not None:
             self._set_timer(WakeUp(), max(0, output.wake_at_ms - self.now_ms))
 
-    def _tell_worker(self, resource_id: ResourceID, body: m.AnyMessage) -> None:
+    def _send_to_worker(self, resource_id: ResourceID, body: m.AnyMessage) -> None:
         known = self.workers.get(resource_id)
         if known is not None:
             self._send(known.address, body)
@@ -323,7 +323,7 @@ class JobMasterCore(JournaledCore):
         if status is self._reported:
             return
         self._reported = status
-        self._tell(f"job is {status.value}")
+        self._narrate(f"job is {status.value}")
         if not status.is_globally_terminal:
             self._send_leader(self.dispatcher, m.JobStatusChanged(job_id=self.job.graph.job_id, status=status))
             return
@@ -339,10 +339,10 @@ class JobMasterCore(JournaledCore):
 
     def _release_workers(self) -> None:
         """Ask every worker that may hold something of the job to let go of it, until it says so."""
-        locations = self.views.leftovers()
+        locations = self.views.undeleted()
         for worker in self._unreleased or ():
             body = m.ReleaseJobResources(job_id=self.job.graph.job_id, locations=locations)
-            self._tell_worker(worker, body)
+            self._send_to_worker(worker, body)
         if self._unreleased:
             self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)
 

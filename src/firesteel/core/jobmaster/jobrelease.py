@@ -33,7 +33,7 @@ class JobReleaseCore(Core):
     longer, and comes back, the job is led once more. So it is for one that has reported and falls silent: `heartbeats`
     watches those that are waited for.
 
-    `leftovers` are stored results and staged outputs that the journal knows of; None when there is no journal any more.
+    `undeleted` are stored results and staged outputs that the journal knows of; None when there is no journal any more.
     Then nobody knows what of that was made visible, and workers are asked to delete nothing by name.
     """
 
@@ -45,19 +45,19 @@ class JobReleaseCore(Core):
         dispatcher: m.Leader,
         *,
         heartbeats: HeartbeatMonitor[ResourceID],
-        leftovers: Iterable[str] | None,
+        undeleted: Iterable[str] | None,
     ) -> None:
         super().__init__(me.address, me.token)
         self.job_id, self.dispatcher = job_id, dispatcher
         self._reconciliation_timeout_ms = reconciliation_timeout_ms
         self._resources = JobRequirements(job_id)
-        self._has_journal, self._leftovers = leftovers is not None, dict.fromkeys(leftovers or ())
+        self._has_journal, self._undeleted = undeleted is not None, dict.fromkeys(undeleted or ())
         self._workers: dict[ResourceID, Address] = {}
         """Those that have reported something of the job."""
         self._unreleased: dict[ResourceID, None] = {}
         self._heartbeats, self._asked = heartbeats, 0
         self._deleting: ResourceID | None = None
-        """Who was asked to delete the leftovers."""
+        """Who was asked to delete what is left."""
         self._awaits_workers = True
         self._closed = False
 
@@ -115,7 +115,7 @@ class JobReleaseCore(Core):
                 self._wait_no_more(body.resource_id)
                 if body.resource_id == self._deleting:
                     self._deleting = None
-                    self._leftovers.clear()
+                    self._undeleted.clear()
             case m.DisconnectTaskExecutor():
                 self._lose(body.resource_id)
             case (
@@ -135,7 +135,7 @@ class JobReleaseCore(Core):
         """Attempts that the JobMaster did not hear the end of may have left something, too."""
         known = updates if self._has_journal else ()
         for outcome in (update.outcome for update in known if update.outcome is not None):
-            self._leftovers.update(dict.fromkeys(locations_of(outcome)))
+            self._undeleted.update(dict.fromkeys(locations_of(outcome)))
 
     def _lose(self, worker: ResourceID) -> None:
         self._workers.pop(worker, None)
@@ -155,7 +155,7 @@ class JobReleaseCore(Core):
         """Ask whom it waits for to report: an attempt may take its time to end."""
         tick = self._heartbeats.tick(self.now_ms)
         for worker in tick.lost:
-            self._tell(f"worker {worker} has not let go of job {self.job_id} and is silent")
+            self._narrate(f"worker {worker} has not let go of job {self.job_id} and is silent")
             self._lose(worker)
         self._asked += 1
         ask = m.AllocatedSlots(job_id=self.job_id, sequence=self._asked, offer_sequence=-1, held=(), wants_report=True)
@@ -165,7 +165,7 @@ class JobReleaseCore(Core):
 
     def _release(self) -> None:
         for worker in self._unreleased:
-            locations = tuple(self._leftovers) if worker == self._deleting else ()
+            locations = tuple(self._undeleted) if worker == self._deleting else ()
             self._send(self._workers[worker], m.ReleaseJobResources(job_id=self.job_id, locations=locations))
         if self._unreleased:
             self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)
@@ -181,7 +181,7 @@ class JobReleaseCore(Core):
         """Delete what is left when no attempt and no commit goes on anywhere; then the job is over."""
         if self._closed or self._awaits_workers or self._unreleased:
             return
-        if self._leftovers and self._workers:
+        if self._undeleted and self._workers:
             self._deleting = next(iter(self._workers))
             self._wait_for(self._deleting)
             self._release()

@@ -16,7 +16,7 @@ class Worker:
     """Number of its newest message."""
     offer_sequence: int = -1
     """Number of its newest report."""
-    told: int = 0
+    sent: int = 0
     """Number of the newest AllocatedSlots sent to it."""
     _groups: dict[DataSetID, str] = field(default_factory=dict)
     """Groups of results that were sent to it, by data set."""

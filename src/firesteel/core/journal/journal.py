@@ -102,7 +102,7 @@ class CommitsIntended(Record, frozen=True):
 
 class SinkCommitted(Record, frozen=True):
     commit_id: str
-    told: str = ""
+    note: str = msgspec.field(default="", name="told")
     """What the job's owner is to be told of it."""
 
 
@@ -164,7 +164,7 @@ class JobState(msgspec.Struct, kw_only=True):
     """Roots, newest first."""
     intended: tuple[SinkCommit, ...] = ()
     committed: tuple[str, ...] = ()
-    told: dict[str, str] = {}
+    notes: dict[str, str] = msgspec.field(default_factory=dict, name="told")
     """What the job's owner is to be told, by commit."""
 
     @property
@@ -229,8 +229,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.intended = record.commits
         case SinkCommitted():
             state.committed = (*state.committed, record.commit_id)
-            if record.told:
-                state.told[record.commit_id] = record.told
+            if record.note:
+                state.notes[record.commit_id] = record.note
         case _:
             assert_never(record)
 

@@ -105,7 +105,7 @@ class ResourceManagerCore(Core):
                 if self._is_known_job(envelope, body.job_id):
                     self._on_known_job(body)
                 else:
-                    self._tell(f"ignored {type(body).__name__} of {envelope.sender}: it does not lead {body.job_id}")
+                    self._narrate(f"ignored {type(body).__name__} of {envelope.sender}: it does not lead {body.job_id}")
             case _:
                 assert_never(body)
 
@@ -131,7 +131,7 @@ class ResourceManagerCore(Core):
             worker = TrackedWorker(body.resource_id, instance_id, sender, self.now_ms, body.hardware)
             self._tracker.add_worker(worker)
             self._heartbeats.watch(("worker", body.resource_id), self.now_ms)
-            self._tell(f"registered worker {body.resource_id}")
+            self._narrate(f"registered worker {body.resource_id}")
         is_first = not self._tracker.profiles
         self._tracker.apply_report(worker, body.report)
         if is_first:
@@ -148,7 +148,7 @@ class ResourceManagerCore(Core):
     ) -> None:
         worker = self._tracker.workers.get(resource_id)
         if worker is None or worker.instance_id != instance_id:
-            self._tell(f"ignored a slot report of {resource_id}: not this registration")
+            self._narrate(f"ignored a slot report of {resource_id}: not this registration")
             return
         self._heartbeats.heard(("worker", resource_id), self.now_ms)
         if answers:
@@ -172,7 +172,7 @@ class ResourceManagerCore(Core):
         if resource_id not in self._tracker.workers:
             return
         self._tracker.remove_worker(resource_id)
-        self._tell(f"lost worker {resource_id}: {reason}")
+        self._narrate(f"lost worker {resource_id}: {reason}")
         self._heartbeats.unwatch(("worker", resource_id))
         for number in [number for number, asked in self._inquiries.items() if asked == resource_id]:
             self._end_inquiry(number, NoAnswer(f"the worker {resource_id} has gone: {reason}"))
@@ -203,7 +203,7 @@ class ResourceManagerCore(Core):
             job = self._tracker.add_job(body.job_id, m.Leader(envelope.sender, envelope.sender_token))
             job.queue, job.priority, job.since_ms = body.queue, body.priority, body.since_ms
             self._heartbeats.watch(("job", body.job_id), self.now_ms)
-            self._tell(f"registered job {body.job_id}")
+            self._narrate(f"registered job {body.job_id}")
         if self._is_known_job(envelope, body.job_id):
             self._require(body)
             self._send_leader(self._tracker.jobs[body.job_id].leader, m.JobMasterRegistered(job_id=body.job_id))
@@ -241,7 +241,7 @@ class ResourceManagerCore(Core):
         for resource_id in lost:
             worker = self._tracker.workers.get(resource_id)
             if worker is not None:
-                self._tell(f"job {job_id} has lost worker {resource_id}")
+                self._narrate(f"job {job_id} has lost worker {resource_id}")
                 self._tracker.suspect(resource_id, job_id)
                 self._send(worker.address, m.HeartbeatRequest())
 

@@ -35,7 +35,7 @@ def gather_commits(outcomes: Iterable[TaskOutcome]) -> tuple[SinkCommit, ...]:
     return tuple(_as_one(commits) for commits in gathered.values())
 
 
-def leftovers(state: JobState) -> tuple[str, ...]:
+def undeleted(state: JobState) -> tuple[str, ...]:
     """What is of no use once the job has ended: stored results, and staged outputs that are not committed."""
     visible = {name for each in state.intended if each.commit_id in state.committed for name in each.stagings}
     left = (name for region in sorted(state.finished) for name in locations_of(state.finished[region]))

@@ -192,10 +192,10 @@ class DefaultScheduler:
             case _:
                 pass
 
-    def sink_committed(self, commit_id: str, told: str, now_ms: int) -> None:
+    def sink_committed(self, commit_id: str, note: str, now_ms: int) -> None:
         """A staged output is visible now; and what the job's owner is to be told of it."""
         if any(commit.commit_id == commit_id for commit in self._executions.uncommitted()):
-            self._executions.record(SinkCommitted(at_ms=now_ms, commit_id=commit_id, told=told))
+            self._executions.record(SinkCommitted(at_ms=now_ms, commit_id=commit_id, note=note))
         self._give_up_commits(now_ms)
 
     def sink_failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import MAX_REGIONS, LogicalRegion
 from firesteel.core.journal.journal import EndedAttempt
-from firesteel.core.scheduler.commit import leftovers
+from firesteel.core.scheduler.commit import undeleted
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.ids import JobVertexID, RegionIndex
 from firesteel.model.jobgraph import JobVertex
@@ -159,7 +159,7 @@ class JobViews:
                     files=len(commit.files) + sum(len(part.files) for part in commit.parts),
                     rows=commit.rows,
                     size_bytes=commit.size_bytes,
-                    told=state.told.get(commit.commit_id, ""),
+                    note=state.notes.get(commit.commit_id, ""),
                 )
                 for commit in done
                 if commit.format != RESULT_FORMAT
@@ -175,9 +175,9 @@ class JobViews:
             owner=graph.owner,
         )
 
-    def leftovers(self) -> tuple[str, ...]:
+    def undeleted(self) -> tuple[str, ...]:
         """What is of no use once the job has ended."""
-        return leftovers(self._executions.state)
+        return undeleted(self._executions.state)
 
     def returned_blobs(self) -> tuple[str, ...]:
         """Blobs with rows that the job is going to return."""

@@ -42,7 +42,7 @@ class JobConnection:
     committing: dict[str, None] = field(default_factory=dict)
     is_cut: bool = False
     """The connection to the job's master broke, and nothing was heard of it since."""
-    told: int = -1
+    heard: int = -1
     """Number of the newest AllocatedSlots."""
     discard: tuple[str, ...] = ()
     """What to delete when the job is released."""
@@ -169,5 +169,5 @@ def commit_answer(resource_id: ResourceID, event: SinkCommitDone) -> m.SinkCommi
         job_id=event.job_id,
         commit_id=event.commit_id,
         failure=event.failure,
-        told=event.told,
+        note=event.note,
     )

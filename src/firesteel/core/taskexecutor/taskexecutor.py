@@ -118,17 +118,17 @@ class TaskExecutorCore(Core):
     # ── the ResourceManager ──────────────────────────────────────────────────────────────────
     def _on_resource_manager(self, envelope: m.Envelope, body: m.FromResourceManager) -> None:
         if not self._registration.is_from_leader(envelope):
-            self._tell(f"refused {type(body).__name__}: not of the leading ResourceManager")
+            self._narrate(f"refused {type(body).__name__}: not of the leading ResourceManager")
             return
         self._registration.heard_ms = self.now_ms
         match body:
             case m.TaskExecutorRegistered():
                 self._registration.instance_id = body.instance_id
             case m.HeartbeatRequest():
-                self._tell_resource_manager(m.TaskExecutorHeartbeat)
+                self._send_to_resource_manager(m.TaskExecutorHeartbeat)
             case m.RequestSlots() | AskWorker():
                 if body.instance_id != self._registration.instance_id:
-                    self._tell_resource_manager(m.TaskExecutorHeartbeat)
+                    self._send_to_resource_manager(m.TaskExecutorHeartbeat)
                 elif isinstance(body, m.RequestSlots):
                     self._on_slot_requests(body)
                 else:
@@ -160,7 +160,7 @@ class TaskExecutorCore(Core):
             self._send_leader(leader, m.RegisterTaskExecutor(resource_id=me, report=report, hardware=hardware))
             self._set_timer(RegistrationDue(), self._registration.tries.wait_ms())
 
-    def _tell_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:
+    def _send_to_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:
         body = self._registration.report(kind, self._slot_report())
         if body is not None and self._registration.leader is not None:
             self._send_leader(self._registration.leader, body)
@@ -190,7 +190,7 @@ class TaskExecutorCore(Core):
             else:
                 self._effects.append(w.WatchLeader(job_id))
         elif job.leader.token < leader.token:
-            job.leader, job.told = leader, -1
+            job.leader, job.heard = leader, -1
         return job
 
     def _on_leftovers(self, job_ids: tuple[JobID, ...]) -> None:
@@ -209,11 +209,11 @@ class TaskExecutorCore(Core):
             return
         job = self._connect(job_id, sender)
         if job.leader.token != sender.token:
-            self._tell(f"refused {type(body).__name__} of {sender.address}: not the job's leader")
+            self._narrate(f"refused {type(body).__name__} of {sender.address}: not the job's leader")
             return
         job.heard_ms, job.is_cut = self.now_ms, False
         if job.ending and isinstance(body, m.SubmitTasks | m.CommitSinks):
-            self._tell(f"ignored {type(body).__name__}: job {job_id} ends here")
+            self._narrate(f"ignored {type(body).__name__}: job {job_id} ends here")
         else:
             self._obey(job_id, job, body)
 
@@ -236,7 +236,7 @@ class TaskExecutorCore(Core):
                 for attempt in body.attempts:
                     if job.tasks.cancel(attempt):
                         self._effects.append(w.CancelTask(attempt))
-                self._tell_updates(job_id, job)
+                self._send_unacknowledged(job_id, job)
             case m.AcknowledgeTaskStates():
                 for attempt in body.attempts:
                     job.tasks.acknowledge(attempt)
@@ -255,8 +255,8 @@ class TaskExecutorCore(Core):
                 assert_never(body)
 
     def _on_allocated(self, job_id: JobID, job: JobConnection, body: m.AllocatedSlots) -> None:
-        if body.sequence > job.told:
-            job.told = body.sequence
+        if body.sequence > job.heard:
+            job.heard = body.sequence
             unwanted = self.table.reconcile(job_id, body.held, body.offer_sequence)
             self._free([slot for slot in unwanted if not job.tasks.sits_in(slot.allocation_id)])
         if body.wants_report:
@@ -293,7 +293,7 @@ class TaskExecutorCore(Core):
                 self._report(job_id)
             self._release_if_idle(job_id, self.jobs[job_id])
 
-    def _tell_updates(self, job_id: JobID, job: JobConnection) -> None:
+    def _send_unacknowledged(self, job_id: JobID, job: JobConnection) -> None:
         if job.tasks.unacknowledged:
             self._send_updates(job_id, tuple(job.tasks.unacknowledged.values()))
 
@@ -353,7 +353,7 @@ class TaskExecutorCore(Core):
             assert slot.allocation_id is not None, "a free slot can't be freed"
             self.table.free(slot.allocation_id)
         if slots:
-            self._tell_resource_manager(m.NotifySlotAvailable)
+            self._send_to_resource_manager(m.NotifySlotAvailable)
 
     def _say_goodbye(self, reason: str) -> None:
         goodbye = m.DisconnectTaskExecutor(resource_id=self.resource_id, reason=reason)
@@ -372,7 +372,7 @@ class TaskExecutorCore(Core):
         for job_id, job in list(self.jobs.items()):
             silent_ms = self.now_ms - job.heard_ms
             if silent_ms >= self.settings.master_grace_ms:
-                self._tell(f"job {job_id} has had no master for {silent_ms} ms")
+                self._narrate(f"job {job_id} has had no master for {silent_ms} ms")
                 self._end_job(job_id, job, ())
             elif job.is_silent(self.now_ms, self.settings.heartbeat_interval_ms):
                 self._report(job_id)

@@ -39,7 +39,7 @@ class SinkCommitDone(Event):
     job_id: JobID
     commit_id: str
     failure: FailureInfo | None
-    told: str = ""
+    note: str = ""
     """What the job's owner is to be told."""
 
 

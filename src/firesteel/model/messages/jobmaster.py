@@ -1,5 +1,7 @@
 """To a JobMaster: of TaskExecutors, about what they run, of the ResourceManager, and of the Dispatcher."""
 
+import msgspec
+
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.message import Message
@@ -64,7 +66,7 @@ class SinkCommitAnswer(Message, frozen=True):
     job_id: JobID
     commit_id: str
     failure: FailureInfo | None = None
-    told: str = ""
+    note: str = msgspec.field(default="", name="told")
     """Message for the job's owner, like of another job that writes there."""
 
 

@@ -22,7 +22,7 @@ from firesteel.core.journal.storedjobs import (
     StoredJobs,
 )
 from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
-from firesteel.core.scheduler.commit import leftovers
+from firesteel.core.scheduler.commit import undeleted
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, FencingToken, JobID, ResourceID
 from firesteel.model.messages import Leader
@@ -331,7 +331,7 @@ class Masters:
             settings.reconciliation_timeout_ms,
             *leaders(process, session, token),
             heartbeats=heartbeats,
-            leftovers=leftovers(state) if state is not None else None,
+            undeleted=undeleted(state) if state is not None else None,
         )
         self._lead(session, self.world.add(core, process.node, _no_effects))
 
