@@ -68,6 +68,8 @@ def memory(cluster: MiniCluster) -> InMemoryJobStore:
 def job_master(cluster: MiniCluster, job_id: JobID) -> JobMasterEndpoint:
     dispatcher = cluster.dispatcher()
     assert isinstance(dispatcher, DispatcherEndpoint)
-    service = dispatcher._runners[job_id].service
+    runner = dispatcher._sessions.of(job_id)
+    assert runner is not None
+    service = runner.service
     assert isinstance(service, JobMasterEndpoint)
     return service

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
+from firesteel.core.leadership.candidate import FAILURES_MAX, STABLE_MS
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Leader
-from firesteel.runtime.leadership import FAILURES_MAX, STABLE_S, LeaderRunner
+from firesteel.runtime.leadership import LeaderRunner
 from firesteel.runtime.services import StaleLeader
 from tests.runtime.conftest import Do
 
@@ -181,7 +182,7 @@ def test_failures_of_long_ago_are_forgotten(do: Do) -> None:
         runner = stage.runner()
         runner.start()
         for _ in range(3 * FAILURES_MAX):
-            await asyncio.sleep(STABLE_S + 10)
+            await asyncio.sleep(STABLE_MS / 1_000 + 10)
             assert stage.alive == 1
             runner.fail(OSError("the journal"))
             runner.fail(OSError("told twice"))

@@ -41,7 +41,12 @@ from firesteel.testing.simulation.spark import FakeSpark
 from firesteel.testing.simulation.world import Endpoint
 from tests.simulation.decisionplants import (
     acknowledged_before_the_group_is_through,
+    ended_jobs_go_on,
+    failed_once_and_not_again,
+    failures_of_the_storage_count,
+    first_failure_is_the_last,
     only_the_last_of_a_group_is_written,
+    sessions_go_on,
     shown_as_archived_before_it_is_stored,
 )
 from tests.simulation.leaderplants import (
@@ -318,6 +323,11 @@ PLANTS = {
         (only_the_last_of_a_group_is_written, 0, 10),
         (end_shown_early, 0, 20),
         (shown_as_archived_before_it_is_stored, 0, 20),
+        (sessions_go_on, 0, 10),
+        (ended_jobs_go_on, 230, 250),  # the first is 238
+        (failures_of_the_storage_count, 0, 20),
+        (first_failure_is_the_last, 0, 20),
+        (failed_once_and_not_again, 0, 20),
         (cancel_acknowledged_early, 0, 60),
         (result_after_cleanup, 0, 50),
         (no_second_look, 0, 60),

@@ -12,8 +12,8 @@ from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
 from firesteel.model.ids import FencingToken
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.faults import Faults
+from firesteel.testing.simulation.leading import GRANT_BITS
 from firesteel.testing.simulation.oracles import Oracles
-from firesteel.testing.simulation.sessions import GRANT_BITS
 from firesteel.testing.simulation.settings import draw_settings
 from firesteel.testing.simulation.world import World
 from tests.core.graphs import JOB

@@ -22,6 +22,14 @@ class JobMasterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class JobReleaseSettings:
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    reconciliation_timeout_ms: int
+    """How long workers have to report what they have of the job."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceManagerSettings:
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int

@@ -1,7 +1,6 @@
 """The Dispatcher's endpoint: its store, its JobMasters, and the clients that wait."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
@@ -12,36 +11,26 @@ from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
+from firesteel.core.dispatcher.sessions import JobSessions, broken, job_core
 from firesteel.core.dispatcher.shown import last_known_view, shown_summary, teller_of, view_at_hand
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
-from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
+from firesteel.core.journal.journal import JobState
 from firesteel.core.machine import Core
-from firesteel.core.scheduler.commit import undeleted
 from firesteel.model import options
-from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import FencingToken, JobID, ResourceID
+from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
 from firesteel.model.refusals import UnknownJob
 from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView
 from firesteel.runtime.changes import JobChanges
-from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
-from firesteel.runtime.leadership import LeaderRunner, Service
+from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, job_release_settings
+from firesteel.runtime.leadership import LeaderRunner, Service, failure_of
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.orphans import Named, Sweep, swept
 from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc, StaleLeader
-
-STORE_RETRY_DELAY_S, STORE_RETRY_DELAY_MAX_S = 0.1, 5.0
-"""Time between two tries at a store that fails: the first, doubled each time up to the second."""
-
-STORE_ERRORS = (OSError, StaleLeader)
-"""What a JobStore raises: it may pass, and is nobody's bug."""
-
-JobService = Callable[[FencingToken, Callable[[Exception], None]], Awaitable[Service]]
-"""Starts what leads a job, under a token; the second is told when it breaks."""
 
 DeleteBlobs = Callable[[tuple[str, ...], Callable[[], Collection[str]]], Awaitable[None]]
 """Deletes the first but for the second, which is asked when nothing can change any more."""
@@ -77,9 +66,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         self._archive = archive
         self._delete_blobs, self._delete_output, self._sweep = delete_blobs, delete_output, sweep
         self.changes = JobChanges()
-        self._runners: dict[JobID, LeaderRunner] = {}
-        self._leaving: dict[JobID, list[LeaderRunner]] = {}
-        """Runners that are being stopped: the next one of a job waits for them."""
+        self._sessions: JobSessions[LeaderRunner] = JobSessions()
         self.recovered = asyncio.Event()
         """Set once all stored jobs are known: before that, `view` does not know them."""
 
@@ -87,8 +74,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         """Its JobMasters go with it: their jobs are suspended, until another Dispatcher takes them over."""
         self._halt()
         self.changes.stop()
-        runners = [*self._runners.values(), *(runner for known in self._leaving.values() for runner in known)]
-        await asyncio.gather(*(runner.stop() for runner in runners))
+        await asyncio.gather(*(runner.stop() for runner in self._sessions.all()))
         await super().stop()
 
     async def view(self, job_id: JobID) -> JobView:
@@ -146,7 +132,7 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     def _leads(self, job: JobEntry) -> Core | None:
         """What leads a job at the moment."""
-        runner = self._runners.get(job.job_id)
+        runner = self._sessions.of(job.job_id)
         return runner.service.core if runner is not None and isinstance(runner.service, LeadingEndpoint) else None
 
     async def _archived(self, job_id: JobID) -> JobView | None:
@@ -170,10 +156,8 @@ class DispatcherEndpoint(LeadingEndpoint):
                 self.background(self._clean_up(effect.job_id))
             case r.ForgetResult():
                 self.background(self._forget(effect))
-            case r.StartJobMaster():
-                self._lead(effect.graph.job_id, partial(self._job_master, effect))
-            case r.ReleaseJob():
-                self._lead(effect.job_id, partial(self._release, effect.job_id))
+            case r.StartJobMaster() | r.ReleaseJob():
+                self._lead(effect)
             case r.StopJobMaster():
                 self._stop_job_master(effect.job_id)
             case _:
@@ -223,7 +207,7 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     async def _clean_up(self, job_id: JobID) -> None:
         """The store's part is the last one: before it, a successor does all of this again."""
-        await self._gone(job_id)
+        await asyncio.gather(*(runner.stop() for runner in self._sessions.leaving(job_id)))
         job, what = self.core.jobs[job_id], f"cleaning up job {job_id}"
         graph = job.graph
         if job.view is not None:
@@ -251,110 +235,87 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         """Until the store does it, or this leadership ends: nothing here may be given up."""
-        delay_s = STORE_RETRY_DELAY_S
+        failures = 0
         while True:
             try:
                 return await work()
             except OSError as error:
+                failures += 1
+                delay_s = r.STORE_RETRIES.after(failures) / 1_000
                 logger.warning("%s failed, again in %.1f s (%s: %s)", what, delay_s, type(error).__name__, error)
             await asyncio.sleep(delay_s)
-            delay_s = min(2 * delay_s, STORE_RETRY_DELAY_MAX_S)
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
-    def _lead(self, job_id: JobID, service: JobService) -> None:
-        """Contend for a job, with what starts a session of it."""
+    def _lead(self, start: r.StartJobMaster | r.ReleaseJob) -> None:
+        """Contend for a job."""
 
-        async def start(token: FencingToken) -> Service:
-            return await service(token, runner.fail)
+        async def serve(token: FencingToken) -> Service:
+            return await self._serve(start, token, runner.fail)
 
-        runner = self._runners[job_id] = LeaderRunner(
-            job_id,
-            self._election,
-            start,
-            on_lost=lambda error: self._job_master_broke(job_id, error),
-            may_pass=lambda error: isinstance(error, STORE_ERRORS),
-        )
-        if job_id in self._leaving:
-            self.background(self._start_after(job_id, runner))
-        else:
+        def lost(error: Exception) -> None:
+            self.tell(broken(start.job_id, failure_of(error), error))
+
+        runner = LeaderRunner(start.job_id, self._election, serve, on_lost=lost, outlives_bugs=False)
+        if self._sessions.begin(start.job_id, runner):
             runner.start()
 
-    async def _job_master(
-        self, effect: r.StartJobMaster, token: FencingToken, on_broken: Callable[[Exception], None]
+    async def _serve(
+        self, start: r.StartJobMaster | r.ReleaseJob, token: FencingToken, on_broken: Callable[[Exception], None]
     ) -> LeadingEndpoint:
-        """A JobMaster's session, from the job's journal.
-
-        A journal that does not know of the end that is stored is of a JobMaster that broke for good, under a former
-        Dispatcher: the job must not go on.
-        """
-        graph = effect.graph
-        state = await self._store.claim_journal(graph.job_id, token)
-        if self.core.jobs[graph.job_id].result is not None and not state.status.is_globally_terminal:
-            return await self._release(graph.job_id, token, on_broken)
-        if state.timestamps_ms:
-            text = "job %s (%s): taken over, %s, with %d attempts that may run"
-            logger.info(text, graph.job_id, graph.name, state.status.value, len(state.deployed))
-        me = Leader(self._rpc.address(f"jobmaster/{graph.job_id}@{token.epoch}"), token)
-        core = JobMasterCore(
-            graph, state, job_master_settings(self._config, graph), me, self.leader, doom=effect.failure
+        """A session of what leads a job."""
+        job_id = start.job_id
+        state: JobState | None = None
+        try:
+            state = await self._store.claim_journal(job_id, token)
+        except StaleLeader:
+            if start.needs_journal:
+                raise
+        core = job_core(
+            start,
+            self.core.jobs.get(job_id),
+            state,
+            settings=partial(job_master_settings, self._config),
+            release=job_release_settings(self._config),
+            me=Leader(self._rpc.address(f"jobmaster/{job_id}@{token.epoch}"), token),
+            dispatcher=self.leader,
         )
-        endpoint = JobMasterEndpoint(
+        if isinstance(core, JobReleaseCore):
+            endpoint = LeadingEndpoint(core, self._rpc, self._clock, on_broken)
+        else:
+            endpoint = self._job_master(core, on_broken)
+            _log_taken_over(core.job.graph, state)
+        endpoint.start()
+        endpoint.follow(self._election, RESOURCE_MANAGER)
+        return endpoint
+
+    def _job_master(self, core: JobMasterCore, on_broken: Callable[[Exception], None]) -> LeadingEndpoint:
+        job_id = core.job.graph.job_id
+        return JobMasterEndpoint(
             core,
             self._rpc,
             self._clock,
             self._store,
             on_broken=on_broken,
-            on_change=lambda: self.changes.notify(graph.job_id),
+            on_change=lambda: self.changes.notify(job_id),
         )
-        endpoint.start()
-        endpoint.follow(self._election, RESOURCE_MANAGER)
-        return endpoint
-
-    async def _release(
-        self, job_id: JobID, token: FencingToken, on_broken: Callable[[Exception], None]
-    ) -> LeadingEndpoint:
-        """A session that has workers let go of a job."""
-        me = Leader(self._rpc.address(f"jobmaster/{job_id}@{token.epoch}"), token)
-        timeout_ms = self._config.get_option(options.RECONCILIATION_TIMEOUT)
-        left: tuple[str, ...] | None = None
-        with contextlib.suppress(StaleLeader):  # without its journal, workers still let go of what they know themselves
-            left = undeleted(await self._store.claim_journal(job_id, token))
-        heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
-            self._config.get_option(options.HEARTBEAT_INTERVAL), self._config.get_option(options.HEARTBEAT_TIMEOUT)
-        )
-        core = JobReleaseCore(job_id, timeout_ms, me, self.leader, heartbeats=heartbeats, undeleted=left)
-        endpoint = LeadingEndpoint(core, self._rpc, self._clock, on_broken)
-        endpoint.start()
-        endpoint.follow(self._election, RESOURCE_MANAGER)
-        return endpoint
-
-    async def _start_after(self, job_id: JobID, runner: LeaderRunner) -> None:
-        await self._gone(job_id)
-        runner.start()
 
     def _stop_job_master(self, job_id: JobID) -> None:
-        runner = self._runners.pop(job_id, None)
+        runner = self._sessions.end(job_id)
         if runner is not None:
-            self._leaving.setdefault(job_id, []).append(runner)
-            self.background(self._gone(job_id))
+            self.background(self._leave(job_id, runner))
 
-    async def _gone(self, job_id: JobID) -> None:
-        """Wait until the former JobMasters of a job have stopped."""
-        waited = tuple(self._leaving.get(job_id, ()))
-        await asyncio.gather(*(runner.stop() for runner in waited))
-        left = [runner for runner in self._leaving.pop(job_id, ()) if runner not in waited]
-        if left:
-            self._leaving[job_id] = left
+    async def _leave(self, job_id: JobID, runner: LeaderRunner) -> None:
+        """Have a session stop; whoever waits for that starts."""
+        await runner.stop()
+        following = self._sessions.gone(job_id, runner)
+        if following is not None:
+            following.start()
 
-    def _job_master_broke(self, job_id: JobID, error: Exception) -> None:
-        """What broke one JobMaster for good ends its job, not the process."""
-        name = type(error).__name__
-        if isinstance(error, STORE_ERRORS):
-            text = f"the job's journal could not be read or written ({name}: {error})"
-        else:
-            text = f"firesteel's own JobMaster failed ({name}: {error}); please report it with the log"
-        failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=text, exception=name)
-        self.tell(r.JobMasterBroke(job_id, failure))
+
+def _log_taken_over(graph: JobGraph, state: JobState | None) -> None:
+    if state is not None and state.timestamps_ms:
+        text = "job %s (%s): taken over, %s, with %d attempts that may run"
+        logger.info(text, graph.job_id, graph.name, state.status.value, len(state.deployed))
 
 
 def admission(config: Configuration) -> Admission:

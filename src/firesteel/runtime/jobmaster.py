@@ -9,7 +9,7 @@ from firesteel.core.journal.groupcommit import GroupCommit
 from firesteel.core.journal.journal import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
 from firesteel.core.scheduler.settings import SchedulerSettings
-from firesteel.core.settings import JobMasterSettings
+from firesteel.core.settings import JobMasterSettings, JobReleaseSettings
 from firesteel.model import options
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.options import Configuration, ConfigurationError
@@ -95,6 +95,14 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
         slot_idle_timeout_ms=config.get_option(options.SLOT_IDLE_TIMEOUT),
         reconciliation_timeout_ms=config.get_option(options.RECONCILIATION_TIMEOUT),
         registration=registration_timeouts(config),
+    )
+
+
+def job_release_settings(config: Configuration) -> JobReleaseSettings:
+    return JobReleaseSettings(
+        config.get_option(options.HEARTBEAT_INTERVAL),
+        config.get_option(options.HEARTBEAT_TIMEOUT),
+        config.get_option(options.RECONCILIATION_TIMEOUT),
     )
 
 

@@ -1,7 +1,7 @@
 """Verbs of stories about what has workers let go of a job."""
 
-from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
+from firesteel.core.settings import JobReleaseSettings
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, FencingToken, ResourceID
 from firesteel.model.messages import Leader
@@ -10,6 +10,9 @@ from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskOutcome
 from tests.core.graphs import JOB, commit_of
 from tests.core.stories.player import Player, attempt
+
+SETTINGS = JobReleaseSettings(10_000, 50_000, 10_000)
+"""Heartbeats come every 10 s; after 50 s of silence a worker is lost."""
 
 
 class JobReleasePlayer(Player):
@@ -20,12 +23,12 @@ class JobReleasePlayer(Player):
     def make_core(self) -> JobReleaseCore:
         me = Leader(Address("jm"), FencingToken(4, "jm"))
         dispatcher = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
-        return JobReleaseCore(JOB, 10_000, me, dispatcher, heartbeats=_heartbeats(), undeleted=("stored/a",))
+        return JobReleaseCore(JOB, SETTINGS, me, dispatcher, undeleted=("stored/a",))
 
     def do_no_journal(self) -> None:
         """The job is long over, and its journal gone."""
         me, dispatcher = Leader(Address("jm"), FencingToken(4, "jm")), self.core.dispatcher
-        self.core = JobReleaseCore(JOB, 10_000, me, dispatcher, heartbeats=_heartbeats(), undeleted=None)
+        self.core = JobReleaseCore(JOB, SETTINGS, me, dispatcher, undeleted=None)
 
     def do_report(self, worker: str, ended: str = "") -> None:
         """`report w1 ended=0#0`: it also tells that this attempt has ended, and left a sink's output."""
@@ -47,11 +50,6 @@ class JobReleasePlayer(Player):
     def do_wrong(self) -> None:
         for body in (m.JobMasterRegistered(job_id=JOB), m.JobClosed(job_id=JOB)):
             self.deliver("rm", body, 1)
-
-
-def _heartbeats() -> HeartbeatMonitor[ResourceID]:
-    """Every 10 s; after 50 s of silence a worker is lost."""
-    return HeartbeatMonitor(10_000, 50_000)
 
 
 def _ended(name: str) -> tuple[TaskStateUpdate, ...]:

@@ -1,13 +1,18 @@
 """What clients ask of a Dispatcher, what it has done by its process, and what that answers."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from firesteel.core.effects import Effect, Event, PeerLost, Received, Started, TimerFired
 from firesteel.core.requests import Asked, Request
+from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import JobResult
+
+STORE_RETRIES = ExponentialBackoff(100, 5_000)
+"""Milliseconds between two tries of what the store could not do, and must."""
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────
@@ -106,19 +111,22 @@ class ForgetResult(Effect):
 # ── JobMasters ───────────────────────────────────────────────────────────────────────────────
 @dataclass(frozen=True, slots=True)
 class StartJobMaster(Effect):
-    """Start a JobMaster from the job's journal; with `failure` it is to fail the job.
+    """Start a JobMaster from the job's journal; with `failure` it is to fail the job."""
 
-    When the job has a result of which its journal knows nothing, what ReleaseJob starts takes its place.
-    """
-
+    needs_journal: ClassVar = True
     graph: JobGraph
     failure: FailureInfo | None = None
+
+    @property
+    def job_id(self) -> JobID:
+        return self.graph.job_id
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseJob(Effect):
     """Start what has workers let go of a job that is over, in place of its JobMaster."""
 
+    needs_journal: ClassVar = False
     job_id: JobID
 
 

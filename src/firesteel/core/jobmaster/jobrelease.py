@@ -19,6 +19,7 @@ from firesteel.core.effects import (
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
+from firesteel.core.settings import JobReleaseSettings
 from firesteel.core.slots.connection import JobRequirements
 from firesteel.core.timers import RELEASE_RETRY_MS, HeartbeatDue, JobReleaseTimer, ReconciliationOver, ReleaseDue
 from firesteel.model import messages as m
@@ -29,9 +30,8 @@ JobReleaseEvent = Started | Received | TimerFired | PeerLost | LeaderChanged
 
 
 class JobReleaseCore(Core):
-    """Decides during one leadership. Workers have `reconciliation_timeout_ms` to report; for one that is cut off for
-    longer, and comes back, the job is led once more. So it is for one that has reported and falls silent: `heartbeats`
-    watches those that are waited for.
+    """Decides during one leadership. Workers have some time to report; for one that is cut off for longer, and comes
+    back, the job is led once more. So it is for one that has reported and falls silent.
 
     `undeleted` are stored results and staged outputs that the journal knows of; None when there is no journal any more.
     Then nobody knows what of that was made visible, and workers are asked to delete nothing by name.
@@ -40,22 +40,25 @@ class JobReleaseCore(Core):
     def __init__(
         self,
         job_id: JobID,
-        reconciliation_timeout_ms: int,
+        settings: JobReleaseSettings,
         me: m.Leader,
         dispatcher: m.Leader,
         *,
-        heartbeats: HeartbeatMonitor[ResourceID],
         undeleted: Iterable[str] | None,
     ) -> None:
         super().__init__(me.address, me.token)
         self.job_id, self.dispatcher = job_id, dispatcher
-        self._reconciliation_timeout_ms = reconciliation_timeout_ms
+        self._reconciliation_timeout_ms = settings.reconciliation_timeout_ms
         self._resources = JobRequirements(job_id)
         self._has_journal, self._undeleted = undeleted is not None, dict.fromkeys(undeleted or ())
         self._workers: dict[ResourceID, Address] = {}
         """Those that have reported something of the job."""
         self._unreleased: dict[ResourceID, None] = {}
-        self._heartbeats, self._asked = heartbeats, 0
+        self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
+            settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
+        )
+        """Of those that are waited for."""
+        self._asked = 0
         self._deleting: ResourceID | None = None
         """Who was asked to delete what is left."""
         self._awaits_workers = True

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobStage
-from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChanged, Received
+from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChanged, Received, Started
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.execution.topology import Topology
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
@@ -61,6 +61,8 @@ class Oracles:
             self._suspects_run_alone(effects)
         if isinstance(core, ResourceManagerCore):
             self.suspects.after_event(core, event, effects)
+        if isinstance(core, JobMasterCore) and isinstance(event, Started):
+            self._ended_jobs_stay(endpoint, core)
         if isinstance(core, DispatcherCore):
             self._results_are_final()
             self.attachments.after_event(endpoint, core, event)
@@ -111,6 +113,12 @@ class Oracles:
             deaths = sum(bool(entry.failure.backend) for entry in before)
             assert deaths <= 2, f"{attempt} goes on after {deaths} backends have died under it"
             assert started.alone == (deaths == 2), f"{attempt} may kill its neighbours a third time"
+
+    def _ended_jobs_stay(self, endpoint: Endpoint, core: JobMasterCore) -> None:
+        """A JobMaster that starts for a job whose result is stored has nothing to do but to clean up."""
+        job_id, stored = core.job.graph.job_id, self.cluster.masters.stored()
+        if endpoint.node == self.cluster.masters.node and any(each.job_id == job_id for each, _ in stored.results()):
+            assert core.view().status.is_globally_terminal, f"{job_id} has ended, and goes on"
 
     def _results_are_final(self) -> None:
         for result, _ in self.cluster.masters.stored().results():
