@@ -15,6 +15,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.jvm import launch
+from firesteel.adapters.spark.session.names import SessionNames
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
 from firesteel.adapters.spark.wire import SessionName, SparkAddress
 
@@ -66,6 +67,7 @@ class AttemptSession:
         self._endpoint, self._name, self._tag, self._settings = endpoint, name, tag, settings
         self._session: Any = None
         self._changed: SessionSettings | None = None
+        self.names = SessionNames()
         self.before_setting: Callable[[str], None] = lambda name: None
         """Told the name of a setting that the user's code is about to change; may refuse that."""
         self.on_open: Callable[[Any], None] = lambda session: None
@@ -117,6 +119,7 @@ class AttemptSession:
         turns = threading.Thread(target=self._take_turns, args=(session.conf,), name="take-turns", daemon=True)
         turns.start()
         internals.add_hook(session.client, _QueriesWait(turns))
+        internals.add_hook(session.client, self.names)
         self.on_open(session)
         self._watch(session.client)
         return session

@@ -145,6 +145,8 @@ def local_path(path: str, base: Path) -> Path:
     if parts.scheme not in ("", "file"):
         raise SinkRefused(f"{parts.scheme}:// targets are not supported yet, only local paths: {path}")
     plain = unquote(parts.path) if parts.scheme == "file" else path
+    if not plain.strip():
+        raise SinkRefused(f"the target {path!r} names no path: is a parameter or a variable empty?")
     return Path(os.path.realpath(base / os.path.expanduser(plain)))
 
 
@@ -152,6 +154,11 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
     path = local_path(target.path, attempt.client_directory)
     if os.path.ismount(path):
         raise SinkRefused(f"write_{file_format}: {path} is a mount point; write to a directory below it")
+    if target.mode == "overwrite" and attempt.client_directory.resolve().is_relative_to(path):
+        raise SinkRefused(
+            f"write_{file_format}: {path} is where the job was submitted, or holds that, and would be replaced: write to a"
+            " directory below it"
+        )
     if target.mode in ("error", "ignore") and holds_data(path):
         if target.mode == "ignore":
             return

@@ -63,6 +63,7 @@ class RegionPlan:
 
     def run(self, resolve: Resolve, partition_directory: Path) -> TaskOutcome:
         """Call every function; store what blocking edges read."""
+        self._session.names.begin()
         vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
         if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
             self._session.get()  # decorators at module level may ask for it
@@ -159,11 +160,13 @@ class RegionPlan:
         """Call it with the settings that its inputs were made with."""
         wanted = merged(function.name, ((name, self._settings[name]) for name in function.inputs))
         self._session.switch_settings(wanted)
+        self._session.names.function = function.name
         if function.inputs:
             self._session.before_setting = functools.partial(refuse_change, function.name, function.inputs)
         try:
             return self._origins.call(function, functools.partial(self.callables[function.name], **arguments))
         finally:
+            self._session.names.function = ""
             self._session.before_setting = lambda name: None
             self._settings[function.name] = self._session.settings()
 

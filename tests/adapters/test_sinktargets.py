@@ -1,0 +1,45 @@
+"""Targets that nobody means are refused before anything is staged: an empty path, and where the job was submitted."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from firesteel.adapters.spark.refusals import SinkRefused
+from firesteel.adapters.spark.session.context import current_attempt
+from firesteel.adapters.spark.sinks.files import local_path, write_csv, write_parquet
+
+
+@pytest.fixture
+def submitted(tmp_path: Path) -> Any:
+    """An attempt of a job that was submitted in a directory with a file."""
+    here = tmp_path / "mine" / "project"
+    here.mkdir(parents=True)
+    (here / "pipeline.py").touch()
+    attempt: Any = SimpleNamespace(
+        client_directory=here, sinks=[], function=SimpleNamespace(name="out"), allow_write=print
+    )
+    token = current_attempt.set(attempt)
+    yield here
+    current_attempt.reset(token)
+
+
+@pytest.mark.parametrize("path", ["", " ", "file:", "file://"])
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+@pytest.mark.parametrize("write", [write_parquet, write_csv])
+def test_an_empty_target_is_refused(submitted: Path, write: Any, path: str, mode: str) -> None:
+    """`--param out="$UNSET"` would replace the directory where the command was called."""
+    with pytest.raises(SinkRefused, match="names no path"):
+        write(None, path, mode)
+
+
+@pytest.mark.parametrize("path", [".", "..", "../../mine", "./", "{here}"])
+def test_what_holds_the_submitters_files_is_not_replaced(submitted: Path, path: str) -> None:
+    with pytest.raises(SinkRefused, match="is where the job was submitted, or holds that"):
+        write_parquet(None, path.format(here=submitted))
+
+
+def test_a_directory_below_it_may_be(submitted: Path) -> None:
+    assert local_path("out", submitted) == submitted / "out"
+    assert local_path("file:///x/y", submitted) == Path("/x/y")
