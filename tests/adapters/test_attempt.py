@@ -50,7 +50,7 @@ def test_a_process_that_is_killed_while_it_waits_for_spark_is_noticed_then(monke
 
         run = AttemptRun(task, child, seat)
         with pytest.raises(TaskFailedError) as failed:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 await run.converse(lambda: None, on_progress, no_splits)
         return told, failed.value
 

@@ -26,7 +26,7 @@ SLOW = [
     "-c",
     f"for i in 1 2 3 4 5 6 7 8 9 10 11; do sleep 0.3; echo $i; done; echo '{STARTED}127.0.0.1:4711'; exec sleep 600",
 ]
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 T = TypeVar("T")
 
 

@@ -23,7 +23,7 @@ from tests.client.conftest import Served
 
 __all__ = ["command", "etl", "own_environment"]
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 PROGRAM = (sys.executable, "-m", "firesteel")
 JOB_ID = "5f" * 16
 

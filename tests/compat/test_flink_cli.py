@@ -13,7 +13,7 @@ from tests.rest.cluster import RestCluster, graph, rest_cluster
 
 OPENED = ("lang", "net", "io", "nio", "util", "text", "lang.reflect", "util.concurrent", "util.concurrent.atomic")
 HELD, DONE = graph("lines*2 => counts", "held"), graph("other", "done")
-LIMIT_S = 240.0
+LIMIT_S = 300.0
 
 
 async def flink(rest: RestCluster, tmp_path: Path, *arguments: str, token: str = "") -> tuple[int, str]:

@@ -13,7 +13,7 @@ import httpx
 
 from tests.durable.zookeeper import die_with_parent
 
-LIMIT_S = 240.0
+LIMIT_S = 300.0
 
 _STARTED = re.compile(r"Running on (http://127\.0\.0\.1:\d+)")
 

@@ -13,7 +13,7 @@ from firesteel.model.states import JobStatus
 from tests.durable.masters import Master, Site, site
 from tests.rest.cluster import graph
 
-LIMIT_S = 120
+LIMIT_S = 300.0
 
 
 async def get(master: Master, path: str) -> httpx.Response:

@@ -115,7 +115,7 @@ def test_suspended_is_not_lost(tmp_path: Path) -> None:
             await until(is_uncertain)
             assert service.leads
             server.start()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 await election.certain.wait()
             assert election.leads
             assert len(service.tokens) == 1, "nobody else has led"

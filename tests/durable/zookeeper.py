@@ -17,7 +17,7 @@ from firesteel.adapters.ha.zookeeper import ZooKeeperRegister
 from firesteel.model import options
 from firesteel.model.options import Configuration
 
-LIMIT_S = 240.0
+LIMIT_S = 300.0
 TICK_MS = 500
 """Sessions of 1 to 10 s are possible with it."""
 

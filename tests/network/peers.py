@@ -15,7 +15,7 @@ from firesteel.model.ids import Address
 from firesteel.model.options import Configuration
 
 HOST = "127.0.0.1"
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 """Nothing here takes that long, but on a machine that is busy with other things."""
 
 E = TypeVar("E", bound=Event)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.openssh import server
 
-START_LIMIT_S = 60.0
+START_LIMIT_S = 300.0
 PRIVILEGE_SEPARATION = Path("/run/sshd")
 """Without this empty directory the server does not start as root; elsewhere the system makes it at boot."""
 

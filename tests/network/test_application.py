@@ -14,7 +14,7 @@ import pytest
 
 from firesteel.cli.main import exit_code
 
-LIMIT_S = 120
+LIMIT_S = 300.0
 
 SOURCE = """\
 import os

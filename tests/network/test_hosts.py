@@ -19,7 +19,7 @@ from tools import openssh
 
 pytestmark = pytest.mark.skipif(openssh.server() is None, reason="needs OpenSSH's server: make openssh")
 
-LIMIT_S = 240
+LIMIT_S = 300.0
 ONE, TWO, CLOSED, NOWHERE = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"
 """The first two let us in; the third takes no key; nothing listens at the fourth."""
 

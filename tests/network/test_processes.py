@@ -148,7 +148,7 @@ def test_a_worker_of_another_cluster_ends_and_says_why(tmp_path: Path) -> None:
     async def story() -> None:
         async with cluster(tmp_path) as it:
             worker = await it.start_worker("stray", **{"high-availability.cluster-id": "another"})
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 assert await worker.wait() == 3
             assert "belongs to cluster" in it.log("stray").splitlines()[-1]
             assert (await it.overview()).task_managers == 0

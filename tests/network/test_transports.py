@@ -35,6 +35,6 @@ async def _parts_of(data: bytes) -> list[int]:
         client, _ = await loop.create_connection(asyncio.Protocol, *server.sockets[0].getsockname())
         client.write(data)
         client.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await reader.ended
     return reader.lengths

@@ -19,7 +19,7 @@ from firesteel.rest.server import RestServer, serve_rest
 from firesteel.testing.backend import TaskScript
 from tests.core.graphs import job
 
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 @dataclass

@@ -185,7 +185,7 @@ def test_stopping_answers_those_who_wait(
             ]
             while len(rest.server._services.waits._limits) < 2:
                 await asyncio.sleep(0.01)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 await rest.server.stop()
             events, result = [await task for task in waiting]
             assert events.text.startswith("event: job\ndata: {")

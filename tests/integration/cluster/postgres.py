@@ -13,7 +13,7 @@ from typing import Any
 from tools.postgres import DRIVER, binaries
 
 USER = "tester"
-START_LIMIT_S = 120.0
+START_LIMIT_S = 300.0
 
 
 class Postgres:

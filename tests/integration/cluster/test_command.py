@@ -68,7 +68,7 @@ class Command:
 
     def assert_gone(self) -> None:
         """Neither processes nor temporary directories are left, after a moment at the most."""
-        wait_until(lambda: not self.processes() and not list(self.temporary.iterdir()), 10)
+        wait_until(lambda: not self.processes() and not list(self.temporary.iterdir()), 300)
         assert not self.processes()
         assert not list(self.temporary.iterdir())
 
@@ -90,14 +90,14 @@ def wait_until(holds: Callable[[], bool], limit_s: float) -> None:
 def start_endless(command: Command) -> "subprocess.Popen[str]":
     started = command.scratch / "started"
     process = command.start(ENDLESS, "--param", f"started={started}")
-    wait_until(started.exists, 60)
+    wait_until(started.exists, 300)
     assert started.exists()
     return process
 
 
 def test_a_good_job_ends_with_0_and_says_so_in_json(command: Command) -> None:
     process = command.start(GOOD, "--json")
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     result = json.loads(out)
     assert (result["status"], result["sinks"][0]["rows"]) == ("FINISHED", 10)
@@ -107,7 +107,7 @@ def test_a_good_job_ends_with_0_and_says_so_in_json(command: Command) -> None:
 def test_interrupted_it_cancels_the_job_and_ends_with_130(command: Command) -> None:
     process = start_endless(command)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert not (command.scratch / "out").exists()
     command.assert_gone()
@@ -116,7 +116,7 @@ def test_interrupted_it_cancels_the_job_and_ends_with_130(command: Command) -> N
 def test_killed_hard_it_takes_its_processes_and_directories_with_it(command: Command) -> None:
     process = start_endless(command)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     command.assert_gone()
 
 
@@ -125,7 +125,7 @@ def test_a_jvm_killed_in_mid_job_fails_the_job_with_the_reason(command: Command)
     for found in command.processes():
         if found.name() == "java":
             found.kill()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "Spark backend was killed" in err
     command.assert_gone()

@@ -113,7 +113,7 @@ def test_rows_take_the_types_of_the_table_or_the_job_fails_and_shows_nothing(sin
 async def until_no_staging(postgres: Postgres) -> None:
     import asyncio
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while postgres.staging_tables():
             await asyncio.sleep(0.05)
 

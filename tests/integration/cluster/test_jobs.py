@@ -131,7 +131,7 @@ def result(numbers: DataFrame, output: str) -> None:
 
 
 async def until_exists(path: Path) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while not path.exists():
             await asyncio.sleep(0.02)
 
@@ -169,11 +169,11 @@ def result(numbers: DataFrame, output: str) -> None:
 
     async def story() -> None:
         job_id = await files.submit(files.write(body), {"output": str(tmp_path / "out")})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not any(v.progress for v in (await cluster.client.request_job(job_id)).vertices):
                 await asyncio.sleep(0.05)
         await cluster.client.cancel_job(job_id)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             assert (await cluster.client.request_job_result(job_id)).status is JobStatus.CANCELED
 
     files.do(story())
@@ -197,7 +197,7 @@ def test_two_jobs_at_once_share_the_worker(files: Files, tmp_path: Path) -> None
 
 def test_ended_jobs_leave_nothing_on_the_worker(cluster: MiniCluster, files: Files, work_dir: Path) -> None:
     async def settled() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while (await cluster.client.request_cluster_overview()).slots_free < 2 or leftovers(work_dir):
                 await asyncio.sleep(0.05)
 

@@ -131,6 +131,6 @@ def test_too_many_rows_and_rows_of_failed_jobs_leave_nothing(files: Files, clust
 
 
 async def until_only(directory: Path, names: set[str]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not {path.name for path in directory.iterdir()} <= names:
             await asyncio.sleep(0.02)

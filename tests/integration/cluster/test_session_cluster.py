@@ -238,7 +238,7 @@ def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session,
     below = mine.children(recursive=True)
     mine.send_signal(signal.SIGKILL)
     session.until_workers(1)
-    assert not psutil.wait_procs(below, timeout=60)[1], "its JVM and task processes go with it"
+    assert not psutil.wait_procs(below, timeout=300)[1], "its JVM and task processes go with it"
     (tmp_path / "hold").unlink()
     out, err = held.communicate(timeout=LIMIT_S)
     assert held.returncode == 0, out + err
@@ -251,6 +251,6 @@ def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session,
     left = [psutil.Process(pid) for pid in (*session.pids("jobmanager"), *workers) if psutil.pid_exists(pid)]
     below = [child for process in left for child in process.children(recursive=True)]
     assert session.command("cluster", "stop")[:2] == (0, "stopped\n")
-    assert not psutil.wait_procs([*left, *below], timeout=60)[1]
+    assert not psutil.wait_procs([*left, *below], timeout=300)[1]
     assert not (tmp_path / "state" / "firesteel" / "cluster" / "work").exists()
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -129,7 +129,7 @@ def targets(tmp_path: Path, postgres: Postgres) -> Targets:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         while not holds():
             await asyncio.sleep(0.05)
 

@@ -91,7 +91,7 @@ def test_all_formats_are_written_as_spark_reads_them(files: Files, tmp_path: Pat
 
 async def until_gone(root: Path) -> None:
     """No staging is left below `root`: what a failed attempt has staged is removed after its failure is told."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while any(".firesteel-staging" in names for _, names, _ in os.walk(root)):
             await asyncio.sleep(0.02)
 
@@ -309,7 +309,7 @@ def test_a_table_has_the_rows_of_one_run_whatever_dies(
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not holds():
             await asyncio.sleep(0.05)
 

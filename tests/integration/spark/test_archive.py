@@ -38,7 +38,7 @@ async def written(archive: ClassDataArchive, directory: Path) -> None:
     """Write, and wait for the process that nobody waits for."""
     archive.started()
     await archive.write()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while any(path.suffix != ".jsa" for path in directory.iterdir()):
             await asyncio.sleep(0.01)
 

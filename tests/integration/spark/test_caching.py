@@ -90,17 +90,17 @@ def cached_rdds() -> list[Any]:
         for port in listening_ports(jvm):
             base = f"http://127.0.0.1:{port}/api/v1/applications"
             try:
-                (application,) = json.load(urllib.request.urlopen(base, timeout=20))
+                (application,) = json.load(urllib.request.urlopen(base, timeout=300))
             except (OSError, ValueError, http.client.HTTPException):  # a port of another kind
                 continue
-            found = json.load(urllib.request.urlopen(f"{base}/{application['id']}/storage/rdd", timeout=20))
+            found = json.load(urllib.request.urlopen(f"{base}/{application['id']}/storage/rdd", timeout=300))
             assert isinstance(found, list)
             return found
     raise AssertionError("no web interface was found")
 
 
 async def released() -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while await asyncio.to_thread(cached_rdds):
             await asyncio.sleep(0.05)
 

@@ -77,7 +77,7 @@ def open_session(payload: bytes) -> bytes:
 
 async def appears(path: Path) -> str:
     """What the user's code writes to `path`: the only event it can send to a test."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         while not (path.exists() and path.read_text()):
             await asyncio.sleep(0.02)
     return path.read_text()
@@ -97,8 +97,8 @@ def running_jobs() -> list[int]:
         for port in listening_ports(jvm):
             base = f"http://127.0.0.1:{port}/api/v1/applications"
             with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # a port of another kind
-                (application,) = json.load(urllib.request.urlopen(base, timeout=20))
-                jobs = json.load(urllib.request.urlopen(f"{base}/{application['id']}/jobs?status=running", timeout=20))
+                (application,) = json.load(urllib.request.urlopen(base, timeout=300))
+                jobs = json.load(urllib.request.urlopen(f"{base}/{application['id']}/jobs?status=running", timeout=300))
                 found += [job["jobId"] for job in jobs]
     return found
 
@@ -182,7 +182,7 @@ def test_attempts_fail_at_once_when_the_jvm_dies_and_the_next_one_runs(
         (jvm,) = jvms()
         jvm.kill()
         with pytest.raises(TaskFailedError) as caught:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 await running
         assert caught.value.failure.kind is FailureKind.ENVIRONMENT
         assert "the Spark backend was killed (SIGKILL)" in caught.value.failure.message
@@ -252,5 +252,5 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     finally:
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=300)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]

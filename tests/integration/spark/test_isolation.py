@@ -39,7 +39,7 @@ PATIENT = (function("patient", "sink", wants_session=True, parameters=("mark", "
 
 
 async def until_jvms(count: int, others: set[psutil.Process]) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         while len(set(jvms()) - others) != count:
             await asyncio.sleep(0.1)
 
@@ -68,7 +68,7 @@ def test_a_job_that_exhausts_its_heap_does_not_touch_another(
         await backend.release_job(hungry.graph.job_id)
         await backend.release_job(patient.graph.job_id)
         await until_jvms(1, others)  # the spare, or the one that all share
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(list((tmp_path / "work" / "backends").iterdir())) != (isolation == "job"):
                 await asyncio.sleep(0.1)
         await backend.close()
