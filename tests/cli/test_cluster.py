@@ -19,7 +19,7 @@ from firesteel.cli.clusters.processes import CLUSTER_VARIABLE, ClusterDirectory
 from firesteel.model.options import Configuration
 
 Command = Callable[..., tuple[int, str, str]]
-LIMIT_S = 120
+LIMIT_S = 300.0
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,12 @@ def test_what_is_printed_last_arrives_or_is_a_failure(closed: bool, code: int) -
     if not closed:
         with os.fdopen(reader, "rb") as printed:
             assert printed.read().startswith(b"xxxfiresteel ")
+
+
+def test_a_directory_that_was_deleted_is_said(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"cd '{gone}' && rmdir '{gone}' && '{sys.executable}' -m firesteel list"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "firesteel: the current directory can't be used (No such file or directory): go to another\n"

@@ -94,3 +94,11 @@ def test_json_has_every_row() -> None:
 
 def test_the_result_names_what_was_returned() -> None:
     assert result_lines(RESULT)[1] == "  top: 2 rows"
+
+
+def test_numbers_that_json_has_not_are_the_texts_that_spark_writes() -> None:
+    nan, above = float("nan"), float("inf")
+    table = pa.table({"x": [nan, above, -above, None], "deep": [[nan], [], None, [1.5]]})
+    rows = records({"top": ResultRows(stream(table))})["top"]
+    assert [row["x"] for row in rows] == ["NaN", "Infinity", "-Infinity", None]
+    assert [row["deep"] for row in rows] == [["NaN"], [], None, [1.5]]

@@ -99,6 +99,11 @@ def exit_code(arguments: list[str] | None = None) -> int:
         click.echo("firesteel: checks itself with assertions: run Python without -O and PYTHONOPTIMIZE", err=True)
         return BAD_USAGE
     try:
+        os.getcwd()
+    except OSError as error:
+        click.echo(f"firesteel: the current directory can't be used ({error.strerror}): go to another", err=True)
+        return BAD_USAGE
+    try:
         code: Any = cli.main(args=arguments, prog_name="firesteel", standalone_mode=False)
     except click.ClickException as error:
         error.show()

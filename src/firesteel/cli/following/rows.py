@@ -1,5 +1,6 @@
 """Rows that a job returned, for a person and for programs."""
 
+import math
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,11 +35,24 @@ async def fetch_rows(client: ClusterOperations, result: JobResult) -> dict[str, 
 
 
 def records(rows: RowsByFunction) -> dict[str, list[dict[str, Any]]]:
-    """Rows for JSON: an object for each row. Of columns with one name the last is kept."""
+    """Rows for JSON: an object for each row. Of columns with one name the last is kept.
+
+    JSON has no NaN and no infinity: they are the texts that Spark's `to_json` writes.
+    """
     return {
-        function: [dict(zip(table.columns, line, strict=True)) for line in zip(*table.values(), strict=True)]
+        function: [
+            dict(zip(table.columns, map(_for_json, line), strict=True)) for line in zip(*table.values(), strict=True)
+        ]
         for function, table in rows.items()
     }
+
+
+def _for_json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {key: _for_json(each) for key, each in value.items()}
+    return [_for_json(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def show_rows(rows: RowsByFunction) -> None:
