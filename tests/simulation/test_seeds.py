@@ -55,6 +55,13 @@ def test_a_seed_is_one_run_in_every_process(level: str, golden: Callable[[str, s
     golden(f"digests_{level}.txt", outputs[0].stdout)
 
 
+def test_a_seed_whose_disk_is_full_is_one_run() -> None:
+    """Errors name files, also those that have no name of their own yet."""
+    first, again = run_seed(13, tell_all=True), run_seed(13, tell_all=True)
+    assert "/disk/.new-" in "".join(first.story), "choose another seed"
+    assert first.digest == again.digest
+
+
 def test_a_calm_world_needs_no_luck() -> None:
     for seed in range(5):
         assert all(name.startswith("job ") for name in run_seed(seed, Faults()).mishaps)

@@ -47,6 +47,11 @@ class FakeSystem:
     calls: int = 0
     _open: dict[int, tuple[Inode | None, list[int]]] = field(default_factory=dict)
     _descriptors: "itertools.count[int]" = field(default_factory=lambda: itertools.count(3))
+    _unique: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def urandom(self, size: int) -> bytes:
+        """Other bytes each time, and the same in each run."""
+        return next(self._unique).to_bytes(size)
 
     # ── what goes wrong ──────────────────────────────────────────────────────────────────────
     def fill_up(self) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -47,6 +46,7 @@ class System(Protocol):
     def unlink(self, path: str) -> None: ...
     def listdir(self, path: str) -> list[str]: ...
     def read(self, descriptor: int, length: int) -> bytes: ...
+    def urandom(self, size: int) -> bytes: ...
 
 
 class Disk:
@@ -67,7 +67,7 @@ class Disk:
         return b"".join(parts)
 
     def prepare(self, data: bytes) -> str:
-        name = f"{TEMPORARY}{uuid.uuid4().hex}"
+        name = f"{TEMPORARY}{self._system.urandom(16).hex()}"
         with self._naming(name):
             try:
                 with self._opened(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) as descriptor:
@@ -94,7 +94,7 @@ class Disk:
 
     def check(self) -> None:
         """Raises OSError when files do not appear here as they have to."""
-        name = f"{TEMPORARY}{uuid.uuid4().hex}"
+        name = f"{TEMPORARY}{self._system.urandom(16).hex()}"
         try:
             self.create(name, b"")
             with contextlib.suppress(FileExistsError):

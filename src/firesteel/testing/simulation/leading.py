@@ -82,7 +82,7 @@ class Runner(ABC):
 
     def fail(self, error: Exception) -> None:
         """Its service did not come up, or is of no use any more."""
-        self._error, self._reason = error, f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}"
+        self._error, self._reason = error, f"{type(error).__name__}: {error}"
         self._tell(SessionFailed(failure_of(error)))
 
     def retire(self, reason: str) -> None:
