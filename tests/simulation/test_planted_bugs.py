@@ -38,7 +38,7 @@ from firesteel.testing.power import FakeSystem
 from firesteel.testing.simulation import regressions
 from firesteel.testing.simulation.run import SimulationFailure, run_seed
 from firesteel.testing.simulation.spark import FakeSpark
-from firesteel.testing.simulation.world import Endpoint
+from firesteel.testing.simulation.world import SimulatedEndpoint
 from tests.simulation.decisionplants import (
     acknowledged_before_the_group_is_through,
     ended_jobs_go_on,
@@ -213,7 +213,7 @@ def commit_not_idempotent(patch: pytest.MonkeyPatch) -> None:
     commit = FakeSpark._commit
     performed = [0]
 
-    def commit_again(spark: FakeSpark, endpoint: Endpoint, job_id: JobID, it: SinkCommit) -> None:
+    def commit_again(spark: FakeSpark, endpoint: SimulatedEndpoint, job_id: JobID, it: SinkCommit) -> None:
         done = spark.storage.visible.get(it.target, {})
         if it.commit_id in done:
             performed[0] += 1

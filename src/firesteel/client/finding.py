@@ -31,7 +31,7 @@ def cluster_directory(configuration: Configuration) -> Path:
 
 
 def local_addresses(configuration: Configuration) -> str:
-    """Of the masters that `firesteel cluster start` has started here, else of one at `rest.port`.
+    """Addresses of the masters that `firesteel cluster start` has started here, else of one at `rest.port`.
 
     A port that the configuration names is looked for among the former: another cluster may be meant.
     """

@@ -14,7 +14,7 @@ class RegistrationTimeouts:
     error_delay_ms: int = 10_000
     """The longest time after a try that could not be made."""
     give_up_ms: int | None = None
-    """Of a worker: how long it may be registered nowhere; None: for ever."""
+    """How long a worker may be registered nowhere; None: for ever."""
 
 
 FLINKS_DEFAULTS = RegistrationTimeouts()

@@ -46,7 +46,7 @@ class ResourceManagerSettings:
 class TaskExecutorSettings:
     slots: int
     profile: ResourceProfile
-    """Of each slot."""
+    """Size of each slot."""
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
     slot_timeout_ms: int

@@ -148,7 +148,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """A blob that travels with the job, by content."""
 
     name: str
-    """Of a `file` or an `archive`, FILE or FILE#TARGET: what it is called in an attempt's working directory."""
+    """Name of a `file` or an `archive` in an attempt's working directory, from FILE or FILE#TARGET."""
     kind: str
     """`code` (a zip put on the module path), `pickle`, or what an attempt finds in its working directory: a `file`,
     or an `archive`, which is unpacked."""

@@ -4,7 +4,7 @@ NO_STREAMS = "streaming pipelines can't be run yet; use mode='batch'"
 
 
 def undivided_source(parallelism: int) -> str:
-    """Of a source without splits that is to run in several subtasks."""
+    """Refusal of a source without splits that is to run in several subtasks."""
     return (
         f"parallelism={parallelism}: this source has no splits, so each subtask would read everything; give it"
         " splits=fs.file_splits(...), fs.range_splits(...) or fs.date_splits(...), or leave it at 1 (Spark still spreads"
@@ -13,7 +13,7 @@ def undivided_source(parallelism: int) -> str:
 
 
 def divided_result(parallelism: int) -> str:
-    """Of a result that is to be made by several subtasks."""
+    """Refusal of a result that is to be made by several subtasks."""
     return (
         f"parallelism={parallelism}: a result is one table for its caller; leave it at 1, and give the functions before"
         " it a parallelism"
@@ -21,6 +21,6 @@ def divided_result(parallelism: int) -> str:
 
 
 def partial_resources(cpu_cores: float) -> str:
-    """Of a profile that has cores and no memory, or the other way round."""
+    """Refusal of a profile that has cores and no memory, or the other way round."""
     given, missing = ("cpu", 'memory, like memory="2g"') if cpu_cores else ("memory", "cpu, like cpu=1")
     return f"resources are only partially configured: beside {given} give {missing}, or neither"

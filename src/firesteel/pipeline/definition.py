@@ -38,13 +38,13 @@ class FunctionOptions(TypedDict, total=False):
     inputs: Inputs
     """Distribution of each input that has one, by argument name."""
     splits: InputFormat
-    """Of a source: what its subtasks share, `file_splits(...)`, `range_splits(...)` or `date_splits(...)`. The function
+    """What the subtasks of a source share: `file_splits(...)`, `range_splits(...)` or `date_splits(...)`. The function
     gets the splits it is to read as the argument `splits`."""
     share: Share
     """How the result reaches its consumers: `store` keeps it once, in Parquet; `recompute` computes it for each;
     `cache` has Spark cache it, for consumers that are fused with it into one region."""
     idempotent: bool
-    """Of a sink that uses none of fs.write_*: that it does no harm to write twice."""
+    """Whether a sink that uses none of fs.write_* does no harm when it writes twice."""
     max_attempts: int
     """Attempts at the most, whatever the restart strategy says."""
     retries: int

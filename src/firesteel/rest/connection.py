@@ -29,7 +29,7 @@ class BoundedConnection(HttpToolsProtocol):
         read_in_small_parts(transport)
         super().connection_made(transport)
         self._head_bytes: int | None = None
-        """Of the head that is coming, or of lines about a chunk; None while a body comes, or nothing."""
+        """Bytes so far of the head that is coming, or of lines about a chunk; None while a body comes, or nothing."""
         self._unanswered = 0
         self._limits: dict[str, asyncio.TimerHandle] = {}
         if len(self.connections) > CONNECTIONS_MAX:

@@ -134,7 +134,7 @@ class TaskExecutorEndpoint(Endpoint):
         task.add_done_callback(lambda ended: self._attempt_ended(attempt, ended))
 
     def _cancel(self, attempt: RegionAttemptID) -> None:
-        """Of an attempt that has ended already, its terminal update is on its way to the core."""
+        """Nothing is to be done for an attempt that has ended: its terminal update is on its way to the core."""
         task = self._attempts.get(attempt)
         if task is not None:
             task.cancel()
@@ -249,7 +249,7 @@ def _is_noop(vertex: JobVertex) -> bool:
 
 
 def _most_impatient(graph: JobGraph, vertices: tuple[JobVertexID, ...]) -> JobVertex | None:
-    """Of the vertices that run as one, the one with the shortest time limit."""
+    """The vertex with the shortest time limit among those that run as one."""
     limited = [vertex for vertex in graph.vertices if vertex.id in vertices and vertex.timeout_ms is not None]
     return min(limited, key=lambda vertex: vertex.timeout_ms or 0, default=None)
 

@@ -1,4 +1,4 @@
-"""Which submissions are taken: what is wrong with a job that is refused before anything of it is stored."""
+"""Admission of jobs: what is wrong with one that is refused before anything of it is stored."""
 
 from dataclasses import dataclass
 

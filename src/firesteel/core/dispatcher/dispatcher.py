@@ -144,7 +144,7 @@ class DispatcherCore(Core):
         job.cancelling.clear()
 
     def _watch_client(self, graph: JobGraph) -> None:
-        """Of a job that ends with its client."""
+        """Begin to wait for signs of life of the client that a job ends with."""
         if graph.client_heartbeat_timeout_ms:
             self._clients.watch(graph.job_id, graph.client_heartbeat_timeout_ms, self.now_ms)
             self._look_later()

@@ -22,7 +22,7 @@ from firesteel.model.unsupported import NO_STREAMS, divided_result, partial_reso
 VERTICES_MAX = 2_000
 """More are not a pipeline that somebody has written."""
 NAME_CHARACTERS_MAX = 1_000
-"""Of a job's name: every overview has it."""
+"""Most characters of a job's name: every overview has it."""
 
 EMPTY = Configuration()
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -81,7 +81,7 @@ def _check_vertices(graph: JobGraph) -> None:
 
 
 def _check_functions(graph: JobGraph) -> None:
-    """Of what several subtasks run, each has a share."""
+    """Functions that several subtasks run have a share each."""
     for vertex in graph.vertices:
         for function in vertex.functions if vertex.parallelism > 1 else ():
             is_whole = function.kind is FunctionKind.SOURCE and function.splits is None

@@ -20,7 +20,7 @@ S = TypeVar("S")
 
 
 class JobSessions(Generic[S]):
-    """Of each job, the session that leads it, or is to, and those before it that have not stopped yet.
+    """Sessions of each job: the one that leads it, or is to, and those before it that have not stopped yet.
 
     The next one starts when none of those is left: what they have under way may be writes.
     """

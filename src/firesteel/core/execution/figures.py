@@ -16,7 +16,7 @@ _NOTHING = IOMetrics()
 
 
 class Figures:
-    """Of the current attempts that have finished. A region runs as one query, so what it reads is known for all of it;
+    """Figures of the current attempts that have finished. A region runs as one query, so what it reads is known for all of it;
     what is written is known by vertex, since each writes for itself."""
 
     def __init__(self, topology: Topology) -> None:

@@ -1,4 +1,4 @@
-"""Which results are registered: outcomes of finished attempts, whether they can be read, who reads them."""
+"""Registered results: outcomes of finished attempts, whether they can be read, who reads them."""
 
 import numpy as np
 import numpy.typing as npt

@@ -44,7 +44,7 @@ class Target:
 
 
 class SinkTargets:
-    """Of the regions whose results are registered."""
+    """Targets of the regions whose results are registered."""
 
     def __init__(self) -> None:
         self._known: dict[SinkKey, Target] = {}

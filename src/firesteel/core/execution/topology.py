@@ -211,7 +211,7 @@ def _number(
 
 
 def _co_located(parts: list[list[JobVertex]]) -> list[list[int]]:
-    """Of each logical region, those it shares a co-location group with. Raises InvalidJobGraph."""
+    """Logical regions that each one shares a co-location group with. Raises InvalidJobGraph."""
     groups: dict[str, dict[int, None]] = {}
     for index, vertices in enumerate(parts):
         for vertex in vertices:

@@ -57,7 +57,7 @@ class JobReleaseCore(Core):
         self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(
             settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms
         )
-        """Of those that are waited for."""
+        """Signs of life of those that are waited for."""
         self._asked = 0
         self._deleting: ResourceID | None = None
         """Who was asked to delete what is left."""

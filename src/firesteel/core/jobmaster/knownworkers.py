@@ -22,7 +22,7 @@ class Worker:
     """Groups of results that were sent to it, by data set."""
 
     def unsent_groups(self, deployments: list[TaskDeployment], *, afresh: bool) -> list[str]:
-        """Which of the groups that these deployments name are to be sent with them: with `afresh` all."""
+        """Groups that these deployments name and that are to be sent with them: with `afresh` all."""
         if afresh:
             self._groups.clear()
         named = {dataset: group for deployment in deployments for dataset, group in deployment.groups}

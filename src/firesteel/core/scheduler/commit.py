@@ -60,7 +60,7 @@ def _total(figures: list[int]) -> int:
 
 @dataclass(slots=True)
 class SinkCommitter:
-    """Which worker was asked last for each commit that is not done, and when to ask again."""
+    """The worker that was asked last for each commit that is not done, and when to ask again."""
 
     _asked: dict[str, tuple[ResourceID, int]] = field(default_factory=dict)
     _failures: dict[str, int] = field(default_factory=dict)

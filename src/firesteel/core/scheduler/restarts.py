@@ -1,4 +1,4 @@
-"""Which regions may begin their next attempt now: those whose restart is due and whose last attempt has ended.
+"""Regions that may begin their next attempt now: those whose restart is due and whose last attempt has ended.
 
 The journal's state says what is to run again and when. This is an index of it, kept so that an event costs what it
 changes, and not a look at everything that waits.

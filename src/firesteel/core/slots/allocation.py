@@ -1,4 +1,4 @@
-"""Which free slot goes to which job: a pure decision on a snapshot, returned as a plan.
+"""Allocation of free slots to jobs: a pure decision on a snapshot, returned as a plan.
 
 Jobs stand in one line, by priority and age; a queue with a cap lets its jobs hold only so many slots.
 """

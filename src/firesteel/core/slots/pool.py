@@ -38,7 +38,7 @@ class SlotPool:
         self.waiting: dict[RegionIndex, ResourceProfile] = {}
         self._of_worker: dict[ResourceID, dict[AllocationID, PooledSlot]] = {}
         self._free: dict[ResourceID, dict[AllocationID, None]] = {}
-        """Of the workers that have any."""
+        """Free slots of the workers that have any."""
         self._free_count = 0
         self._seat: dict[RegionIndex, tuple[AllocationID, ResourceProfile]] = {}
         self._need: dict[ResourceProfile, int] = {}

@@ -79,7 +79,7 @@ class SlotTracker:
         self.workers: dict[ResourceID, TrackedWorker] = {}
         self.jobs: dict[JobID, TrackedJob] = {}
         self.profiles: dict[ResourceProfile, None] = {}
-        """Of every slot that any worker has had: a worker that is gone may come back."""
+        """Profile of every slot that any worker has had: a worker that is gone may come back."""
         self.held: dict[JobID, Counter[ResourceProfile]] = {}
         """How many slots of each profile each job has, or was promised."""
         self.changes = 0

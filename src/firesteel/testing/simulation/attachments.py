@@ -6,7 +6,7 @@ from firesteel.core.dispatcher.requests import JobsLoaded
 from firesteel.core.effects import Event
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.world import Endpoint
+from firesteel.testing.simulation.world import SimulatedEndpoint
 
 NOTICED_TIMEOUTS, NOTICED_MS = 5, 20_000
 """A client that is gone is noticed within so many of its timeouts, and so many milliseconds more: a look that comes
@@ -15,7 +15,7 @@ late, as that of a busy process, says nothing of clients, and the next one is a 
 ROUNDED_MS = 1
 
 
-class Attachments:
+class AttachedJobs:
     """What a leading Dispatcher makes of the silence of clients. What a deposed one thinks of it is without effect."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -25,7 +25,7 @@ class Attachments:
         self._judged: dict[tuple[JobID, FencingToken | None], None] = {}
         self._loaded_ms = 0
 
-    def after_event(self, endpoint: Endpoint, core: DispatcherCore, event: Event) -> None:
+    def after_event(self, endpoint: SimulatedEndpoint, core: DispatcherCore, event: Event) -> None:
         """`core` has just answered `event`."""
         leads = endpoint is self.cluster.masters.dispatcher
         if leads and isinstance(event, JobsLoaded):
@@ -39,14 +39,14 @@ class Attachments:
                     f"the client of {job.job_id} is gone, and nobody notices"
                 )
 
-    def _is_silent(self, endpoint: Endpoint, job: JobEntry) -> bool:
+    def _is_silent(self, endpoint: SimulatedEndpoint, job: JobEntry) -> bool:
         """Whether the leader could not hear of the client for its time, by the leader's clock."""
         world = self.cluster.world
         clock = world.clock_of(endpoint.node)
         since_ms = max(self.cluster.reached_ms[job.job_id], self._loaded_ms)
         return clock.now_ms(world.now_ms) - clock.now_ms(since_ms) >= _timeout_ms(job) - ROUNDED_MS
 
-    def _should_be_missed(self, endpoint: Endpoint, job: JobEntry) -> bool:
+    def _should_be_missed(self, endpoint: SimulatedEndpoint, job: JobEntry) -> bool:
         world = self.cluster.world
         stood_still_ms = world.stalls.get(endpoint.node, 0)
         since_ms = max(self.cluster.reached_ms[job.job_id], self._loaded_ms, stood_still_ms)

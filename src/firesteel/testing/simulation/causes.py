@@ -11,7 +11,7 @@ from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.states import JobStatus
 from firesteel.model.views import ExceptionEntry
 from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.world import Endpoint
+from firesteel.testing.simulation.world import SimulatedEndpoint
 
 ENDING = (JobStatus.CANCELLING, JobStatus.FAILING)
 """What runs of such a job is to end."""
@@ -31,7 +31,7 @@ class Causes:
         self._heard: dict[str, dict[JobID, int]] = {}
         """By worker, when it has heard last of the masters of its jobs."""
 
-    def after_event(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
+    def after_event(self, endpoint: SimulatedEndpoint, event: Event, effects: list[Effect]) -> None:
         """What a worker ends, and what a JobMaster has just made durable."""
         core = endpoint.core
         if isinstance(core, TaskExecutorCore):

@@ -80,7 +80,7 @@ class Client:
         self._ask(f"submit again {graph.name}", r.SubmitJob(graph), partial(self._on_submitted_again, graph))
 
     def vanish(self) -> None:
-        self.world.tell(f"client of {self.job_id[:6]}", "is gone")
+        self.world.note(f"client of {self.job_id[:6]}", "is gone")
         self.is_gone = True
 
     def cancel(self) -> None:
@@ -101,7 +101,7 @@ class Client:
 
         def heard(value: object) -> None:
             if self._answered.get(what, 0) == number and not self.is_gone:
-                self.world.tell(f"client of {self.job_id[:6]}", f"{what}: {value}"[:200])
+                self.world.note(f"client of {self.job_id[:6]}", f"{what}: {value}"[:200])
                 if on_answer(value):
                     self._answered[what] = number + 1
 

@@ -15,7 +15,7 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.testing.simulation.masters import Masters
 from firesteel.testing.simulation.settings import ClusterSettings
 from firesteel.testing.simulation.spark import FakeSpark, Storage
-from firesteel.testing.simulation.world import Endpoint, World
+from firesteel.testing.simulation.world import SimulatedEndpoint, World
 
 
 class Cluster:
@@ -24,7 +24,7 @@ class Cluster:
     def __init__(self, world: World, settings: ClusterSettings) -> None:
         self.world, self.settings, self.storage = world, settings, Storage()
         self.graphs: dict[JobID, JobGraph] = {}
-        """Of every job that was ever submitted, for the oracles."""
+        """Graph of every job that was ever submitted, for the oracles."""
         self.sparks: dict[Address, FakeSpark] = {}
         self.reached_ms: dict[JobID, int] = {}
         """When the client of a job has last shown the leading Dispatcher that it is there."""
@@ -50,7 +50,7 @@ class Cluster:
         self.world.give(endpoint, Asked(self._requests, request))
         return True
 
-    def _note_client(self, endpoint: Endpoint, request: Request[Any]) -> None:
+    def _note_client(self, endpoint: SimulatedEndpoint, request: Request[Any]) -> None:
         """A sign of life counts also when it lies unread, unless that is for so short a time that nobody can know."""
         now_ms, until_ms = self.world.now_ms, self.world.is_stalled(endpoint.node)
         is_soon_read = 0 < until_ms <= now_ms + 2 * LATE_MS
@@ -64,7 +64,7 @@ class Cluster:
             case _:
                 pass
 
-    def _on_reply(self, endpoint: Endpoint, request_id: int, value: object) -> None:
+    def _on_reply(self, endpoint: SimulatedEndpoint, request_id: int, value: object) -> None:
         assert request_id in self._answers, "a request is answered once"
         self._answers.pop(request_id)(value)
 
@@ -77,26 +77,26 @@ class Cluster:
         self.sparks[core.address] = FakeSpark(self.world, self.storage, name)
         self.world.add(core, name, self._interpret)
 
-    def _interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+    def _interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         if isinstance(effect, GiveUp):
             self.world.after(0, partial(self._give_up, endpoint))
         else:
             self.sparks[endpoint.core.address].interpret(endpoint, effect)
 
-    def _give_up(self, endpoint: Endpoint) -> None:
+    def _give_up(self, endpoint: SimulatedEndpoint) -> None:
         if endpoint.alive:
             self.stop_worker(endpoint)
 
-    def kill_worker(self, endpoint: Endpoint) -> None:
+    def kill_worker(self, endpoint: SimulatedEndpoint) -> None:
         """A power cut for a worker; another takes its place, at once or later."""
         self._end_worker(endpoint, "killed")
 
-    def stop_worker(self, endpoint: Endpoint) -> None:
+    def stop_worker(self, endpoint: SimulatedEndpoint) -> None:
         """A worker says goodbye and goes."""
         self.world.give(endpoint, Stopping("it is stopped"))
         self._end_worker(endpoint, "stopped")
 
-    def _end_worker(self, endpoint: Endpoint, reason: str) -> None:
+    def _end_worker(self, endpoint: SimulatedEndpoint, reason: str) -> None:
         self.sparks.pop(endpoint.core.address).die()
         self.world.remove(endpoint.core.address, reason)
         back_ms = self.world.stream("workers").randint(0, self.world.faults.worker_back_ms_max)
@@ -112,5 +112,5 @@ class Cluster:
         """Whether all workers are up."""
         return not self._absent
 
-    def workers(self) -> list[Endpoint]:
+    def workers(self) -> list[SimulatedEndpoint]:
         return [endpoint for endpoint in self.world.endpoints.values() if isinstance(endpoint.core, TaskExecutorCore)]

@@ -22,7 +22,7 @@ from firesteel.runtime.services import StaleLeader
 from firesteel.testing.simulation.leading import Process, Runner
 from firesteel.testing.simulation.settings import ClusterSettings
 from firesteel.testing.simulation.store import Answer
-from firesteel.testing.simulation.world import Endpoint
+from firesteel.testing.simulation.world import SimulatedEndpoint
 
 
 class DispatcherRunner(Runner):
@@ -57,7 +57,7 @@ class DispatcherRunner(Runner):
         return session.endpoint.core if session is not None and session.endpoint is not None else None
 
     # ── effects ──────────────────────────────────────────────────────────────────────────────
-    def _interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+    def _interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         assert isinstance(effect, r.DispatcherEffect), f"not an effect of a Dispatcher: {effect}"
         store, token = self.process.store, endpoint.core.token
         assert token is not None, "a Dispatcher has a token"
@@ -84,7 +84,9 @@ class DispatcherRunner(Runner):
             case _:
                 assert_never(effect)
 
-    def _until_done(self, endpoint: Endpoint, call: Callable[[Answer], None], done: Answer, failures: int = 0) -> None:
+    def _until_done(
+        self, endpoint: SimulatedEndpoint, call: Callable[[Answer], None], done: Answer, failures: int = 0
+    ) -> None:
         """Try until the store does it, or this leadership ends."""
 
         def answer(value: object) -> None:
@@ -99,18 +101,18 @@ class DispatcherRunner(Runner):
         if endpoint.alive:
             call(answer)
 
-    def _is_stale(self, endpoint: Endpoint, error: StaleLeader) -> None:
+    def _is_stale(self, endpoint: SimulatedEndpoint, error: StaleLeader) -> None:
         """Another process has claimed its jobs."""
         if endpoint is self.endpoint:
             self.fail(error)
 
-    def _loaded(self, endpoint: Endpoint, value: object) -> None:
+    def _loaded(self, endpoint: SimulatedEndpoint, value: object) -> None:
         assert isinstance(value, tuple), "all graphs, and all results"
         assert endpoint.core.token is not None, "a Dispatcher has a token"
         self._on_loaded(endpoint.core.token)
         self.world.give(endpoint, r.JobsLoaded(*value))
 
-    def _store_graph(self, endpoint: Endpoint, effect: r.StoreJobGraph) -> None:
+    def _store_graph(self, endpoint: SimulatedEndpoint, effect: r.StoreJobGraph) -> None:
         def answer(value: object) -> None:
             if isinstance(value, StaleLeader):
                 self._is_stale(endpoint, value)
@@ -138,7 +140,7 @@ class JobSession(Runner):
     def __init__(
         self,
         process: Process,
-        dispatcher: Endpoint,
+        dispatcher: SimulatedEndpoint,
         start: r.StartJobMaster | r.ReleaseJob,
         settings: ClusterSettings,
         is_heard: Callable[[], bool],
@@ -190,12 +192,12 @@ class JobSession(Runner):
         self.world.give(self._dispatcher, sessions.broken(self.job_id, failure, error))
 
     # ── the journal ──────────────────────────────────────────────────────────────────────────
-    def _interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+    def _interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         assert isinstance(effect, Persist), f"not an effect of a JobMaster: {effect}"
         if self._commit.add(effect):
             self.world.after(0, partial(self._append, endpoint))
 
-    def _append(self, endpoint: Endpoint) -> None:
+    def _append(self, endpoint: SimulatedEndpoint) -> None:
         if self.endpoint is not endpoint or not endpoint.alive:
             return
         assert endpoint.core.token is not None, "a JobMaster has a token"
@@ -203,7 +205,7 @@ class JobSession(Runner):
         if records:
             self.process.store.append(self.job_id, endpoint.core.token, records, partial(self._written, endpoint))
 
-    def _written(self, endpoint: Endpoint, value: object) -> None:
+    def _written(self, endpoint: SimulatedEndpoint, value: object) -> None:
         if self.endpoint is not endpoint:
             return
         if isinstance(value, OSError | StaleLeader):

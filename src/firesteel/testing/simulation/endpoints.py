@@ -69,10 +69,10 @@ class EndpointRun:
         self.seed, self.mishaps = seed, Mishaps(seed, only)
         self.problems: list[str] = []
         self.story: list[str] = []
-        self.hosts = Hosts(self.mishaps, self._tell, self.problems.append)
+        self.hosts = Hosts(self.mishaps, self._note, self.problems.append)
         self.loop, self.ground = self.hosts.loop, self.hosts.ground
         if tell_all:
-            self.ground.network.tell = self._tell
+            self.ground.network.note = self._note
         self.cancelled: set[JobID] = set()
         self.masters_only = self.mishaps.stream("masters only").random() < MASTERS_ONLY
         """Nothing fails but masters and their disk."""
@@ -138,7 +138,7 @@ class EndpointRun:
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self.loop.spawn(work, self.hosts.outside)
 
-    def _tell(self, line: str) -> None:
+    def _note(self, line: str) -> None:
         self.story.append(f"{self.loop.time():.3f} {line}")
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
@@ -187,7 +187,7 @@ class EndpointRun:
             await asyncio.sleep(0.5)
 
     def _check_result(self, graph: JobGraph, result: JobResult) -> None:
-        self._tell(f"job {graph.job_id} has ended: {result.status.value}")
+        self._note(f"job {graph.job_id} has ended: {result.status.value}")
         allowed = {JobStatus.FINISHED, *({JobStatus.CANCELED} if graph.job_id in self.cancelled else ())}
         assert result.status in allowed, f"{result}"
         visible = {key: done for key, done in self.ground.script.visible.items() if key.startswith(graph.job_id)}

@@ -42,7 +42,7 @@ class Faults:
     # ── the network ──────────────────────────────────────────────────────────────────────────
     delay_ms_max: int = 5
     local_delay_ms_max: int = 5
-    """Of news that does not come over the network: of leaders, of lost connections."""
+    """Delay of news that does not come over the network: of leaders, of lost connections."""
     loss: float = 0.0
     duplicate: float = 0.0
     slow: float = 0.0
@@ -56,9 +56,9 @@ class Faults:
     """One node, half of them, or one direction between two is cut off."""
     cut_ms_max: int = 0
     request_loss: float = 0.0
-    """Of a client."""
+    """Share of a client's requests."""
     answer_loss: float = 0.0
-    """To a client: what it has asked for is done."""
+    """Share of answers to a client: what it has asked for is done."""
     # ── processes and clocks ─────────────────────────────────────────────────────────────────
     worker_crash_every_ms: int = 0
     worker_stop_every_ms: int = 0

@@ -44,8 +44,8 @@ MASTERS_DEEDS = ("crash master", "depose", "pause", "session", "suspend")
 class Hosts:
     """Two masters on one disk, and workers. `tell` takes lines of the story, `failed` what must not happen."""
 
-    def __init__(self, mishaps: Mishaps, tell: Callable[[str], None], failed: Callable[[str], None]) -> None:
-        self.mishaps, self._tell, self._failed = mishaps, tell, failed
+    def __init__(self, mishaps: Mishaps, note: Callable[[str], None], failed: Callable[[str], None]) -> None:
+        self.mishaps, self._note, self._failed = mishaps, note, failed
         chance = mishaps.stream("run")
         self.loop = SimulatedLoop(mishaps.stream("loop"), chance.choice((0.0, 0.002, 0.3)), failed)
         self.loop.on_power_cut = self._power_cut
@@ -69,7 +69,7 @@ class Hosts:
         self.loop.call_later(delay_s, action, *args, context=self.outside.context.copy())
 
     def heal(self) -> None:
-        self._tell("healed")
+        self._note("healed")
         self.mishaps.is_over = True
         self.ground.network.heal()
         for each in self.processes():
@@ -90,14 +90,14 @@ class Hosts:
     def start_master(self) -> None:
         self._names += 1
         master = MasterProcess(self.ground, f"master-{self._names}")
-        self._tell(f"{master.name} starts")
+        self._note(f"{master.name} starts")
         self.masters.append(master)
         master.start()
 
     def start_worker(self) -> None:
         self._names += 1
         worker = WorkerProcess(self.ground, f"worker-{self._names}", self.masters[0].name)
-        self._tell(f"{worker.name} starts")
+        self._note(f"{worker.name} starts")
         self.workers.append(worker)
         self.loop.spawn(worker.start(), worker.process)
         if self.leading is not None:
@@ -105,14 +105,14 @@ class Hosts:
 
     def lead(self, master: MasterProcess) -> None:
         self.epoch += 1
-        self._tell(f"{master.name} leads, in epoch {self.epoch}")
+        self._note(f"{master.name} leads, in epoch {self.epoch}")
         self.leading = master
         master.lead(self.epoch)
         for worker in self.workers:
             delay_s = self.mishaps.stream("told").uniform(0.0, 2.0)
-            self._later(delay_s, self._tell_leader, worker, master.name)
+            self._later(delay_s, self._announce_leader, worker, master.name)
 
-    def _tell_leader(self, worker: WorkerProcess, leader: str) -> None:
+    def _announce_leader(self, worker: WorkerProcess, leader: str) -> None:
         if self.leading is not None and self.leading.name == leader:
             worker.ask_at(leader)
 
@@ -120,7 +120,7 @@ class Hosts:
         return next(master for master in self.masters if master is not self.leading)
 
     def _crash_master(self, master: MasterProcess) -> None:
-        self._tell(f"{master.name} crashes")
+        self._note(f"{master.name} crashes")
         master.crash()
         self.masters.remove(master)
         self.start_master()
@@ -140,7 +140,7 @@ class Hosts:
             await asyncio.sleep(chance.uniform(0.1, 2 * every_s))
             who, how = chance.random(), chance.random()
             if self.mishaps.strikes(deed):
-                self._tell(deed)
+                self._note(deed)
                 act(who, how)
 
     def _do_crash_master(self, who: float, how: float) -> None:
@@ -245,7 +245,7 @@ class Hosts:
                 pass
 
     def _power_cut(self) -> None:
-        self._tell("the power is cut")
+        self._note("the power is cut")
         self.ground.system.restart()
         for master in list(self.masters):
             self._crash_master(master)

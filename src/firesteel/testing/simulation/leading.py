@@ -36,10 +36,10 @@ from firesteel.model.messages import Leader
 from firesteel.runtime.leadership import failure_of
 from firesteel.testing.simulation.settings import ClusterSettings
 from firesteel.testing.simulation.store import Store
-from firesteel.testing.simulation.world import Endpoint, World
+from firesteel.testing.simulation.world import SimulatedEndpoint, World
 
 GRANT_BITS = 30
-"""Of a token's epoch, for the grants within one leadership of a process."""
+"""Bits of a token's epoch, for the grants within one leadership of a process."""
 
 
 class Process:
@@ -61,7 +61,7 @@ class Runner(ABC):
 
     def __init__(self, process: Process, component: str, *, outlives_bugs: bool = True) -> None:
         self.world, self.process, self.component = process.world, process, component
-        self.endpoint: Endpoint | None = None
+        self.endpoint: SimulatedEndpoint | None = None
         self._candidate = LeaderCandidate(outlives_bugs=outlives_bugs)
         self._token: FencingToken | None = None
         self._error: Exception | None = None
@@ -146,7 +146,7 @@ class Runner(ABC):
     def _lost(self, error: Exception) -> None:
         raise AssertionError(f"{self.process.node} has lost its {self.component}: {error}")
 
-    def _interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+    def _interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         raise AssertionError(f"{endpoint.core.address} has no such effect: {effect}")
 
 

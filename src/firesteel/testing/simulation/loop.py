@@ -18,7 +18,7 @@ from typing import Any
 from firesteel.testing.power import PowerCut
 
 TURNS_MAX = 300_000
-"""Of one run; a run that needs more goes in circles."""
+"""Most turns of one run; a run that needs more goes in circles."""
 
 
 class NothingHappens(Exception):
@@ -56,7 +56,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], Process] = weakref.WeakKeyDictionary()
         self._is_reviving = False
         self._parked: list[asyncio.Handle] = []
-        """Of the dead: what they would have done. Kept, since it keeps their tasks."""
+        """Handles of the dead: what they would have done. Kept, since it keeps their tasks."""
         self.on_power_cut: Callable[[], None] = lambda: None
         self.set_exception_handler(lambda loop, context: self._failed(context))
 

@@ -15,7 +15,7 @@ from firesteel.testing.simulation.dispatching import DispatcherRunner
 from firesteel.testing.simulation.leading import Process, ResourceManagerRunner
 from firesteel.testing.simulation.settings import ClusterSettings
 from firesteel.testing.simulation.store import Store
-from firesteel.testing.simulation.world import Endpoint, World
+from firesteel.testing.simulation.world import SimulatedEndpoint, World
 
 BUG_AGAIN = 0.5
 """How often what broke a JobMaster breaks the next one, too."""
@@ -71,7 +71,7 @@ class Masters:
         self._meddling = False
 
     @property
-    def dispatcher(self) -> Endpoint | None:
+    def dispatcher(self) -> SimulatedEndpoint | None:
         """The leading Dispatcher, when it is up."""
         found = self.world.leaders.get(DISPATCHER)
         endpoint = self.world.endpoints.get(found.address) if found is not None else None
@@ -105,7 +105,7 @@ class Masters:
 
     def power_cut(self) -> None:
         """The masters and their disk have no power for a moment."""
-        self.world.tell("disk", "the power is cut")
+        self.world.note("disk", "the power is cut")
         for process in list(self._processes.values()):
             process.store.is_dark = True
             self.kill(process, "the power is cut")
@@ -174,7 +174,7 @@ class Masters:
                 pass
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
-    def job_masters(self) -> list[Endpoint]:
+    def job_masters(self) -> list[SimulatedEndpoint]:
         """Those of the host that leads."""
         known = self.world.endpoints.values()
         return [item for item in known if isinstance(item.core, JobMasterCore) and item.node == self.node]
@@ -190,7 +190,7 @@ class Masters:
         leads = self._processes[endpoint.node].dispatcher.leads(job_id)
         return (shown.view_at_hand(job, leads) or shown.last_known_view(job)).status
 
-    def break_job_master(self, endpoint: Endpoint) -> None:
+    def break_job_master(self, endpoint: SimulatedEndpoint) -> None:
         """A bug ends one JobMaster, and perhaps also the one that is to fail the job in order."""
         dispatcher = self._processes[endpoint.node].dispatcher
         for session in dispatcher.sessions.all():

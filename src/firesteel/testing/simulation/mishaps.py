@@ -58,7 +58,7 @@ class Mishaps:
         return self.stream(cause).random() < probability and self._happens(f"{cause} {number}")
 
     def one_of(self, cause: str, kinds: tuple[tuple[str, float], ...]) -> str:
-        """Which of several kinds happens this time, or none: an empty name. One draw for all of them."""
+        """Name of the kind that happens this time, empty for none. One draw for all of them."""
         if self.is_over:
             return ""
         self._drawn[cause] = number = self._drawn.get(cause, 0) + 1

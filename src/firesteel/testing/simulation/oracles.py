@@ -27,13 +27,13 @@ from firesteel.model.messages import (
 )
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.testing.simulation.attachments import Attachments
+from firesteel.testing.simulation.attachments import AttachedJobs
 from firesteel.testing.simulation.causes import Causes
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.spark import Lineage, target_of
 from firesteel.testing.simulation.store import HISTORY_SIZE
 from firesteel.testing.simulation.suspects import Suspects
-from firesteel.testing.simulation.world import Endpoint
+from firesteel.testing.simulation.world import SimulatedEndpoint
 
 RECOVERY_CHECK_EVERY = 100
 """Events between two trial recoveries of a job from its journal."""
@@ -43,14 +43,14 @@ class Oracles:
     """Checks one cluster. Raises AssertionError that says what does not hold."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.causes, self.attachments = cluster, Causes(cluster), Attachments(cluster)
+        self.cluster, self.causes, self.attachments = cluster, Causes(cluster), AttachedJobs(cluster)
         self.suspects = Suspects()
         self._heard_of: dict[tuple[Address, str], FencingToken] = {}
         self._results: dict[JobID, JobResult] = {}
         self._topologies: dict[JobID, Topology] = {}
         self._sources: dict[JobID, dict[str, frozenset[int]]] = {}
 
-    def after_event(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
+    def after_event(self, endpoint: SimulatedEndpoint, event: Event, effects: list[Effect]) -> None:
         """The core that has just moved, and what it may have changed outside."""
         core = endpoint.core
         core.validate()
@@ -70,7 +70,7 @@ class Oracles:
             self._journals_recover()
             self.outputs_are_whole()
 
-    def _stale_words_do_nothing(self, endpoint: Endpoint, event: Event, effects: list[Effect]) -> None:
+    def _stale_words_do_nothing(self, endpoint: SimulatedEndpoint, event: Event, effects: list[Effect]) -> None:
         """Masters answer nothing that was meant for another session, workers no master older than one they know."""
         core = endpoint.core
         if isinstance(core, TaskExecutorCore):
@@ -114,7 +114,7 @@ class Oracles:
             assert deaths <= 2, f"{attempt} goes on after {deaths} backends have died under it"
             assert started.alone == (deaths == 2), f"{attempt} may kill its neighbours a third time"
 
-    def _ended_jobs_stay(self, endpoint: Endpoint, core: JobMasterCore) -> None:
+    def _ended_jobs_stay(self, endpoint: SimulatedEndpoint, core: JobMasterCore) -> None:
         """A JobMaster that starts for a job whose result is stored has nothing to do but to clean up."""
         job_id, stored = core.job.graph.job_id, self.cluster.masters.stored()
         if endpoint.node == self.cluster.masters.node and any(each.job_id == job_id for each, _ in stored.results()):
@@ -209,7 +209,7 @@ class Oracles:
             assert not spark.running, f"attempts still run at {address}"
             assert not spark.drawing, f"attempts still draw input splits at {address}"
 
-    def _nothing_left(self, endpoint: Endpoint) -> None:
+    def _nothing_left(self, endpoint: SimulatedEndpoint) -> None:
         core = endpoint.core
         match core:
             case TaskExecutorCore():

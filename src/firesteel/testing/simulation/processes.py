@@ -27,7 +27,7 @@ from firesteel.testing.simulation.loop import Process, SimulatedLoop
 from firesteel.testing.simulation.transport import SimulatedNetwork
 
 GRANT_BITS = 30
-"""Of a token's epoch, for the grants within one leadership of a process."""
+"""Bits of a token's epoch, for the grants within one leadership of a process."""
 
 LEADER_WAIT_S = 5.0
 """How long a master lets a client wait while nobody leads."""
@@ -39,7 +39,7 @@ class Blobs:
 
     names: dict[str, None] = field(default_factory=dict)
     outputs: Outputs = field(default_factory=lambda: OutputStore(Path("/nowhere")))
-    """Of scripts, which no job here is."""
+    """Output of scripts, which no job here is."""
 
     def put_before(self, moment_ms: int) -> list[str]:
         """What is left over is to be found at the end, not cleared away."""

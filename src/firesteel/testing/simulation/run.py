@@ -26,7 +26,7 @@ LOOK_EVERY_MS = 5_000
 """Time between two looks whether all is done, once the faults have stopped."""
 
 SLACK_MS = 300_000
-"""Of the bound on the time until all is done: registrations, reports, restarts, and what was late on its way."""
+"""Slack in the bound on the time until all is done: registrations, reports, restarts, and what was late on its way."""
 
 JOBS_MAX = 5
 
@@ -34,10 +34,10 @@ STORY_SHOWN = 60
 """Lines of the story that a failure prints."""
 
 MISHAPS_SHOWN = 40
-"""Of the last things that went wrong."""
+"""The last mishaps that a failure prints."""
 
 BIG_SEED_EVERY = 25
-"""Of so many seeds one has a job with up to 200 subtasks a vertex."""
+"""One of so many seeds has a job with up to 200 subtasks a vertex."""
 
 
 class SimulationFailure(AssertionError):
@@ -66,7 +66,7 @@ class Summary:
     leader_changes: int
     """How often a new leadership of the masters began, but for the first."""
     digest: str
-    """Of the whole story, when all of it was told."""
+    """Hash of the whole story, when all of it was told."""
     story: tuple[str, ...] = ()
     """The same."""
 

@@ -13,7 +13,7 @@ from firesteel.testing.simulation.store import HISTORY_SIZE
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """Of every component."""
+    """Settings of every component."""
 
     workers: int
     job_master: JobMasterSettings

@@ -37,7 +37,7 @@ from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.testing.enumeration import range_enumeration
-from firesteel.testing.simulation.world import Endpoint, World
+from firesteel.testing.simulation.world import SimulatedEndpoint, World
 
 SPLITS_MAX = 60
 """Input splits of a source."""
@@ -93,7 +93,7 @@ class FakeSpark:
         self._alone: dict[RegionAttemptID, None] = {}
         """Those of them that have a backend of their own; all others share one."""
 
-    def interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+    def interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         """Do what a TaskExecutor's core wants of its own process."""
         assert isinstance(effect, TaskExecutorEffect), f"not an effect of a TaskExecutor: {effect}"
         match effect:
@@ -130,7 +130,7 @@ class FakeSpark:
                 if "/sink/" not in location:
                     self.storage.stored.pop(location, None)
 
-    def _start(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
+    def _start(self, endpoint: SimulatedEndpoint, job: JobInformation, deployment: TaskDeployment) -> None:
         assert deployment.attempt not in self.running, f"{deployment.attempt} was started twice"
         self.running[deployment.attempt] = False
         self.storage.begun[deployment.attempt] = None
@@ -157,11 +157,11 @@ class FakeSpark:
         else:
             self.world.after(end_ms, lambda: self._end(endpoint, job, deployment))
 
-    def _want_splits(self, endpoint: Endpoint, attempt: RegionAttemptID, number: int) -> None:
+    def _want_splits(self, endpoint: SimulatedEndpoint, attempt: RegionAttemptID, number: int) -> None:
         if attempt in self.running:
             self.world.give(endpoint, SplitsWanted(SplitRequest(attempt, number, self.worker)))
 
-    def _read_splits(self, endpoint: Endpoint, attempt: RegionAttemptID, drawn: DrawnSplits) -> None:
+    def _read_splits(self, endpoint: SimulatedEndpoint, attempt: RegionAttemptID, drawn: DrawnSplits) -> None:
         """Take some time for a draw, or fail of it; then ask for the next one."""
         if attempt not in self.running:
             return
@@ -178,16 +178,16 @@ class FakeSpark:
         else:
             self.world.after(delay_ms, lambda: self._want_splits(endpoint, attempt, drawn.number + 1))
 
-    def _fail(self, endpoint: Endpoint, attempt: RegionAttemptID) -> None:
+    def _fail(self, endpoint: SimulatedEndpoint, attempt: RegionAttemptID) -> None:
         if attempt in self.running:
             failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
 
-    def _change(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
+    def _change(self, endpoint: SimulatedEndpoint, update: TaskStateUpdate) -> None:
         if update.attempt in self.running:
             self.world.give(endpoint, TasksChanged((update,)))
 
-    def _end(self, endpoint: Endpoint, job: JobInformation, deployment: TaskDeployment) -> None:
+    def _end(self, endpoint: SimulatedEndpoint, job: JobInformation, deployment: TaskDeployment) -> None:
         attempt = deployment.attempt
         mishaps, faults = self.world.mishaps, self.world.faults
         if attempt not in self.running:
@@ -214,7 +214,7 @@ class FakeSpark:
         poison = self.world.faults.poison
         return poison > 0 and random.Random(f"{self.world.seed}:{attempt.job_id}:{attempt.region}").random() < poison
 
-    def _kill_backend(self, endpoint: Endpoint, killer: RegionAttemptID) -> None:
+    def _kill_backend(self, endpoint: SimulatedEndpoint, killer: RegionAttemptID) -> None:
         """The JVM the attempt runs in dies, and all attempts in it fail."""
         shared = [attempt for attempt in self.running if attempt not in self._alone]
         failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the Spark backend has died", backend="spark-1")
@@ -222,7 +222,7 @@ class FakeSpark:
             if attempt in self.running:  # the master may have ended it meanwhile
                 self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
 
-    def _finish(self, endpoint: Endpoint, update: TaskStateUpdate) -> None:
+    def _finish(self, endpoint: SimulatedEndpoint, update: TaskStateUpdate) -> None:
         del self.running[update.attempt]
         self.drawing.pop(update.attempt, None)
         self._alone.pop(update.attempt, None)
@@ -267,7 +267,7 @@ class FakeSpark:
         self.storage.job_of[location] = job_id
         return location
 
-    def _cancel(self, endpoint: Endpoint, attempt: RegionAttemptID) -> None:
+    def _cancel(self, endpoint: SimulatedEndpoint, attempt: RegionAttemptID) -> None:
         if attempt not in self.running:
             return  # It has just ended; a worker that stands still has not heard of it.
         self.running[attempt] = True
@@ -279,7 +279,7 @@ class FakeSpark:
 
         self.world.after(delay_ms, gone)
 
-    def _commit(self, endpoint: Endpoint, job_id: JobID, commit: SinkCommit) -> None:
+    def _commit(self, endpoint: SimulatedEndpoint, job_id: JobID, commit: SinkCommit) -> None:
         failure: FailureInfo | None = None
         if self.is_dead and self.world.stream("commit of the dead").random() < 0.5:
             return
@@ -295,7 +295,7 @@ class FakeSpark:
             failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="nobody knows whether it was done")
         self.world.give(endpoint, SinkCommitDone(job_id, commit.commit_id, failure))
 
-    def _release(self, endpoint: Endpoint, effect: ReleaseJob) -> None:
+    def _release(self, endpoint: SimulatedEndpoint, effect: ReleaseJob) -> None:
         assert not any(attempt.job_id == effect.job_id for attempt in self.running), "released while it runs"
         for location in effect.locations:
             self.storage.stored.pop(location, None)

@@ -23,7 +23,7 @@ class SimulatedNetwork:
         self.loop, self._chance = loop, chance
         self.delay_s_max = delay_s_max
         self.rpcs: dict[str, SimulatedRpc] = {}
-        self.tell: Callable[[str], None] = lambda line: None
+        self.note: Callable[[str], None] = lambda line: None
         """Told of every message that arrives."""
         self._free_at_s: dict[tuple[str, str], float] = {}
         """When the last message on its way arrives."""
@@ -101,7 +101,7 @@ class SimulatedRpc:
         if self.mailboxes.pop(address, None) is None:
             return
         for peer in self._peers.pop(address, {}):
-            self._tell_absent(peer, address, "it has stopped")
+            self._report_absent(peer, address, "it has stopped")
 
     def send(self, envelope: Envelope) -> None:
         target = process_of(envelope.recipient)
@@ -114,10 +114,10 @@ class SimulatedRpc:
     def deliver(self, envelope: Envelope) -> None:
         mailbox = self.mailboxes.get(envelope.recipient)
         if mailbox is None:
-            self._tell_absent(envelope.sender, envelope.recipient, "nobody is there")
+            self._report_absent(envelope.sender, envelope.recipient, "nobody is there")
             return
         self._peers.setdefault(envelope.recipient, {})[envelope.sender] = None
-        self._network.tell(f"{envelope.recipient} <- {type(envelope.body).__name__} of {envelope.sender}")
+        self._network.note(f"{envelope.recipient} <- {type(envelope.body).__name__} of {envelope.sender}")
         mailbox.tell(Received(envelope))
 
     def absent(self, peer: Address, reason: str) -> None:
@@ -134,7 +134,7 @@ class SimulatedRpc:
         for peer in talked:
             self.absent(peer, "the connection is lost")
 
-    def _tell_absent(self, listener: Address, address: Address, reason: str) -> None:
+    def _report_absent(self, listener: Address, address: Address, reason: str) -> None:
         target = process_of(listener)
         if target == self.process.name:
             self.absent(address, reason)

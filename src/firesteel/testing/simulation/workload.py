@@ -23,7 +23,7 @@ from firesteel.model.splits import RangeInputFormat
 from firesteel.pipeline.splits import with_finders
 
 ANY_SPLITS = RangeInputFormat(column="n", lower=0, upper=1, count=1)
-"""Of every source that has any; a fake Spark finds as many as it likes."""
+"""Splits of every source that has any; a fake Spark finds as many as it likes."""
 
 
 def random_job(chance: random.Random, number: int, vertices_max: int = 6, parallelism_max: int = 6) -> JobGraph:

@@ -48,12 +48,12 @@ START_MS = 1_000_000
 
 
 @dataclass(slots=True)
-class Endpoint:
+class SimulatedEndpoint:
     """A core at an address, on a node. Dead endpoints get and say nothing."""
 
     core: Core
     node: str
-    interpret: Callable[["Endpoint", Effect], None]
+    interpret: Callable[["SimulatedEndpoint", Effect], None]
     """Does what the world does not know: the component's own effects."""
     alive: bool = True
     timers: dict[Timer, int] = field(default_factory=dict)
@@ -78,19 +78,19 @@ class World:
         self.mishaps = Mishaps(seed, only, rare=faults.rare)
         self.stream = self.mishaps.stream
         self.now_ms = START_MS
-        self.endpoints: dict[Address, Endpoint] = {}
+        self.endpoints: dict[Address, SimulatedEndpoint] = {}
         self.leaders: dict[str, Leader | None] = {}
-        self.on_reply: Callable[[Endpoint, int, object], None] = lambda endpoint, request_id, value: None
+        self.on_reply: Callable[[SimulatedEndpoint, int, object], None] = lambda endpoint, request_id, value: None
         self.story: deque[tuple[int, str, object]] = deque(maxlen=None if tell_all else STORY_LINES)
         self.digest = hashlib.blake2b(digest_size=8) if tell_all else None
-        """Of the whole story, when all of it is told."""
-        self.check: Callable[[Endpoint, Event, list[Effect]], None] = lambda endpoint, event, effects: None
+        """Hash of the whole story, when all of it is told."""
+        self.check: Callable[[SimulatedEndpoint, Event, list[Effect]], None] = lambda endpoint, event, effects: None
         self.events = 0
         self.cuts: dict[tuple[str, str], int] = {}
         """From where nothing gets to where, until when."""
         self.stalls: dict[str, int] = {}
         """Nodes whose processes stand still, until when."""
-        self._unread: dict[str, list[tuple[Endpoint, Event]]] = {}
+        self._unread: dict[str, list[tuple[SimulatedEndpoint, Event]]] = {}
         """What has come to them meanwhile."""
         self.disturbed: dict[str, None] = {}
         """Nodes that something has happened to: they, or what they say to another one, may be taken for lost."""
@@ -126,17 +126,17 @@ class World:
             known = self._clocks[node] = Clock(chance.randint(-far, far), 1.0 + chance.uniform(-drift, drift))
         return known
 
-    def tell(self, subject: str, what: object) -> None:
+    def note(self, subject: str, what: object) -> None:
         """Add a line to the story of the run."""
         self.story.append((self.now_ms, subject, what))
         if self.digest is not None:
             self.digest.update(line_of(self.story[-1]).encode())
 
     # ── endpoints ────────────────────────────────────────────────────────────────────────────
-    def add(self, core: Core, node: str, interpret: Callable[[Endpoint, Effect], None]) -> Endpoint:
+    def add(self, core: Core, node: str, interpret: Callable[[SimulatedEndpoint, Effect], None]) -> SimulatedEndpoint:
         """Bring up a core; it gets Started first."""
         assert core.address not in self.endpoints, f"{core.address} is taken"
-        endpoint = self.endpoints[core.address] = Endpoint(core, node, interpret)
+        endpoint = self.endpoints[core.address] = SimulatedEndpoint(core, node, interpret)
         self.give(endpoint, Started())
         return endpoint
 
@@ -147,7 +147,7 @@ class World:
             return
         endpoint.alive = False
         self.disturbed[endpoint.node] = None
-        self.tell(address, f"is gone: {reason}")
+        self.note(address, f"is gone: {reason}")
         for watchers in self._watchers.values():
             watchers.pop(address, None)
         if self.faults.connection_loss_noticed:
@@ -193,7 +193,7 @@ class World:
         until_ms = self.stalls.get(node, 0)
         return until_ms if until_ms > self.now_ms else 0
 
-    def give(self, endpoint: Endpoint, event: Event) -> None:
+    def give(self, endpoint: SimulatedEndpoint, event: Event) -> None:
         """Let a core answer an event, then do what it wants."""
         if not endpoint.alive:
             return
@@ -203,19 +203,19 @@ class World:
         self.events += 1
         assert self.events < EVENTS_MAX, "the run does not come to an end"
         core = endpoint.core
-        self.tell(core.address, event)
+        self.note(core.address, event)
         effects = core.handle(event, self.clock_of(endpoint.node).now_ms(self.now_ms))
         for effect in effects:
             self._interpret(endpoint, effect)
         self.check(endpoint, event, effects)
 
-    def _later(self, endpoint: Endpoint, event: Event) -> None:
+    def _later(self, endpoint: SimulatedEndpoint, event: Event) -> None:
         self.after(self._local_ms(endpoint), partial(self.give, endpoint, event))
 
-    def _local_ms(self, endpoint: Endpoint) -> int:
+    def _local_ms(self, endpoint: SimulatedEndpoint) -> int:
         return self.stream(f"local:{endpoint.core.address}").randint(0, self.faults.local_delay_ms_max)
 
-    def _interpret(self, endpoint: Endpoint, effect: Effect) -> None:
+    def _interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         match effect:
             case Send():
                 self._send(endpoint, effect.envelope)
@@ -227,14 +227,14 @@ class World:
                 self._watchers.setdefault(effect.component, {})[endpoint.core.address] = None
                 if effect.component in self.leaders:
                     leader = self.leaders[effect.component]
-                    news = partial(self._tell_leader, endpoint, effect.component, leader)
+                    news = partial(self._announce_leader, endpoint, effect.component, leader)
                     self.after(self._local_ms(endpoint), news)
             case UnwatchLeader():
                 self._watchers.get(effect.component, {}).pop(endpoint.core.address, None)
             case _:
                 endpoint.interpret(endpoint, effect)
 
-    def _set_timer(self, endpoint: Endpoint, effect: SetTimer) -> None:
+    def _set_timer(self, endpoint: SimulatedEndpoint, effect: SetTimer) -> None:
         order = endpoint.timers[effect.timer] = next(self._order)
         clock = self.clock_of(endpoint.node)
         delay_ms = max(0, effect.at_ms - clock.now_ms(self.now_ms)) / clock.rate
@@ -249,7 +249,7 @@ class World:
         self.after(round(delay_ms), fire)
 
     # ── network ──────────────────────────────────────────────────────────────────────────────
-    def _send(self, sender: Endpoint, envelope: Envelope) -> None:
+    def _send(self, sender: SimulatedEndpoint, envelope: Envelope) -> None:
         recipient = self.endpoints.get(envelope.recipient)
         if recipient is None:
             if self.mishaps.sometimes("nobody-there"):
@@ -301,7 +301,7 @@ class World:
             endpoint = self.endpoints.get(address)
             if endpoint is None:
                 continue
-            news = partial(self._tell_leader, endpoint, component, leader)
+            news = partial(self._announce_leader, endpoint, component, leader)
             if self.mishaps.sometimes("leader-told-late"):
                 self.disturbed[endpoint.node] = None
                 self.after(30_000, news)
@@ -310,8 +310,8 @@ class World:
             if self.mishaps.sometimes("leader-told-twice"):
                 self.after(self.stream("leader-told-twice:by").randint(1, 20_000), news)
 
-    def _tell_leader(self, endpoint: Endpoint, component: str, leader: Leader | None) -> None:
-        """Of leaders the newest counts, by its token; that nobody leads has none, and never comes after a later leader.
+    def _announce_leader(self, endpoint: SimulatedEndpoint, component: str, leader: Leader | None) -> None:
+        """The newest leader counts, by its token; news that nobody leads has none, and never comes after a later leader.
 
         A component of a master hears of leaders in its own process only.
         """
@@ -321,7 +321,7 @@ class World:
         if leader is not None or self.leaders.get(component) is None:
             self.give(endpoint, LeaderChanged(component, leader))
 
-    def watch(self, endpoint: Endpoint, component: str) -> None:
+    def watch(self, endpoint: SimulatedEndpoint, component: str) -> None:
         """Subscribe an endpoint from outside its core."""
         self._interpret(endpoint, WatchLeader(component))
 

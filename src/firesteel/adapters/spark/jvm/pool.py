@@ -179,7 +179,7 @@ class BackendPool:
         self._spares: list[SparkBackend] = []
         self._endings = BackgroundTasks()
         self.numbers = SmallNumbers()
-        """Of the seats: their scheduler pools in Spark are named by them."""
+        """Numbers of the seats: their scheduler pools in Spark are named by them."""
 
     async def shared(self) -> wire.SparkAddress:
         """Address of everybody's backend. Raises TaskFailedError."""
@@ -265,7 +265,7 @@ class Seat:
         self._backend: SparkBackend | None = None
         self._number: int | None = pool.numbers.take()
         self.scheduler_pool = f"attempt-{self._number}"
-        """Of Spark: tasks of attempts that share a JVM take turns by these. Spark never forgets a pool, so that names are
+        """Name of a pool in Spark: tasks of attempts that share a JVM take turns by these. Spark never forgets a pool, so that names are
         given again: there are as many as attempts have run at a time."""
 
     def take(self) -> SparkBackend:

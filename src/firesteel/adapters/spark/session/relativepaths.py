@@ -40,7 +40,7 @@ class GivenPath(msgspec.Struct, frozen=True):
 
 
 class ClientPaths:
-    """Of a task process. `directory` is where the client is; of another storage than files, paths are left as they are."""
+    """Paths of a task process. `directory` is where the client is; of another storage than files, paths are left as they are."""
 
     def __init__(self, directory: str, sessions: AttemptSession) -> None:
         self._directory, self._sessions = directory, sessions

@@ -27,7 +27,7 @@ def place(task: wire.RunTask) -> None:
 
 
 class Shipment:
-    """Of a task process, for all of its sessions: sends it all to Spark's Python workers before the first plan of a
+    """The code of a task process, for all of its sessions: sends it all to Spark's Python workers before the first plan of a
     session with a Python function.
 
     Only then: shipping costs 20 to 50 ms, and most plans have none. Such a plan names the Python version. Before it is

@@ -51,7 +51,7 @@ class RegionPlan:
         self._origins = FileOrigins()
         self._guard: ShareGuard | None = None
         self.rows_read = -1
-        """Of stored results, when the region has run and reads nothing else; else nobody has counted them."""
+        """Rows of stored results, when the region has run and reads nothing else; else nobody has counted them."""
         self.active: Function | None = None
         self.frames: dict[str, Any] = {}
         self.callables: dict[str, Callable[..., Any]] = {}

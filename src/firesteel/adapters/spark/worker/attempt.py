@@ -47,7 +47,7 @@ class AttemptRun:
         """What it has had Spark cache, which is to be released with its session."""
         self._verdict: FailureInfo | None = None
         self._death: asyncio.Future[FailureInfo] | None = None
-        """Of the JVM that its session is on, or may be."""
+        """Death of the JVM that its session is on, or may be."""
 
     async def converse(
         self,
