@@ -4,34 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.core.leadership.candidate import (
-    FAILURES_MAX,
-    STABLE_MS,
-    Began,
-    CandidateEffect,
-    CandidateEvent,
-    Contend,
-    GiveUp,
-    LeaderCandidate,
-    Leave,
-    Retired,
-    RetryDue,
-    RetryLater,
-    SessionFailed,
-    SessionFailure,
-)
-from firesteel.core.leadership.contender import (
-    ConfirmLeadership,
-    Granted,
-    Revoked,
-    ServiceStarted,
-    ServiceStopped,
-    StartService,
-    StopService,
-)
+from firesteel.core.leadership import events as e
+from firesteel.core.leadership.candidate import FAILURES_MAX, STABLE_MS, LeaderCandidate
 from firesteel.model.ids import FencingToken
 
-STORAGE, STALE, BUG = SessionFailure.STORAGE, SessionFailure.STALE, SessionFailure.BUG
+STORAGE, STALE, BUG = e.SessionFailure.STORAGE, e.SessionFailure.STALE, e.SessionFailure.BUG
 
 
 def token(epoch: int) -> FencingToken:
@@ -39,56 +16,56 @@ def token(epoch: int) -> FencingToken:
 
 
 def one_session(
-    candidate: LeaderCandidate, epoch: int, failure: SessionFailure, lasts_ms: int
-) -> list[CandidateEffect]:
+    candidate: LeaderCandidate, epoch: int, failure: e.SessionFailure, lasts_ms: int
+) -> list[e.CandidateEffect]:
     """Leads from second `epoch` on and fails after a while; its service is gone at once."""
     began_ms = epoch * 1_000_000
-    assert candidate.handle(RetryDue(), began_ms) == [Contend()]
-    assert candidate.handle(Granted(token(epoch)), began_ms) == [StartService(token(epoch))]
-    assert candidate.handle(ServiceStarted(token(epoch)), began_ms) == [ConfirmLeadership(token(epoch))]
-    left, stopped, *then = candidate.handle(SessionFailed(failure), began_ms + lasts_ms)
-    assert (left, stopped) == (Leave(), StopService(token(epoch)))
-    assert candidate.handle(ServiceStopped(token(epoch)), began_ms + lasts_ms) == []
+    assert candidate.handle(e.RetryDue(), began_ms) == [e.Contend()]
+    assert candidate.handle(e.Granted(token(epoch)), began_ms) == [e.StartService(token(epoch))]
+    assert candidate.handle(e.ServiceStarted(token(epoch)), began_ms) == [e.ConfirmLeadership(token(epoch))]
+    left, stopped, *then = candidate.handle(e.SessionFailed(failure), began_ms + lasts_ms)
+    assert (left, stopped) == (e.Leave(), e.StopService(token(epoch)))
+    assert candidate.handle(e.ServiceStopped(token(epoch)), began_ms + lasts_ms) == []
     return then
 
 
 def test_it_takes_part_leads_and_retires() -> None:
     candidate = LeaderCandidate()
-    assert candidate.handle(Granted(token(1)), 0) == [], "it does not take part"
-    assert candidate.handle(Began(), 0) == [Contend()]
-    assert candidate.handle(Began(), 0) == [], "once"
-    assert candidate.handle(Granted(token(1)), 0) == [StartService(token(1))]
-    assert candidate.handle(Revoked(), 0) == [StopService(token(1))]
-    assert candidate.handle(ServiceStopped(token(1)), 0) == []
-    assert candidate.handle(Granted(token(2)), 0) == [StartService(token(2))]
-    assert candidate.handle(Retired(), 0) == [Leave(), StopService(token(2))]
-    assert candidate.handle(Retired(), 0) == []
-    for late in (Began(), RetryDue(), Granted(token(3)), SessionFailed(BUG)):
+    assert candidate.handle(e.Granted(token(1)), 0) == [], "it does not take part"
+    assert candidate.handle(e.Began(), 0) == [e.Contend()]
+    assert candidate.handle(e.Began(), 0) == [], "once"
+    assert candidate.handle(e.Granted(token(1)), 0) == [e.StartService(token(1))]
+    assert candidate.handle(e.Revoked(), 0) == [e.StopService(token(1))]
+    assert candidate.handle(e.ServiceStopped(token(1)), 0) == []
+    assert candidate.handle(e.Granted(token(2)), 0) == [e.StartService(token(2))]
+    assert candidate.handle(e.Retired(), 0) == [e.Leave(), e.StopService(token(2))]
+    assert candidate.handle(e.Retired(), 0) == []
+    for late in (e.Began(), e.RetryDue(), e.Granted(token(3)), e.SessionFailed(BUG)):
         assert candidate.handle(late, 0) == [], "it is over"
 
 
 def test_a_failure_while_it_waits_to_come_back_is_old_news() -> None:
     candidate = LeaderCandidate()
-    assert one_session(candidate, 1, STALE, 10) == [RetryLater(100)]
-    assert candidate.handle(SessionFailed(STALE), 0) == []
-    assert candidate.handle(Granted(token(2)), 0) == []
+    assert one_session(candidate, 1, STALE, 10) == [e.RetryLater(100)]
+    assert candidate.handle(e.SessionFailed(STALE), 0) == []
+    assert candidate.handle(e.Granted(token(2)), 0) == []
 
 
 @pytest.mark.parametrize("failure", [STALE, BUG])
-def test_it_is_lost_after_too_many_failures(failure: SessionFailure) -> None:
+def test_it_is_lost_after_too_many_failures(failure: e.SessionFailure) -> None:
     candidate = LeaderCandidate()
     told = [one_session(candidate, number, failure, 10) for number in range(1, FAILURES_MAX + 2)]
-    delays = [effect.delay_ms for (effect,) in told[:-1] if isinstance(effect, RetryLater)]
+    delays = [effect.delay_ms for (effect,) in told[:-1] if isinstance(effect, e.RetryLater)]
     assert delays == [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]
-    assert told[-1] == [GiveUp()]
-    assert candidate.handle(RetryDue(), 0) == []
+    assert told[-1] == [e.GiveUp()]
+    assert candidate.handle(e.RetryDue(), 0) == []
 
 
 def test_a_storage_that_fails_is_waited_for() -> None:
     candidate = LeaderCandidate()
     told = [one_session(candidate, number, STORAGE, 10) for number in range(1, 3 * FAILURES_MAX)]
-    assert told[-1] == [RetryLater(5_000)]
-    assert one_session(candidate, 3 * FAILURES_MAX, STALE, 10) == [GiveUp()]
+    assert told[-1] == [e.RetryLater(5_000)]
+    assert one_session(candidate, 3 * FAILURES_MAX, STALE, 10) == [e.GiveUp()]
 
 
 @pytest.mark.parametrize(("lasted_ms", "delay_ms"), [(STABLE_MS - 1, 400), (STABLE_MS, 100)])
@@ -96,13 +73,13 @@ def test_failures_of_long_ago_are_forgotten(lasted_ms: int, delay_ms: int) -> No
     candidate = LeaderCandidate()
     for number in (1, 2):
         one_session(candidate, number, STALE, 10)
-    assert one_session(candidate, 3, STALE, lasted_ms) == [RetryLater(delay_ms)]
+    assert one_session(candidate, 3, STALE, lasted_ms) == [e.RetryLater(delay_ms)]
 
 
 def test_what_does_not_outlive_bugs_is_lost_by_the_first() -> None:
     candidate = LeaderCandidate(outlives_bugs=False)
-    assert one_session(candidate, 1, STALE, 10) == [RetryLater(100)]
-    assert one_session(candidate, 2, BUG, 10) == [GiveUp()]
+    assert one_session(candidate, 1, STALE, 10) == [e.RetryLater(100)]
+    assert one_session(candidate, 2, BUG, 10) == [e.GiveUp()]
 
 
 STEPS = st.sampled_from(("begin", "grant", "revoke", "up", "down", "fail", "due", "retire"))
@@ -114,42 +91,42 @@ def test_it_leads_only_while_it_takes_part_and_never_after_its_end(steps: list[s
     starting: list[FencingToken] = []
     stopping: list[FencingToken] = []
     for step in steps:
-        event: CandidateEvent
+        event: e.CandidateEvent
         match step:
             case "begin":
-                event = Began()
+                event = e.Began()
             case "grant":
                 epoch += 1
-                event = Granted(token(epoch))
+                event = e.Granted(token(epoch))
             case "revoke":
-                event = Revoked()
+                event = e.Revoked()
             case "up":
-                event = ServiceStarted(starting.pop(0) if starting else token(0))
+                event = e.ServiceStarted(starting.pop(0) if starting else token(0))
             case "down":
-                event = ServiceStopped(stopping.pop(0) if stopping else token(0))
+                event = e.ServiceStopped(stopping.pop(0) if stopping else token(0))
             case "fail":
-                event = SessionFailed(BUG)
+                event = e.SessionFailed(BUG)
             case "due":
-                event = RetryDue()
+                event = e.RetryDue()
             case _:
-                event = Retired()
+                event = e.Retired()
         for effect in candidate.handle(event, 0):
             match effect:
-                case Contend():
+                case e.Contend():
                     assert not stands
                     assert not is_over
                     stands = True
-                case Leave():
+                case e.Leave():
                     assert stands
                     stands = False
-                case StartService():
+                case e.StartService():
                     assert stands
                     assert not stopping, "two services"
                     starting.append(effect.token)
-                case StopService():
+                case e.StopService():
                     stopping.append(effect.token)
-                case GiveUp():
+                case e.GiveUp():
                     is_over = True
                 case _:
                     pass
-        is_over = is_over or isinstance(event, Retired)
+        is_over = is_over or isinstance(event, e.Retired)

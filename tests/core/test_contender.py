@@ -3,17 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.core.leadership.contender import (
-    ConfirmLeadership,
-    ContenderState,
-    Granted,
-    LeaderContender,
-    Revoked,
-    ServiceStarted,
-    ServiceStopped,
-    StartService,
-    StopService,
-)
+from firesteel.core.leadership import events as e
+from firesteel.core.leadership.contender import ContenderState, LeaderContender
 from firesteel.model.ids import FencingToken
 
 ONE, TWO = FencingToken(1, "m"), FencingToken(2, "m")
@@ -21,33 +12,33 @@ ONE, TWO = FencingToken(1, "m"), FencingToken(2, "m")
 
 def test_grant_service_confirmation_and_end() -> None:
     contender = LeaderContender()
-    assert contender.handle(Granted(ONE)) == [StartService(ONE)]
-    assert contender.handle(ServiceStarted(ONE)) == [ConfirmLeadership(ONE)]
-    assert contender.handle(Revoked()) == [StopService(ONE)]
-    assert contender.handle(ServiceStopped(ONE)) == []
+    assert contender.handle(e.Granted(ONE)) == [e.StartService(ONE)]
+    assert contender.handle(e.ServiceStarted(ONE)) == [e.ConfirmLeadership(ONE)]
+    assert contender.handle(e.Revoked()) == [e.StopService(ONE)]
+    assert contender.handle(e.ServiceStopped(ONE)) == []
     assert contender.state is ContenderState.WAITING
 
 
 def test_a_new_grant_waits_for_the_old_service_to_be_gone() -> None:
     contender = LeaderContender()
-    contender.handle(Granted(ONE))
-    assert contender.handle(Granted(TWO)) == [StopService(ONE)]
-    assert contender.handle(ServiceStarted(ONE)) == [], "it came up too late"
-    assert contender.handle(ServiceStopped(ONE)) == [StartService(TWO)]
+    contender.handle(e.Granted(ONE))
+    assert contender.handle(e.Granted(TWO)) == [e.StopService(ONE)]
+    assert contender.handle(e.ServiceStarted(ONE)) == [], "it came up too late"
+    assert contender.handle(e.ServiceStopped(ONE)) == [e.StartService(TWO)]
 
 
 def test_a_repeated_grant_changes_nothing() -> None:
     contender = LeaderContender()
-    contender.handle(Granted(ONE))
-    assert contender.handle(Granted(ONE)) == []
+    contender.handle(e.Granted(ONE))
+    assert contender.handle(e.Granted(ONE)) == []
     assert contender.state is ContenderState.STARTING
 
 
 def test_events_of_others_do_nothing() -> None:
     contender = LeaderContender()
-    assert contender.handle(Revoked()) == []
-    assert contender.handle(ServiceStarted(ONE)) == []
-    assert contender.handle(ServiceStopped(ONE)) == []
+    assert contender.handle(e.Revoked()) == []
+    assert contender.handle(e.ServiceStarted(ONE)) == []
+    assert contender.handle(e.ServiceStopped(ONE)) == []
 
 
 @given(st.lists(st.sampled_from(("grant", "revoke", "started", "stopped")), max_size=30))
@@ -62,20 +53,20 @@ def test_services_never_overlap_and_tokens_only_grow(steps: list[str]) -> None:
         effects = []
         if step == "grant":
             epoch += 1
-            effects = contender.handle(Granted(FencingToken(epoch, "m")))
+            effects = contender.handle(e.Granted(FencingToken(epoch, "m")))
         elif step == "revoke":
-            effects = contender.handle(Revoked())
+            effects = contender.handle(e.Revoked())
         elif step == "started" and starting:
-            effects = contender.handle(ServiceStarted(starting.pop(0)))
+            effects = contender.handle(e.ServiceStarted(starting.pop(0)))
         elif step == "stopped" and stopping:
             up.remove(stopping[0])
-            effects = contender.handle(ServiceStopped(stopping.pop(0)))
+            effects = contender.handle(e.ServiceStopped(stopping.pop(0)))
         for effect in effects:
-            if isinstance(effect, StartService):
+            if isinstance(effect, e.StartService):
                 up.append(effect.token)
                 starting.append(effect.token)
                 begun.append(effect.token)
-            elif isinstance(effect, StopService):
+            elif isinstance(effect, e.StopService):
                 stopping.append(effect.token)
         assert len(up) <= 1
         assert begun == sorted(set(begun))

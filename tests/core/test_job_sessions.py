@@ -9,7 +9,7 @@ from firesteel.core.effects import Started
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.journal.journal import JobState, JobStatusRecord, fold
-from firesteel.core.leadership.candidate import SessionFailure
+from firesteel.core.leadership.events import SessionFailure
 from firesteel.core.settings import JobReleaseSettings
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, FencingToken

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.leadership.contender import ServiceStopped
+from firesteel.core.leadership.events import ServiceStopped
 from firesteel.model.ids import FencingToken
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.endpoint import Endpoint

@@ -5,29 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, assert_never
 
-from firesteel.core.leadership.candidate import (
-    Began,
-    CandidateEffect,
-    CandidateEvent,
-    Contend,
-    GiveUp,
-    LeaderCandidate,
-    Leave,
-    Retired,
-    RetryDue,
-    RetryLater,
-    SessionFailed,
-    SessionFailure,
-)
-from firesteel.core.leadership.contender import (
-    ConfirmLeadership,
-    Granted,
-    Revoked,
-    ServiceStarted,
-    ServiceStopped,
-    StartService,
-    StopService,
-)
+from firesteel.core.leadership import events as e
+from firesteel.core.leadership.candidate import LeaderCandidate
 from firesteel.model.ids import FencingToken
 from firesteel.model.messages import Leader
 from firesteel.runtime.background import BackgroundTasks
@@ -76,11 +55,11 @@ class LeaderRunner:
 
     def start(self) -> None:
         """Take part in the election; after `stop` it does nothing."""
-        self._tell(Began())
+        self._tell(e.Began())
 
     async def stop(self) -> None:
         """Give up contending and end the service. May be called again, also while it is under way."""
-        self._tell(Retired())
+        self._tell(e.Retired())
         if self._retry is not None:
             self._retry.cancel()
         await self._tasks.join()
@@ -88,34 +67,34 @@ class LeaderRunner:
     def fail(self, error: Exception) -> None:
         """The service of this session is of no use any more: end it, and try again under a new token."""
         self._error = error
-        self._tell(SessionFailed(failure_of(error)))
+        self._tell(e.SessionFailed(failure_of(error)))
 
     def on_granted(self, token: FencingToken) -> None:
-        self._tell(Granted(token))
+        self._tell(e.Granted(token))
 
     def on_revoked(self) -> None:
-        self._tell(Revoked())
+        self._tell(e.Revoked())
 
-    def _tell(self, event: CandidateEvent) -> None:
+    def _tell(self, event: e.CandidateEvent) -> None:
         for effect in self._candidate.handle(event, round(asyncio.get_running_loop().time() * 1_000)):
             self._perform(effect)
 
-    def _perform(self, effect: CandidateEffect) -> None:
+    def _perform(self, effect: e.CandidateEffect) -> None:
         match effect:
-            case Contend():
+            case e.Contend():
                 self._leave = self._election.contend(self.component, self)
-            case Leave():
+            case e.Leave():
                 self._leave()
-            case StartService():
+            case e.StartService():
                 self._starting = self._tasks.start(self._start(effect.token), f"start {self.component}")
-            case StopService():
+            case e.StopService():
                 self._tasks.start(self._stop(effect.token), f"stop {self.component}")
-            case ConfirmLeadership():
+            case e.ConfirmLeadership():
                 assert self.service is not None, "only a service that is up is confirmed"
                 self._election.confirm(self.component, self.service.leader)
-            case RetryLater():
+            case e.RetryLater():
                 self._contend_later(effect.delay_ms / 1_000)
-            case GiveUp():
+            case e.GiveUp():
                 assert self._error is not None, "something has failed"
                 self._on_lost(self._error)
             case _:
@@ -128,7 +107,7 @@ class LeaderRunner:
 
     async def _contend_again(self, delay_s: float) -> None:
         await asyncio.sleep(delay_s)
-        self._tell(RetryDue())
+        self._tell(e.RetryDue())
 
     async def _start(self, token: FencingToken) -> None:
         try:
@@ -136,7 +115,7 @@ class LeaderRunner:
         except (OSError, StaleLeader) as error:
             self.fail(error)
         else:
-            self._tell(ServiceStarted(token))
+            self._tell(e.ServiceStarted(token))
 
     async def _stop(self, token: FencingToken) -> None:
         """A service that comes up meanwhile is not waited for: its start is cancelled."""
@@ -148,19 +127,19 @@ class LeaderRunner:
             if service is not None:
                 await service.stop()
         finally:
-            self._tell(ServiceStopped(token))
+            self._tell(e.ServiceStopped(token))
 
     def _broke(self, error: Exception) -> None:
         logger.error("leading %s failed", self.component, exc_info=error)
         self.fail(error)
 
 
-def failure_of(error: Exception) -> SessionFailure:
+def failure_of(error: Exception) -> e.SessionFailure:
     """What an error is, to whoever leads."""
     match error:
         case OSError():
-            return SessionFailure.STORAGE
+            return e.SessionFailure.STORAGE
         case StaleLeader():
-            return SessionFailure.STALE
+            return e.SessionFailure.STALE
         case _:
-            return SessionFailure.BUG
+            return e.SessionFailure.BUG

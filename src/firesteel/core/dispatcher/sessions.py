@@ -8,7 +8,7 @@ from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.journal.journal import JobState
-from firesteel.core.leadership.candidate import SessionFailure
+from firesteel.core.leadership.events import SessionFailure
 from firesteel.core.scheduler.commit import undeleted
 from firesteel.core.settings import JobMasterSettings, JobReleaseSettings
 from firesteel.model.failures import FailureInfo, FailureKind

@@ -1,20 +1,10 @@
 """A candidate for the leadership of one component: when it takes part, and after how many failures no more."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
-from firesteel.core.effects import Effect, Event
-from firesteel.core.leadership.contender import (
-    ContenderEffect,
-    ContenderEvent,
-    Granted,
-    LeaderContender,
-    Revoked,
-    ServiceStarted,
-    ServiceStopped,
-    StartService,
-)
+from firesteel.core.leadership import events as e
+from firesteel.core.leadership.contender import LeaderContender
 from firesteel.model.backoff import ExponentialBackoff
 
 FAILURES_MAX = 8
@@ -25,63 +15,6 @@ RETRIES = ExponentialBackoff(100, 5_000)
 
 STABLE_MS = 60_000
 """A session that lasted this long was a good one: failures are counted from nought again."""
-
-
-class SessionFailure(Enum):
-    STORAGE = "STORAGE"
-    """What is stored can't be read or written: nobody's mistake. A disk that is full is waited for."""
-    STALE = "STALE"
-    """Another leader has written since."""
-    BUG = "BUG"
-    """Ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Began(Event):
-    """It is to take part from now on."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFailed(Event):
-    """The service of this session did not come up, or is of no use any more."""
-
-    failure: SessionFailure
-
-
-@dataclass(frozen=True, slots=True)
-class RetryDue(Event):
-    """Answers RetryLater."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retired(Event):
-    """It is to take part no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contend(Effect):
-    """Take part in the election; answered by Granted, if ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leave(Effect):
-    """Let others lead."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLater(Effect):
-    """Answered by RetryDue."""
-
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp(Effect):
-    """The component is lost: the last failure was one too many, or of a kind that does not pass."""
-
-
-CandidateEvent = Began | SessionFailed | RetryDue | Retired | ContenderEvent
-CandidateEffect = Contend | Leave | RetryLater | GiveUp | ContenderEffect
 
 
 class Candidacy(Enum):
@@ -106,46 +39,46 @@ class LeaderCandidate:
         self._since_ms = 0
         """When the last session began."""
 
-    def handle(self, event: CandidateEvent, now_ms: int) -> list[CandidateEffect]:
+    def handle(self, event: e.CandidateEvent, now_ms: int) -> list[e.CandidateEffect]:
         """The one door. `now_ms` is of a clock that never goes back."""
         match event:
-            case Began() | RetryDue():
+            case e.Began() | e.RetryDue():
                 return self._contend()
-            case SessionFailed():
+            case e.SessionFailed():
                 return self._fail(event.failure, now_ms) if self.candidacy is Candidacy.STANDS else []
-            case Retired():
+            case e.Retired():
                 return self._leave(Candidacy.OVER)
-            case Granted():
+            case e.Granted():
                 return self._lead(event, now_ms) if self.candidacy is Candidacy.STANDS else []
-            case Revoked() | ServiceStarted() | ServiceStopped():
+            case e.Revoked() | e.ServiceStarted() | e.ServiceStopped():
                 return self._lead(event, now_ms)
             case _:
                 assert_never(event)
 
-    def _contend(self) -> list[CandidateEffect]:
+    def _contend(self) -> list[e.CandidateEffect]:
         if self.candidacy is not Candidacy.NONE:
             return []
         self.candidacy = Candidacy.STANDS
-        return [Contend()]
+        return [e.Contend()]
 
-    def _lead(self, event: ContenderEvent, now_ms: int) -> list[CandidateEffect]:
+    def _lead(self, event: e.ContenderEvent, now_ms: int) -> list[e.CandidateEffect]:
         effects = self._contender.handle(event)
-        if any(isinstance(effect, StartService) for effect in effects):
+        if any(isinstance(effect, e.StartService) for effect in effects):
             self._since_ms = now_ms
         return [*effects]
 
-    def _leave(self, candidacy: Candidacy) -> list[CandidateEffect]:
-        left = [Leave()] if self.candidacy is Candidacy.STANDS else []
+    def _leave(self, candidacy: Candidacy) -> list[e.CandidateEffect]:
+        left = [e.Leave()] if self.candidacy is Candidacy.STANDS else []
         self.candidacy = candidacy
-        return [*left, *self._contender.handle(Revoked())]
+        return [*left, *self._contender.handle(e.Revoked())]
 
-    def _fail(self, failure: SessionFailure, now_ms: int) -> list[CandidateEffect]:
+    def _fail(self, failure: e.SessionFailure, now_ms: int) -> list[e.CandidateEffect]:
         self._failures = 1 if now_ms - self._since_ms >= STABLE_MS else self._failures + 1
         if self._is_lost(failure):
-            return [*self._leave(Candidacy.OVER), GiveUp()]
-        return [*self._leave(Candidacy.NONE), RetryLater(round(RETRIES.after(self._failures)))]
+            return [*self._leave(Candidacy.OVER), e.GiveUp()]
+        return [*self._leave(Candidacy.NONE), e.RetryLater(round(RETRIES.after(self._failures)))]
 
-    def _is_lost(self, failure: SessionFailure) -> bool:
-        if failure is SessionFailure.BUG and not self._outlives_bugs:
+    def _is_lost(self, failure: e.SessionFailure) -> bool:
+        if failure is e.SessionFailure.BUG and not self._outlives_bugs:
             return True
-        return failure is not SessionFailure.STORAGE and self._failures > FAILURES_MAX
+        return failure is not e.SessionFailure.STORAGE and self._failures > FAILURES_MAX

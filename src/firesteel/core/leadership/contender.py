@@ -1,10 +1,9 @@
 """A contender for the leadership of one component: one service a grant, the next after the last is gone."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
-from firesteel.core.effects import Effect, Event
+from firesteel.core.leadership import events as e
 from firesteel.core.machine import TransitionTable
 from firesteel.model.ids import FencingToken
 
@@ -31,51 +30,6 @@ CONTENDER_TRANSITIONS = TransitionTable[ContenderState](
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Granted(Event):
-    token: FencingToken
-
-
-@dataclass(frozen=True, slots=True)
-class Revoked(Event):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceStarted(Event):
-    """Answers StartService."""
-
-    token: FencingToken
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceStopped(Event):
-    """Answers StopService."""
-
-    token: FencingToken
-
-
-@dataclass(frozen=True, slots=True)
-class StartService(Effect):
-    token: FencingToken
-
-
-@dataclass(frozen=True, slots=True)
-class StopService(Effect):
-    token: FencingToken
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmLeadership(Effect):
-    """Publish that the service of this session can be reached."""
-
-    token: FencingToken
-
-
-ContenderEvent = Granted | Revoked | ServiceStarted | ServiceStopped
-ContenderEffect = StartService | StopService | ConfirmLeadership
-
-
 class LeaderContender:
     """Services of two sessions never overlap; answers that belong to another session do nothing."""
 
@@ -84,50 +38,50 @@ class LeaderContender:
         self._token: FencingToken | None = None
         self._next: FencingToken | None = None
 
-    def handle(self, event: ContenderEvent) -> list[ContenderEffect]:
+    def handle(self, event: e.ContenderEvent) -> list[e.ContenderEffect]:
         """The one door."""
         match event:
-            case Granted():
+            case e.Granted():
                 self._next = event.token
                 return self._go_on()
-            case Revoked():
+            case e.Revoked():
                 self._next = None
                 return self._stop()
-            case ServiceStarted():
+            case e.ServiceStarted():
                 return self._started(event.token)
-            case ServiceStopped():
+            case e.ServiceStopped():
                 return self._stopped(event.token)
             case _:
                 assert_never(event)
 
-    def _started(self, token: FencingToken) -> list[ContenderEffect]:
+    def _started(self, token: FencingToken) -> list[e.ContenderEffect]:
         if token != self._token or self.state is not ContenderState.STARTING:
             return []
         self._move(ContenderState.LEADING)
-        return [ConfirmLeadership(token)]
+        return [e.ConfirmLeadership(token)]
 
-    def _stopped(self, token: FencingToken) -> list[ContenderEffect]:
+    def _stopped(self, token: FencingToken) -> list[e.ContenderEffect]:
         if token != self._token or self.state is not ContenderState.STOPPING:
             return []
         self._move(ContenderState.WAITING)
         self._token = None
         return self._go_on()
 
-    def _go_on(self) -> list[ContenderEffect]:
+    def _go_on(self) -> list[e.ContenderEffect]:
         if self._next is None:
             return []
         if self.state is not ContenderState.WAITING:
             return [] if self._token == self._next else self._stop()
         self._token, self._next = self._next, None
         self._move(ContenderState.STARTING)
-        return [StartService(self._token)]
+        return [e.StartService(self._token)]
 
-    def _stop(self) -> list[ContenderEffect]:
+    def _stop(self) -> list[e.ContenderEffect]:
         if self.state not in (ContenderState.STARTING, ContenderState.LEADING):
             return []
         assert self._token is not None, "a service has a session"
         self._move(ContenderState.STOPPING)
-        return [StopService(self._token)]
+        return [e.StopService(self._token)]
 
     def _move(self, target: ContenderState) -> None:
         CONTENDER_TRANSITIONS.check(self.state, target, "contender")

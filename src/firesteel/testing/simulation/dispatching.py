@@ -12,7 +12,7 @@ from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist
 from firesteel.core.journal.groupcommit import GroupCommit
 from firesteel.core.journal.journal import JobState
 from firesteel.core.journal.storedjobs import GraphStored, JobRemoved, ResultForgotten, ResultStored
-from firesteel.core.leadership.candidate import SessionFailure
+from firesteel.core.leadership.events import SessionFailure
 from firesteel.core.machine import Core
 from firesteel.core.settings import JobReleaseSettings
 from firesteel.model.ids import Address, FencingToken, JobID

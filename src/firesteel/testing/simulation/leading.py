@@ -6,29 +6,8 @@ from functools import partial
 from typing import assert_never
 
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect
-from firesteel.core.leadership.candidate import (
-    Began,
-    Candidacy,
-    CandidateEffect,
-    CandidateEvent,
-    Contend,
-    GiveUp,
-    LeaderCandidate,
-    Leave,
-    Retired,
-    RetryDue,
-    RetryLater,
-    SessionFailed,
-)
-from firesteel.core.leadership.contender import (
-    ConfirmLeadership,
-    Granted,
-    Revoked,
-    ServiceStarted,
-    ServiceStopped,
-    StartService,
-    StopService,
-)
+from firesteel.core.leadership import events as e
+from firesteel.core.leadership.candidate import Candidacy, LeaderCandidate
 from firesteel.core.machine import Core
 from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.model.ids import Address, FencingToken
@@ -69,55 +48,55 @@ class Runner(ABC):
 
     def begin(self) -> None:
         """Take part."""
-        self._tell(Began())
+        self._tell(e.Began())
 
     def grant(self) -> None:
         """Lead, if it takes part."""
         if self._candidate.candidacy is Candidacy.STANDS:
-            self._tell(Granted(self.process.token()))
+            self._tell(e.Granted(self.process.token()))
 
     def revoke(self, reason: str) -> None:
         self._reason = reason
-        self._tell(Revoked())
+        self._tell(e.Revoked())
 
     def fail(self, error: Exception) -> None:
         """Its service did not come up, or is of no use any more."""
         self._error, self._reason = error, f"{type(error).__name__}: {error}"
-        self._tell(SessionFailed(failure_of(error)))
+        self._tell(e.SessionFailed(failure_of(error)))
 
     def retire(self, reason: str) -> None:
         self._reason = reason
-        self._tell(Retired())
+        self._tell(e.Retired())
 
     def serves(self, token: FencingToken) -> bool:
         """Whether what was begun under a token is still wanted."""
         return self._token == token and not self.process.store.is_dead
 
-    def _tell(self, event: CandidateEvent) -> None:
+    def _tell(self, event: e.CandidateEvent) -> None:
         if not self.process.store.is_dead:
             for effect in self._candidate.handle(event, self.world.now_ms):
                 self._perform(effect)
 
-    def _perform(self, effect: CandidateEffect) -> None:
+    def _perform(self, effect: e.CandidateEffect) -> None:
         match effect:
-            case Contend():
+            case e.Contend():
                 if self._may_lead():
                     self.grant()
-            case Leave():
+            case e.Leave():
                 pass  # No other process waits in its place.
-            case StartService(token=token):
+            case e.StartService(token=token):
                 self._token = token
                 self._serve(token)
-            case StopService(token=token):
+            case e.StopService(token=token):
                 self._token = None
                 self._stop(self._reason)
-                self._tell(ServiceStopped(token))
-            case ConfirmLeadership(token=token):
+                self._tell(e.ServiceStopped(token))
+            case e.ConfirmLeadership(token=token):
                 assert self.endpoint is not None, "only a service that is up is confirmed"
                 self.world.publish(self.component, Leader(self.endpoint.core.address, token))
-            case RetryLater(delay_ms=delay_ms):
-                self.world.after(delay_ms, partial(self._tell, RetryDue()))
-            case GiveUp():
+            case e.RetryLater(delay_ms=delay_ms):
+                self.world.after(delay_ms, partial(self._tell, e.RetryDue()))
+            case e.GiveUp():
                 assert self._error is not None, "something has failed"
                 self._lost(self._error)
             case _:
@@ -135,7 +114,7 @@ class Runner(ABC):
         self.endpoint = self.world.add(core, self.process.node, self._interpret)
         if follows:
             self.world.watch(self.endpoint, follows)
-        self._tell(ServiceStarted(core.token))
+        self._tell(e.ServiceStarted(core.token))
 
     def _stop(self, reason: str) -> None:
         """End its service, if that is up."""
