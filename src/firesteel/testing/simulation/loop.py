@@ -6,8 +6,6 @@ the order is drawn. Calls in threads are done here, some time later; there are n
 
 import asyncio
 import contextvars
-import heapq
-import itertools
 import random
 import weakref
 from collections import deque
@@ -16,13 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.testing.power import PowerCut
+from firesteel.testing.virtualtime import NothingHappens, VirtualTimeLoop
 
 TURNS_MAX = 300_000
 """Most turns of one run; a run that needs more goes in circles."""
-
-
-class NothingHappens(Exception):
-    """A bug: somebody waits for what never comes."""
 
 
 @dataclass(eq=False)
@@ -43,15 +38,12 @@ class Process:
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 
-class SimulatedLoop(asyncio.BaseEventLoop):
-    """Its own Clock. `on_failure` is told of exceptions that nobody has caught."""
+class SimulatedLoop(VirtualTimeLoop):
+    """What is ready has an owner here. `on_failure` is told of exceptions that nobody has caught."""
 
     def __init__(self, chance: random.Random, thread_s_max: float, on_failure: Callable[[str], None]) -> None:
         super().__init__()
         self._chance, self._thread_s_max, self._on_failure = chance, thread_s_max, on_failure
-        self._now_s = 0.0
-        self._order = itertools.count()
-        self._timers: list[tuple[float, int, asyncio.Handle]] = []
         self.turns = 0
         self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], Process] = weakref.WeakKeyDictionary()
         self._is_reviving = False
@@ -59,19 +51,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Handles of the dead: what they would have done. Kept, since it keeps their tasks."""
         self.on_power_cut: Callable[[], None] = lambda: None
         self.set_exception_handler(lambda loop, context: self._failed(context))
-
-    def time(self) -> float:
-        return self._now_s
-
-    def now_ms(self) -> int:
-        return 1_700_000_000_000 + round(self._now_s * 1_000)
-
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._timers, (when, next(self._order), handle))
-        return handle
 
     def create_task(  # type: ignore[override]
         self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None
@@ -86,26 +65,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Have a process do something."""
         return self.create_task(work, context=process.context.copy())
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., Any], *args: Any
-    ) -> asyncio.Future[Any]:
-        """In no thread: some time later, at once. It is done also when nobody waits for it any more."""
-        future = self.create_future()
+    def _thread_takes_s(self) -> float:
+        return self._chance.uniform(0.0, self._thread_s_max)
 
-        def work() -> None:
-            try:
-                value = func(*args)
-            except PowerCut:
-                self.on_power_cut()
-            except Exception as error:
-                if not future.done():
-                    future.set_exception(error)
-            else:
-                if not future.done():
-                    future.set_result(value)
-
-        self.call_later(self._chance.uniform(0.0, self._thread_s_max), work)
-        return future
+    def _work(self, future: asyncio.Future[Any], func: Callable[..., Any], *args: Any) -> None:
+        try:
+            super()._work(future, func, *args)
+        except PowerCut:
+            self.on_power_cut()
 
     def left_of(self, process: Process) -> list[str]:
         """What a process that has stopped should not have: tasks, and timers that would still fire."""
@@ -145,27 +112,22 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.close()
 
     def _run_once(self) -> None:
-        timers, ready = self._timers, self._ready  # type: ignore[attr-defined]
         self.turns += 1
         if self.turns > TURNS_MAX:
             raise NothingHappens("the run does not come to an end")
-        if not ready:
-            while timers and timers[0][2].cancelled():
-                heapq.heappop(timers)
-            if not timers:
-                raise NothingHappens(f"after {self._now_s:.0f} s there is nothing left that could happen")
-            self._now_s = max(self._now_s, timers[0][0])
-        while timers and timers[0][0] <= self._now_s:
-            ready.append(heapq.heappop(timers)[2])
-        turn: dict[Process | None, deque[asyncio.Handle]] = {}
+        super()._run_once()
+
+    def _run_turn(self, ready: deque[asyncio.Handle]) -> None:
+        """In the order of each process; whose turn it is, is drawn."""
+        left: dict[Process | None, deque[asyncio.Handle]] = {}
         for handle in ready:
-            turn.setdefault(owner_of(handle), deque()).append(handle)
+            left.setdefault(owner_of(handle), deque()).append(handle)
         ready.clear()
-        while turn:
-            owner = next(iter(turn)) if len(turn) == 1 else self._chance.choice(list(turn))
-            handle = turn[owner].popleft()
-            if not turn[owner]:
-                del turn[owner]
+        while left:
+            owner = next(iter(left)) if len(left) == 1 else self._chance.choice(list(left))
+            handle = left[owner].popleft()
+            if not left[owner]:
+                del left[owner]
             self._run(owner, handle)
 
     def _run(self, owner: Process | None, handle: asyncio.Handle) -> None:
@@ -184,12 +146,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _failed(self, context: dict[str, Any]) -> None:
         self._on_failure(f"{context.get('message')}: {context.get('exception')!r}")
-
-    def _process_events(self, event_list: Any) -> None:
-        """There are none."""
-
-    def _write_to_self(self) -> None:
-        """There is nobody to wake up."""
 
 
 def owner_of(handle: asyncio.Handle) -> Process | None:
