@@ -160,6 +160,9 @@ def test_files_and_options_that_can_not_be_meant(hosts: Hosts) -> None:
     assert "names one worker" in refused(f"{ONE}\n{ONE}", "", "taskmanager.resource-id=me")
     assert "env.ssh.opts: No closing quotation" in refused(ONE, "", "env.ssh.opts='")
     assert hosts.cluster("start", "--masters", str(hosts.conf / "masters"))[0] == 2
+    for kind in ("filesystem", "zookeeper://127.0.0.1:9/root"):
+        code, _, err = hosts.cluster("start", "--hosts", hosts.files(f"{ONE}\n"), "--ha", kind)
+        assert (code, f"--ha {kind} with --hosts needs high-availability.storageDir" in err) == (2, True)
 
 
 @pytest.fixture

@@ -115,6 +115,9 @@ def _with_high_availability(
     elif kind not in (None, "none", "filesystem"):
         raise CommandError(f"--ha {kind}: write none, filesystem or zookeeper://HOST:PORT/ROOT", BAD_USAGE)
     if kind != "none" and not config.get_option(options.HA_STORAGE_DIR):
+        if not by_default:  # masters on several hosts would each have one of their own, and each lead
+            text = f"--ha {kind} with --hosts needs {options.HA_STORAGE_DIR.key}: a place that all hosts share"
+            raise CommandError(text, BAD_USAGE)
         more[options.HA_STORAGE_DIR.key] = str(directory.jobs)
     return thishost.given(definitions, more)
 
