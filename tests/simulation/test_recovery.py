@@ -9,10 +9,10 @@ from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
 from firesteel.core.journal.journal import JournalRecord
 from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
+from firesteel.core.leadership.grants import grants_from
 from firesteel.model.ids import FencingToken
 from firesteel.testing.simulation.cluster import Cluster
 from firesteel.testing.simulation.faults import Faults
-from firesteel.testing.simulation.leading import GRANT_BITS
 from firesteel.testing.simulation.oracles import Oracles
 from firesteel.testing.simulation.settings import draw_settings
 from firesteel.testing.simulation.world import World
@@ -31,7 +31,7 @@ def ends(player: JobMasterPlayer, records: list[JournalRecord]) -> bool:
     graph = cluster.graphs[JOB] = player.core.job.graph
     cluster.cancelled[JOB] = None  # In some of the stories it is.
     before = JobLog(Disk(Path("/disk"), cluster.masters.system), history_size=4, snapshot_records=1_000)
-    before.claim(FencingToken((1 << GRANT_BITS) + 1_000, "before"))
+    before.claim(FencingToken(grants_from(1) + 1_000, "before"))
     before.append([GraphStored(graph), RecordsAppended(JOB, tuple(records))])
     cluster.masters.change()
     world.run(world.now_ms + PATIENCE_MS)

@@ -8,14 +8,12 @@ from collections.abc import Callable
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
 from firesteel.adapters.ha.vigil import Vigil
 from firesteel.adapters.rpc.settings import NetworkSettings
+from firesteel.core.leadership.grants import grants_from
 from firesteel.core.leadership.lease import LeaseWatch, Sign
 from firesteel.model.messages import Leader
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 from firesteel.runtime.services import Clock, Contender
-
-GRANT_BITS = 30
-"""Bits of a token's epoch for the grants within one leadership of the process; the others are the register's epoch."""
 
 MISSED_SIGNS_SUSPECT = 2
 """Times of retry for which a leader must refuse connections before it counts as gone, when it took none before."""
@@ -172,7 +170,7 @@ class RegisterElection:
         logger.info("%s leads, in epoch %d", self._name, epoch)
         self._epoch, self._confirmed_ms = epoch, began_ms
         self._vigil.end()
-        self._components.open(epoch << GRANT_BITS)
+        self._components.open(grants_from(epoch))
         self._follow(Registered(epoch, self._record, Sign(epoch, began_ms)))
 
     def _follow(self, leader: Registered) -> None:

@@ -8,6 +8,7 @@ from typing import assert_never
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect
 from firesteel.core.leadership import events as e
 from firesteel.core.leadership.candidate import Candidacy, LeaderCandidate
+from firesteel.core.leadership.grants import grants_from
 from firesteel.core.machine import Core
 from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.model.ids import Address, FencingToken
@@ -16,9 +17,6 @@ from firesteel.runtime.leadership import failure_of
 from firesteel.testing.simulation.settings import ClusterSettings
 from firesteel.testing.simulation.store import Store
 from firesteel.testing.simulation.world import SimulatedEndpoint, World
-
-GRANT_BITS = 30
-"""Bits of a token's epoch, for the grants within one leadership of a process."""
 
 
 class Process:
@@ -32,7 +30,7 @@ class Process:
 
     def token(self) -> FencingToken:
         """A token newer than all of this process and of those that led before."""
-        return FencingToken((self.epoch << GRANT_BITS) + next(self._grants), self.node)
+        return FencingToken(grants_from(self.epoch) + next(self._grants), self.node)
 
 
 class Runner(ABC):

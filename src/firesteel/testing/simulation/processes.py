@@ -17,6 +17,7 @@ from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import Worker
+from firesteel.core.leadership.grants import grants_from, leadership_of
 from firesteel.model.ids import Address, ResourceID
 from firesteel.model.options import Configuration
 from firesteel.runtime.client import NoLeader
@@ -25,9 +26,6 @@ from firesteel.testing.backend import FakeTaskBackend, TaskScript
 from firesteel.testing.power import FakeSystem
 from firesteel.testing.simulation.loop import Process, SimulatedLoop
 from firesteel.testing.simulation.transport import SimulatedNetwork
-
-GRANT_BITS = 30
-"""Bits of a token's epoch, for the grants within one leadership of a process."""
 
 LEADER_WAIT_S = 5.0
 """How long a master lets a client wait while nobody leads."""
@@ -111,12 +109,12 @@ class MasterProcess:
     def lead(self, epoch: int) -> None:
         """From now on. Who has led before and not noticed that it was deposed does so first."""
         self.depose()
-        self.soon(lambda: self.election.open(epoch << GRANT_BITS))
+        self.soon(lambda: self.election.open(grants_from(epoch)))
 
     def leads_in(self, epoch: int) -> bool:
         """Whether its Dispatcher is up, and of that leadership."""
         try:
-            return self.master.dispatcher().leader.token.epoch >> GRANT_BITS == epoch
+            return leadership_of(self.master.dispatcher().leader.token) == epoch
         except NoLeader:
             return False
 
