@@ -12,8 +12,8 @@ from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.leadership import LeaderRunner
 from firesteel.runtime.retrieval import RemoteLeaders
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint
-from firesteel.testing.simulation.endpoints import run_endpoint_seed
-from firesteel.testing.simulation.run import SimulationFailure
+from firesteel.testing.simulation.endpoints.run import run_endpoint_seed
+from firesteel.testing.simulation.summary import SimulationFailure
 from tests.simulation.leaderplants import running_attempts_not_adopted
 
 

@@ -36,9 +36,10 @@ from firesteel.model.tasks import SinkCommit
 from firesteel.model.views import JobResult, JobView
 from firesteel.testing.power import FakeSystem
 from firesteel.testing.simulation import regressions
-from firesteel.testing.simulation.run import SimulationFailure, run_seed
-from firesteel.testing.simulation.spark import FakeSpark
-from firesteel.testing.simulation.world import SimulatedEndpoint
+from firesteel.testing.simulation.cores.run import run_seed
+from firesteel.testing.simulation.cores.spark import FakeSpark
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint
+from firesteel.testing.simulation.summary import SimulationFailure
 from tests.simulation.decisionplants import (
     acknowledged_before_the_group_is_through,
     ended_jobs_go_on,

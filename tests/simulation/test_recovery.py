@@ -11,11 +11,11 @@ from firesteel.core.journal.journal import JournalRecord
 from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
 from firesteel.core.leadership.grants import grants_from
 from firesteel.model.ids import FencingToken
-from firesteel.testing.simulation.cluster import Cluster
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.settings import draw_settings
+from firesteel.testing.simulation.cores.world import World
 from firesteel.testing.simulation.faults import Faults
-from firesteel.testing.simulation.oracles import Oracles
-from firesteel.testing.simulation.settings import draw_settings
-from firesteel.testing.simulation.world import World
+from firesteel.testing.simulation.oracles.oracles import Oracles
 from tests.core.graphs import JOB
 from tests.core.stories.jobmaster import JobMasterPlayer
 

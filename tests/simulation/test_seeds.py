@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 from firesteel.testing.simulation import regressions
 from firesteel.testing.simulation.__main__ import main
+from firesteel.testing.simulation.cores.run import run_seed
+from firesteel.testing.simulation.cores.spark import FakeSpark
 from firesteel.testing.simulation.faults import Faults
 from firesteel.testing.simulation.levels import LEVELS
 from firesteel.testing.simulation.mishaps import Mishaps
-from firesteel.testing.simulation.run import SimulationFailure, run_seed
 from firesteel.testing.simulation.shrink import shrink, smallest
-from firesteel.testing.simulation.spark import FakeSpark
+from firesteel.testing.simulation.summary import SimulationFailure
 
 KEPT = sorted((Path(__file__).parent / "regressions").glob("*.toml"))
 

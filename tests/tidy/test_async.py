@@ -16,9 +16,9 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/cli/main.py": "the end of every command: a bug becomes a sentence, a trace and an exit code",
     "src/firesteel/pipeline/usercode.py": "the user's own code is called: whatever it raises becomes InvalidPipeline",
     "src/firesteel/rest/app.py": "a request's edge: a bug becomes an answer 500 and a line in the log, and never ends the endpoint",
-    "src/firesteel/testing/simulation/endpoints.py": "whatever a simulated run raises is reported with its seed and story",
+    "src/firesteel/testing/simulation/endpoints/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/testing/virtualtime.py": "a thread's edge: whatever a call raises is raised where it is awaited",
-    "src/firesteel/testing/simulation/run.py": "whatever a simulated run raises is reported with its seed and story",
+    "src/firesteel/testing/simulation/cores/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/runtime/endpoint.py": "a mailbox: a bug ends this endpoint, reported, and never the process",
     "src/firesteel/runtime/taskexecutor.py": "a backend's edge: whatever it raises becomes a failure as data, or is logged",
 }

@@ -8,8 +8,8 @@ import click
 
 from firesteel.testing.simulation import regressions
 from firesteel.testing.simulation.levels import LEVELS
-from firesteel.testing.simulation.run import SimulationFailure
 from firesteel.testing.simulation.shrink import TRIALS_MAX, shrink
+from firesteel.testing.simulation.summary import SimulationFailure
 from firesteel.testing.simulation.sweep import Sweep, sweep
 
 COVERAGE_FROM_SEEDS = 300

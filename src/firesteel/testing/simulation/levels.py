@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from firesteel.testing.simulation.endpoints import run_endpoint_seed
-from firesteel.testing.simulation.run import Summary, run_seed
+from firesteel.testing.simulation.cores.run import run_seed
+from firesteel.testing.simulation.endpoints.run import run_endpoint_seed
+from firesteel.testing.simulation.summary import Summary
 
 
 class RunSeed(Protocol):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from firesteel.testing.simulation.cores.run import run_seed
 from firesteel.testing.simulation.levels import RunSeed
-from firesteel.testing.simulation.run import SimulationFailure, run_seed
+from firesteel.testing.simulation.summary import SimulationFailure
 
 TRIALS_MAX = 600
 """Runs that shrinking may take."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from firesteel.testing.simulation.levels import LEVELS
 from firesteel.testing.simulation.mishaps import SITES
-from firesteel.testing.simulation.run import SimulationFailure, Summary
+from firesteel.testing.simulation.summary import SimulationFailure, Summary
 
 SEEDS_A_TASK = 8
 """Seeds that a process takes at once."""

@@ -8,10 +8,10 @@ from typing import Any
 from firesteel.model.options import Configuration
 from firesteel.testing.backend import TaskScript
 from firesteel.testing.power import FakeSystem
-from firesteel.testing.simulation.loop import Process, SimulatedLoop
+from firesteel.testing.simulation.endpoints.loop import Process, SimulatedLoop
+from firesteel.testing.simulation.endpoints.processes import Ground, MasterProcess, WorkerProcess
+from firesteel.testing.simulation.endpoints.transport import SimulatedNetwork
 from firesteel.testing.simulation.mishaps import Mishaps
-from firesteel.testing.simulation.processes import Ground, MasterProcess, WorkerProcess
-from firesteel.testing.simulation.transport import SimulatedNetwork
 
 FAULTY_S = 60.0
 """Simulated time in which things go wrong."""

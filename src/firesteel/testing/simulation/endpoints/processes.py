@@ -24,8 +24,8 @@ from firesteel.runtime.client import NoLeader
 from firesteel.runtime.retrieval import ANNOUNCER, LeaderAnnouncer, RemoteLeaders
 from firesteel.testing.backend import FakeTaskBackend, TaskScript
 from firesteel.testing.power import FakeSystem
-from firesteel.testing.simulation.loop import Process, SimulatedLoop
-from firesteel.testing.simulation.transport import SimulatedNetwork
+from firesteel.testing.simulation.endpoints.loop import Process, SimulatedLoop
+from firesteel.testing.simulation.endpoints.transport import SimulatedNetwork
 
 LEADER_WAIT_S = 5.0
 """How long a master lets a client wait while nobody leads."""

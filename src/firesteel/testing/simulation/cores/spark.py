@@ -37,7 +37,7 @@ from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.testing.enumeration import range_enumeration
-from firesteel.testing.simulation.world import SimulatedEndpoint, World
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
 
 SPLITS_MAX = 60
 """Input splits of a source."""

@@ -12,10 +12,10 @@ from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.taskexecutor.workeffects import GiveUp, Stopping
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.testing.simulation.masters import Masters
-from firesteel.testing.simulation.settings import ClusterSettings
-from firesteel.testing.simulation.spark import FakeSpark, Storage
-from firesteel.testing.simulation.world import SimulatedEndpoint, World
+from firesteel.testing.simulation.cores.masters import Masters
+from firesteel.testing.simulation.cores.settings import ClusterSettings
+from firesteel.testing.simulation.cores.spark import FakeSpark, Storage
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
 
 
 class Cluster:

@@ -11,11 +11,11 @@ from firesteel.core.journal.storedjobs import StoredJobs
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.states import JobStatus
 from firesteel.testing.power import FakeSystem
-from firesteel.testing.simulation.dispatching import DispatcherRunner
-from firesteel.testing.simulation.leading import Process, ResourceManagerRunner
-from firesteel.testing.simulation.settings import ClusterSettings
-from firesteel.testing.simulation.store import Store
-from firesteel.testing.simulation.world import SimulatedEndpoint, World
+from firesteel.testing.simulation.cores.dispatching import DispatcherRunner
+from firesteel.testing.simulation.cores.leading import Process, ResourceManagerRunner
+from firesteel.testing.simulation.cores.settings import ClusterSettings
+from firesteel.testing.simulation.cores.store import Store
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
 
 BUG_AGAIN = 0.5
 """How often what broke a JobMaster breaks the next one, too."""

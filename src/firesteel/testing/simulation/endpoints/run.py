@@ -18,11 +18,11 @@ from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.runtime.client import ClusterLost, DuplicateJob, NoLeader, StorageUnavailable
 from firesteel.runtime.endpoint import EndpointStopped
+from firesteel.testing.simulation.endpoints.hosts import DEEDS, FAULTY_S, MASTERS_DEEDS, STOP_S, STOPPED_S, Hosts
+from firesteel.testing.simulation.endpoints.processes import MasterProcess
 from firesteel.testing.simulation.faults import MASTERS_ONLY
-from firesteel.testing.simulation.hosts import DEEDS, FAULTY_S, MASTERS_DEEDS, STOP_S, STOPPED_S, Hosts
 from firesteel.testing.simulation.mishaps import Mishaps
-from firesteel.testing.simulation.processes import MasterProcess
-from firesteel.testing.simulation.run import SimulationFailure, Summary
+from firesteel.testing.simulation.summary import SimulationFailure, Summary
 from firesteel.testing.simulation.workload import random_job
 
 BOUND_S = 600.0

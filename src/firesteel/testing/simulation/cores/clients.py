@@ -15,9 +15,11 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.testing.simulation.causes import ENDING
-from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.world import World
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.world import World
+
+ENDING = (JobStatus.CANCELLING, JobStatus.FAILING)
+"""What runs of such a job is to end."""
 
 PATIENCE_MS = 5_000
 """Time after which a client asks again."""

@@ -8,13 +8,10 @@ from firesteel.core.journal.journal import JobState
 from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.taskexecutor.workeffects import CancelTask
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
-from firesteel.model.states import JobStatus
 from firesteel.model.views import ExceptionEntry
-from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.world import SimulatedEndpoint
-
-ENDING = (JobStatus.CANCELLING, JobStatus.FAILING)
-"""What runs of such a job is to end."""
+from firesteel.testing.simulation.cores.clients import ENDING
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 
 
 class Causes:

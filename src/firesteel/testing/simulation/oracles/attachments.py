@@ -5,8 +5,8 @@ from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.requests import JobsLoaded
 from firesteel.core.effects import Event
 from firesteel.model.ids import FencingToken, JobID
-from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.world import SimulatedEndpoint
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 
 NOTICED_TIMEOUTS, NOTICED_MS = 5, 20_000
 """A client that is gone is noticed within so many of its timeouts, and so many milliseconds more: a look that comes

@@ -16,7 +16,7 @@ from firesteel.core.journal.storedjobs import AnyEntry, RecordsAppended
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.runtime.services import StaleLeader
 from firesteel.testing.power import FakeSystem, PowerCut
-from firesteel.testing.simulation.world import World
+from firesteel.testing.simulation.cores.world import World
 
 HISTORY_SIZE = 64
 """Failures that a job's state keeps: more than a run has."""

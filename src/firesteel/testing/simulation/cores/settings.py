@@ -8,7 +8,7 @@ from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, Fixe
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings, ResourceManagerSettings, TaskExecutorSettings
 from firesteel.model.resources import ResourceProfile
-from firesteel.testing.simulation.store import HISTORY_SIZE
+from firesteel.testing.simulation.cores.store import HISTORY_SIZE
 
 
 @dataclass(frozen=True, slots=True)

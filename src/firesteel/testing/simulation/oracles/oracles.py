@@ -27,13 +27,13 @@ from firesteel.model.messages import (
 )
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.testing.simulation.attachments import AttachedJobs
-from firesteel.testing.simulation.causes import Causes
-from firesteel.testing.simulation.cluster import Cluster
-from firesteel.testing.simulation.spark import Lineage, target_of
-from firesteel.testing.simulation.store import HISTORY_SIZE
-from firesteel.testing.simulation.suspects import Suspects
-from firesteel.testing.simulation.world import SimulatedEndpoint
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.spark import Lineage, target_of
+from firesteel.testing.simulation.cores.store import HISTORY_SIZE
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint
+from firesteel.testing.simulation.oracles.attachments import AttachedJobs
+from firesteel.testing.simulation.oracles.causes import Causes
+from firesteel.testing.simulation.oracles.suspects import Suspects
 
 RECOVERY_CHECK_EVERY = 100
 """Events between two trial recoveries of a job from its journal."""

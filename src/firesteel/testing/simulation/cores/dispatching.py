@@ -19,10 +19,10 @@ from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
 from firesteel.runtime.leadership import failure_of
 from firesteel.runtime.services import StaleLeader
-from firesteel.testing.simulation.leading import Process, Runner
-from firesteel.testing.simulation.settings import ClusterSettings
-from firesteel.testing.simulation.store import Answer
-from firesteel.testing.simulation.world import SimulatedEndpoint
+from firesteel.testing.simulation.cores.leading import Process, Runner
+from firesteel.testing.simulation.cores.settings import ClusterSettings
+from firesteel.testing.simulation.cores.store import Answer
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 
 
 class DispatcherRunner(Runner):

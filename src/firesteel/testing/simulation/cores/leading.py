@@ -14,9 +14,9 @@ from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import Leader
 from firesteel.runtime.leadership import failure_of
-from firesteel.testing.simulation.settings import ClusterSettings
-from firesteel.testing.simulation.store import Store
-from firesteel.testing.simulation.world import SimulatedEndpoint, World
+from firesteel.testing.simulation.cores.settings import ClusterSettings
+from firesteel.testing.simulation.cores.store import Store
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
 
 
 class Process:

@@ -3,21 +3,21 @@
 import dataclasses
 import gc
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from firesteel.model.jobgraph import JobGraph
-from firesteel.testing.simulation.clients import MISSED_MS, Client, another_of
-from firesteel.testing.simulation.cluster import Cluster
+from firesteel.testing.simulation.cores.clients import MISSED_MS, Client, another_of
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.settings import ClusterSettings, draw_scheduling, draw_settings
+from firesteel.testing.simulation.cores.spark import HANG_MS_MAX
+from firesteel.testing.simulation.cores.world import World, line_of
 from firesteel.testing.simulation.faults import MASTERS_ONLY, Faults, draw
 from firesteel.testing.simulation.mishaps import Mishaps
-from firesteel.testing.simulation.oracles import Oracles
-from firesteel.testing.simulation.settings import ClusterSettings, draw_scheduling, draw_settings
-from firesteel.testing.simulation.spark import HANG_MS_MAX
+from firesteel.testing.simulation.oracles.oracles import Oracles
+from firesteel.testing.simulation.summary import SimulationFailure, Summary
 from firesteel.testing.simulation.workload import random_job, with_retries
-from firesteel.testing.simulation.world import World, line_of
 
 FAULTY_MS = 120_000
 """Simulated time with faults."""
@@ -30,45 +30,8 @@ SLACK_MS = 300_000
 
 JOBS_MAX = 5
 
-STORY_SHOWN = 60
-"""Lines of the story that a failure prints."""
-
-MISHAPS_SHOWN = 40
-"""The last mishaps that a failure prints."""
-
 BIG_SEED_EVERY = 25
 """One of so many seeds has a job with up to 200 subtasks a vertex."""
-
-
-class SimulationFailure(AssertionError):
-    """A run broke an invariant. The text has seed, faults, cause and the last events."""
-
-    def __init__(self, seed: int, what: str, mix: str, mishaps: list[str], story: list[str]) -> None:
-        lines, last = "\n".join(story[-STORY_SHOWN:]), ", ".join(mishaps[-MISHAPS_SHOWN:])
-        super().__init__(
-            f"seed {seed} failed: {what}\nfaults: {mix}\n"
-            f"the last of {len(mishaps)} things that went wrong: {last}\n{lines}"
-        )
-        self.seed, self.what, self.mix, self.mishaps, self.story = seed, what, mix, mishaps, story
-
-    def __reduce__(self) -> tuple[type["SimulationFailure"], tuple[int, str, str, list[str], list[str]]]:
-        return SimulationFailure, (self.seed, self.what, self.mix, self.mishaps, self.story)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a run came to."""
-
-    seed: int
-    events: int
-    mishaps: tuple[str, ...]
-    """All that went wrong, by name."""
-    leader_changes: int
-    """How often a new leadership of the masters began, but for the first."""
-    digest: str
-    """Hash of the whole story, when all of it was told."""
-    story: tuple[str, ...] = ()
-    """The same."""
 
 
 class Run:

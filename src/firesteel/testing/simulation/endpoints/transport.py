@@ -13,7 +13,7 @@ from firesteel.core.effects import PeerLost, Received
 from firesteel.model.ids import Address
 from firesteel.model.messages import Envelope
 from firesteel.runtime.services import Mailbox
-from firesteel.testing.simulation.loop import Process, SimulatedLoop
+from firesteel.testing.simulation.endpoints.loop import Process, SimulatedLoop
 
 
 class SimulatedNetwork:
