@@ -293,3 +293,26 @@ def test_a_port_that_is_taken() -> None:
             await other.close()
 
     asyncio.run(story())
+
+
+def test_who_was_replaced_does_not_end_who_came_after_him() -> None:
+    """A process that ends says of a message to its name that nobody is there: the name is another's by then."""
+
+    async def story() -> None:
+        async with nodes() as (here, older):
+            newer = Node(name="newer")
+            master, first, second = Box(here, "master"), Box(older, "same"), Box(newer, "same")
+            first.send(master.address, "first")
+            await master.until(lambda box: box.texts == ["first"])
+            second.send(master.address, "second")
+            await master.until(lambda box: box.texts == ["first", "second"])
+            (way,) = older.rpc._links.values()
+            older.rpc._say(way, f.Absent(first.address, "nobody is there"))
+            Box(older, "other").send(master.address, "it has come")
+            await master.until(lambda box: "it has come" in box.texts)
+            assert [each.address for each in master.lost] == [second.address], "the older one, when he was replaced"
+            master.send(second.address, "you are known")
+            await second.until(lambda box: box.texts == ["you are known"])
+            await newer.close()
+
+    asyncio.run(story())

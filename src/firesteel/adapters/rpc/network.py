@@ -130,7 +130,10 @@ class NetworkRpc:
             case Envelope():
                 self._deliver(way, frame)
             case Absent():
-                self._on_absent(frame)
+                if (
+                    self._routes.get(frame.address, way) is way
+                ):  # one who was replaced knows nothing of who came after him
+                    self._on_absent(frame)
             case Superseded():
                 self._on_refused(Refused(f"{frame.node} has come later, under the same name: give each another one"))
             case Ping():
