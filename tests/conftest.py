@@ -19,8 +19,10 @@ RUN_MARK = "FIRESTEEL_TEST_RUN"
 
 WATCHED_LOGGERS = ("firesteel", "asyncio")
 
-hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
-hypothesis.settings.register_profile("thorough", max_examples=2_000, deadline=None, print_blob=True)
+_BUSY = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+"""How long examples take says how busy the machine is."""
+hypothesis.settings.register_profile("ci", _BUSY, derandomize=True, database=None, print_blob=True)
+hypothesis.settings.register_profile("thorough", _BUSY, max_examples=2_000, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
