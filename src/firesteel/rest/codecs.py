@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from firesteel.model.failures import FailureInfo
+from firesteel.model.secrets import is_secret
 from firesteel.rest.errors import RestError, bad_request
 from firesteel.rest.javathrowable import encode_throwable
 from firesteel.rest.schema.cluster import ErrorAnswer
@@ -17,11 +18,6 @@ JSON = "application/json; charset=UTF-8"
 HIDDEN = "******"
 
 ID = re.compile(r"[0-9a-f]{32}")
-_SENSITIVE_KEY = re.compile(
-    r"password|passwd|secret|token|credential|api-?key|access-?key|account\.key|service-key|auth-params|basic-auth"
-    r"|jaas\.config|http-headers|private-?key",
-    re.IGNORECASE,
-)
 _SENSITIVE_PART = re.compile(
     r"(?i)((?:password|passwd|pwd|secret|token|api_?key)=)[^&;\s]+|(://[^/:@\s]*:)[^/@\s]+(?=@)"
 )
@@ -50,7 +46,7 @@ def redacted(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def redacted_value(key: str, value: str) -> str:
-    if _SENSITIVE_KEY.search(key):
+    if is_secret(key):
         return HIDDEN
     return _SENSITIVE_PART.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", value)
 

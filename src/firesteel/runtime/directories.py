@@ -1,5 +1,6 @@
 """Directories of the user who runs a process, where his platform has them (on Linux, the XDG Base Directory Specification)."""
 
+import os
 from pathlib import Path
 
 from platformdirs import PlatformDirs
@@ -15,3 +16,11 @@ def state_directory() -> Path:
 def cache_directory() -> Path:
     """Directory of what can be made again."""
     return _OURS.user_cache_path
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner may read, in place of the one that is there; none without a text."""
+    path.unlink(missing_ok=True)
+    if text:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)

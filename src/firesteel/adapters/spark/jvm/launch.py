@@ -12,12 +12,15 @@ from pathlib import Path
 import msgspec
 
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.secrets import is_secret
 from firesteel.runtime.ports import TaskFailedError
 
 SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 LOOPBACK = "127.0.0.1"
 LOG_CONFIGURATION_NAME = "log4j2.properties"
+SECRETS_NAME = "secrets.args"
+"""File of arguments that only its owner may read: anyone on the machine can read a command line."""
 LOG_CONFIGURATION = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stdout.ref = console
@@ -138,13 +141,15 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
     }
+    if not configuration_directories():  # where s3:// may mean something else
+        defaults["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     return {**defaults, **python_daemon(user), **user, **fixed}
 
 
 def java_command(
     installation: SparkInstallation, flags: Sequence[str], work_dir: Path, settings: Mapping[str, str]
 ) -> list[str]:
-    """The whole command. The token is not in it: anyone on the machine can read a command line."""
+    """The whole command. Neither the token nor the settings of `secret_arguments` are in it."""
     more_paths = settings.get("spark.driver.extraClassPath", "")
     class_path = ":".join(filter(None, (*configuration_directories(), base_class_path(installation), more_paths)))
     return [
@@ -156,8 +161,15 @@ def java_command(
         f"-Dderby.system.home={work_dir / 'derby'}",
         f"-Dlog4j2.configurationFile={work_dir / LOG_CONFIGURATION_NAME}",
         *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
-        *_main(settings),
+        *((f"@{work_dir / SECRETS_NAME}",) if secret_arguments(settings) else ()),
+        *_main({key: value for key, value in settings.items() if not is_secret(key)}),
     ]
+
+
+def secret_arguments(settings: Mapping[str, str]) -> str:
+    """Text of the file with the settings that no command line shows; empty when there is none."""
+    texts = (f"-D{key}={value}" for key, value in settings.items() if is_secret(key))
+    return "".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for text in texts)
 
 
 def _main(settings: Mapping[str, str]) -> list[str]:

@@ -20,6 +20,7 @@ from firesteel.adapters.spark.wire import SparkAddress
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.directories import write_private
 from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
@@ -221,6 +222,7 @@ def backend_command(
     for name in ("tmp", "derby", "local", "warehouse"):
         (work_dir / name).mkdir(parents=True, exist_ok=True)
     (work_dir / launch.LOG_CONFIGURATION_NAME).write_text(launch.LOG_CONFIGURATION)
+    write_private(work_dir / launch.SECRETS_NAME, launch.secret_arguments(settings))
 
     def make(archive_flags: tuple[str, ...]) -> list[str]:
         flags = (*launch.jvm_flags(heap_mib), *archive_flags)
