@@ -8,7 +8,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from firesteel.model.configuration import unknown_key
+from firesteel.model.configuration import HANDED_ON, unknown_key
 from firesteel.model.options import OPTIONS, is_known
 
 KEYS_FILE = Path(__file__).with_name("flinkkeys.txt")
@@ -38,7 +38,7 @@ def sorted_out(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 def is_ours(key: str) -> bool:
     """Whether it means something to firesteel, or is handed to Spark."""
-    return is_known(key) or key.startswith("spark.")
+    return is_known(key) or key.startswith(HANDED_ON)
 
 
 def is_flinks(key: str) -> bool:

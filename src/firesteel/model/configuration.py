@@ -79,19 +79,21 @@ class ConfigOption(Generic[T]):
 OPTIONS: dict[str, ConfigOption[Any]] = {}
 JOB_PREFIXES = ("job.", "jobmanager.execution.", "pipeline.", "restart-strategy.", "spark.")
 """Beginnings of the keys of options that travel with a job."""
+HANDED_ON = ("spark.", "fs.s3a.")
+"""Beginnings of the keys that are Spark's and Hadoop's: not ours to check."""
 DEPRECATED_KEYS: dict[str, str] = {}
 """Keys by those that they have replaced."""
 
 
 class Configuration(Mapping[str, str]):
-    """Immutable texts by key, checked at construction: every key is an option or starts with `spark.`."""
+    """Immutable texts by key, checked at construction: every key is an option, or is handed on."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         given = {key: str(value) for key, value in (values or {}).items()}
         renamed = {DEPRECATED_KEYS[key]: value for key, value in given.items() if key in DEPRECATED_KEYS}
         self._values = renamed | {key: value for key, value in given.items() if key not in DEPRECATED_KEYS}
         for key, value in self._values.items():
-            if not key.startswith("spark."):
+            if not key.startswith(HANDED_ON):
                 option_of(key).parse(value)
 
     def get_option(self, option: ConfigOption[T]) -> T:

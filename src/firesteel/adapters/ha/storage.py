@@ -1,5 +1,6 @@
 """The storage that `high-availability.storageDir` names: a directory that all masters share, or a place in a bucket."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from firesteel.adapters.storage.durability import sync
 from firesteel.adapters.storage.files import DirectoryFiles, Files, ObjectFiles
 from firesteel.adapters.storage.objects import Objects, check_conditions
 from firesteel.adapters.storage.s3 import NotInstalled, S3Objects
+from firesteel.adapters.storage.s3settings import S3Access, hadoop_settings
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import LeaderRegister
@@ -127,18 +129,7 @@ def configured_storage(config: Configuration) -> Storage | None:
 
 
 def _s3_objects(config: Configuration, where: str, cluster_id: str) -> S3Objects:
-    named = {
-        "endpoint": options.S3_ENDPOINT,
-        "region": options.S3_REGION,
-        "access_key_id": options.S3_ACCESS_KEY,
-        "secret_access_key": options.S3_SECRET_KEY,
-    }
-    settings = {name: value for name, option in named.items() if (value := config.get_option(option))}
-    endpoint = urlsplit(settings.get("endpoint", "https://amazon"))
-    if endpoint.scheme not in ("http", "https") or not endpoint.hostname:
-        raise ConfigurationError(
-            f"{options.S3_ENDPOINT.key}: {settings['endpoint']!r} is no URL like https://HOST:PORT"
-        )
+    settings = S3Access.of(hadoop_settings(config, os.environ)).obstore()
     _, _, bucket, *path = where.split("/")
     if not bucket:
         raise ConfigurationError(f"{options.HA_STORAGE_DIR.key}: {where!r} names no bucket: write s3://BUCKET/PATH")

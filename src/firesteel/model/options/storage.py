@@ -51,3 +51,10 @@ S3_ACCESS_KEY = ConfigOption(
 S3_SECRET_KEY = ConfigOption(
     "s3.secret-key", "str", "", "Secret of the key; empty means that of `AWS_SECRET_ACCESS_KEY`."
 )
+S3_PATH_STYLE = ConfigOption(
+    "s3.path.style.access",
+    "str",
+    "",
+    "Whether the bucket is in the path of a URL and not in its host; empty means so for a server that is not Amazon's.",
+    ("true", "false"),
+)
