@@ -2,6 +2,7 @@
 #
 #   make demo      run the word count example on a cluster of its own
 #   make test      every test, among them those with a real Spark
+#   make test-stack  tests with real storages and the jars of Spark's connectors (downloads 700 MB once)
 #   make compat    Flink's own command line against our REST endpoint (downloads 330 MB once)
 #   make check     format, lint, types, imports, tidy, core tests and simulation: under two minutes
 
@@ -78,6 +79,11 @@ simulate: install-dev
 .PHONY: compat
 compat: java install-dev
 	FIRESTEEL_FLINK_JARS=$$($(BIN)/python -m tools.flink) $(BIN)/pytest tests/compat
+
+# Real storages, with Spark's connectors by their Maven coordinates, as users get them.
+.PHONY: test-stack
+test-stack: java install-dev
+	FIRESTEEL_STACK=1 $(BIN)/pytest tests/stack
 
 bench: java install-dev
 	$(BIN)/python -m benchmarks

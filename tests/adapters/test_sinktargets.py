@@ -8,7 +8,8 @@ import pytest
 
 from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.session.context import current_attempt
-from firesteel.adapters.spark.sinks.files import local_path, write_csv, write_parquet
+from firesteel.adapters.spark.sinks.files import write_csv, write_parquet
+from firesteel.adapters.storage.localsinks import local_path
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def submitted(tmp_path: Path) -> Any:
     here.mkdir(parents=True)
     (here / "pipeline.py").touch()
     attempt: Any = SimpleNamespace(
-        client_directory=here, sinks=[], function=SimpleNamespace(name="out"), allow_write=print
+        client_directory=here, sinks=[], storage={}, function=SimpleNamespace(name="out"), allow_write=print
     )
     token = current_attempt.set(attempt)
     yield here
@@ -43,3 +44,27 @@ def test_what_holds_the_submitters_files_is_not_replaced(submitted: Path, path: 
 def test_a_directory_below_it_may_be(submitted: Path) -> None:
     assert local_path("out", submitted) == submitted / "out"
     assert local_path("file:///x/y", submitted) == Path("/x/y")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (
+            "hdfs://nn/x",
+            "write_parquet: hdfs://nn/x: sinks do not write to hdfs:// yet .served are paths, file:, s3://",
+        ),
+        ("gs://bucket/x", "gs://bucket/x: sinks do not write to gs:// yet"),
+        ("abfss://c@a.dfs.core.windows.net/x", "sinks do not write to abfss:// yet"),
+        ("s4://bucket/x", r"s4://bucket/x: s4:// is no storage that firesteel knows; did you mean s3://\?"),
+        ("s3n://bucket/x", "did you mean s3://"),
+        ("hfds://bucket/x", "did you mean hdfs://"),
+        ("ftp://host/x", r"ftp://host/x: ftp:// is no storage that firesteel knows"),
+        ("s3:///x", "s3:///x names no bucket: write s3://BUCKET/PATH"),
+        ("s3a://{bucket}/x", "names no bucket"),
+        ("s3a://bucket", "s3a://bucket is a whole bucket: write to a path in it"),
+        ("s3a://bucket/a/../b", "has a step . or .."),
+    ],
+)
+def test_what_is_not_served_is_refused_by_name(submitted: Path, path: str, says: str) -> None:
+    with pytest.raises(SinkRefused, match=says):
+        write_parquet(None, path)

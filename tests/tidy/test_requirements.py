@@ -8,7 +8,14 @@ import tomllib
 
 from tests.tidy.source import ROOT, parsed, python_files
 
-DISTRIBUTION_OF = {"yaml": "pyyaml", "grpc": "pyspark", "google": "pyspark", "pyarrow": "pyspark", "py4j": "pyspark"}
+DISTRIBUTION_OF = {
+    "yaml": "pyyaml",
+    "botocore": "boto3",
+    "grpc": "pyspark",
+    "google": "pyspark",
+    "pyarrow": "pyspark",
+    "py4j": "pyspark",
+}
 """Where a module comes from, when the name does not tell. `pyspark[connect]` brings the last four."""
 
 

@@ -21,6 +21,7 @@ from firesteel.adapters.spark.staged.references import SinkWork
 from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.adapters.storage import local, swap
 from firesteel.adapters.storage.sinks import commit_sink
+from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.minicluster import MiniCluster
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
@@ -116,7 +117,7 @@ class Targets:
         return {name: sorted(ids) for name, ids in sorted(found.items())}
 
     def staged(self) -> list[str]:
-        return [*map(str, self.root.rglob(local.STAGING_NAME)), *self.postgres.staging_tables()]
+        return [*map(str, self.root.rglob(STAGING_NAME)), *self.postgres.staging_tables()]
 
 
 OLD = {"added": [7], "parts": [7, 7], "table": [7], "whole": [7]}

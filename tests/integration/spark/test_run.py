@@ -14,7 +14,7 @@ import pytest
 
 from firesteel.adapters.spark.worker.attempt import AttemptRun
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from firesteel.adapters.storage.local import STAGING_NAME
+from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.runtime.background import BackgroundTasks
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run, settled
 from tests.processes import descendants

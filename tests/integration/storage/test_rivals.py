@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from firesteel.adapters.storage import local, rivals, sinks
+from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit
 
@@ -13,7 +14,7 @@ ANN, BOB = "a" * 32, "b" * 32
 
 
 def staged(root: Path, job: str, mode: str = "overwrite", place: int = 0) -> SinkCommit:
-    staging = root / local.STAGING_NAME / job / "0-0" / str(place)
+    staging = root / STAGING_NAME / job / "0-0" / str(place)
     local.make_directory(staging.parent)
     rivals.write_note(root / "out", staging)
     staging.mkdir()
@@ -44,7 +45,7 @@ def test_the_later_wins_whole_and_both_are_told(tmp_path: Path) -> None:
         == f"job {ANN} has committed to {tmp_path / 'out'} while this job ran, and this replaces what it wrote of that"
     )
     assert rows(tmp_path) == [BOB]
-    assert not (tmp_path / local.STAGING_NAME).exists()
+    assert not (tmp_path / STAGING_NAME).exists()
 
 
 def test_what_is_added_is_told_and_kept(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_other_targets_beside_it_do_not_matter(tmp_path: Path) -> None:
     rivals.write_note(tmp_path / "elsewhere", Path(other.staging))
     assert sinks.commit_sink(first) == ""
     sinks.remove_location(other.staging)
-    assert not (tmp_path / local.STAGING_NAME).exists()
+    assert not (tmp_path / STAGING_NAME).exists()
 
 
 def test_a_commit_that_was_replaced_is_done(tmp_path: Path) -> None:

@@ -15,3 +15,7 @@ class SinkRefused(PipelineRefused, ValueError):
 
 class TargetExists(PipelineRefused, FileExistsError):
     """There is data where a sink of mode `error` is to write."""
+
+
+class StorageFailed(UserError, OSError):
+    """A storage does not answer, or not as it should: it may the next time."""

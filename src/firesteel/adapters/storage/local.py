@@ -21,15 +21,12 @@ import msgspec
 
 from firesteel.adapters.storage import rivals, swap
 from firesteel.adapters.storage.durability import sync, sync_directories, sync_files
-from firesteel.adapters.storage.manifest import is_done, replaced_by, write_manifest
+from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.manifest import is_done, replaced_by, unique_name, write_manifest
+from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.model.tasks import SinkCommit
 
-STAGING_NAME = ".firesteel-staging"
 _SUCCESS = "_SUCCESS"
-
-
-class CommitRefused(Exception):
-    """The commit can never succeed; the text says what to do."""
 
 
 def commit(commit: SinkCommit, target: Path, staging: Path) -> str:
@@ -142,7 +139,7 @@ def _gathered(commit: SinkCommit, staging: Path) -> SinkCommit:
     for index, part in enumerate(commit.parts, start=1):
         taken = set(files)
         for name in part.files:
-            here = _unique(name, f"s{index}") if name in taken else name
+            here = unique_name(name, f"s{index}") if name in taken else name
             files.append(here)
             if (Path(part.staging) / name).exists():
                 (staging / here).parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +167,7 @@ def _replace(commit: SinkCommit, target: Path, staging: Path) -> None:
 
 def _append(commit: SinkCommit, target: Path, staging: Path) -> None:
     _make_directory(commit, target)
-    finals = [_unique(name, commit.commit_id) for name in commit.files]
+    finals = [unique_name(name, commit.commit_id) for name in commit.files]
     sync_files(staging, [name for name in commit.files if (staging / name).exists()])
     for name, final in zip(commit.files, finals, strict=True):
         _rename_once(commit, staging / name, target / final)
@@ -181,7 +178,7 @@ def _replace_partitions(commit: SinkCommit, target: Path, staging: Path) -> None
     """File names hold the commit's id, so that a partition at the target says whether it is the new one."""
     _make_directory(commit, target)
     partitions: dict[str, list[str]] = {}
-    finals = [_unique(name, commit.commit_id) for name in commit.files]
+    finals = [unique_name(name, commit.commit_id) for name in commit.files]
     for name, final in zip(commit.files, finals, strict=True):
         if not (target / final).exists():
             _rename_once(commit, staging / name, staging / final)
@@ -216,13 +213,6 @@ def _rename_once(commit: SinkCommit, staged: Path, final: Path) -> None:
     except FileNotFoundError:
         raise CommitRefused(_lost(commit, staged.name)) from None
     staged.with_name(f".{staged.name}.crc").unlink(missing_ok=True)  # it names a file that is no more
-
-
-def _unique(name: str, commit_id: str) -> str:
-    """`part-0-x.parquet` of two commits must not meet: `part-<commit>-0-x.parquet`."""
-    parent, base = os.path.split(name)
-    head, dash, rest = base.partition("-")
-    return os.path.join(parent, f"{head}-{commit_id[:16]}-{rest}" if dash else f"{commit_id[:16]}-{base}")
 
 
 def _lost(commit: SinkCommit, name: str) -> str:

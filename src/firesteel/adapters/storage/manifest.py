@@ -37,18 +37,7 @@ def write_manifest(commit: SinkCommit, root: Path, files: list[str], replaced: P
         former = [path.stem for path in sorted((replaced / MANIFESTS).glob("*.json"))] + replaced_by(replaced)
     path = root / _name(commit)
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "version": 1,
-        "commit_id": commit.commit_id,
-        "job_id": Path(commit.staging).parent.parent.name,
-        "function": commit.function,
-        "format": commit.format,
-        "mode": commit.mode,
-        "files": files,
-        "rows": commit.rows,
-        "size_bytes": commit.size_bytes,
-        **({"replaced": former[:REPLACED_MAX]} if former else {}),
-    }
+    content = record_of(commit, files) | ({"replaced": former[:REPLACED_MAX]} if former else {})
     temporary = path.with_suffix(".tmp")
     with open(temporary, "w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
@@ -57,6 +46,33 @@ def write_manifest(commit: SinkCommit, root: Path, files: list[str], replaced: P
     os.replace(temporary, path)
     for directory in (path.parent, path.parent.parent, root):
         sync(directory)
+
+
+def record_of(commit: SinkCommit, files: list[str]) -> dict[str, object]:
+    """What the manifest says of the commit itself."""
+    return {
+        "version": 1,
+        "commit_id": commit.commit_id,
+        "job_id": job_of(commit.staging),
+        "function": commit.function,
+        "format": commit.format,
+        "mode": commit.mode,
+        "files": files,
+        "rows": commit.rows,
+        "size_bytes": commit.size_bytes,
+    }
+
+
+def job_of(staging: str) -> str:
+    """The job that has staged there: `.../JOB/ATTEMPT/PLACE`."""
+    return staging.split("/")[-3]
+
+
+def unique_name(name: str, commit_id: str) -> str:
+    """`part-0-x.parquet` of two commits must not meet: `part-<commit>-0-x.parquet`."""
+    parent, base = os.path.split(name)
+    head, dash, rest = base.partition("-")
+    return os.path.join(parent, f"{head}-{commit_id[:16]}-{rest}" if dash else f"{commit_id[:16]}-{base}")
 
 
 def _name(commit: SinkCommit) -> Path:

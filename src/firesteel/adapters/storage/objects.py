@@ -32,17 +32,21 @@ class Listed:
     """Time of its last write, by the store's clock."""
 
 
-class Objects(Protocol):
-    """Objects below one prefix, by name. Whoever reads after a write sees it, in listings too.
-
-    Errors are OSErrors that name the object; after one, a write may have been done or not.
-    """
+class Versions(Protocol):
+    """What conditional writes take."""
 
     def get(self, name: str) -> Version:
         """Raises FileNotFoundError."""
 
     def put(self, name: str, data: bytes, after: str | None) -> str:
         """Write an object that is not there (`after` None) or has that tag; returns its tag. Raises Conflict."""
+
+
+class Objects(Versions, Protocol):
+    """Objects below one prefix, by name. Whoever reads after a write sees it, in listings too.
+
+    Errors are OSErrors that name the object; after one, a write may have been done or not.
+    """
 
     def files(self, prefix: str = "") -> list[str]:
         """Names, without the prefix, of the objects directly below: up to the next `/`; sorted."""
@@ -60,7 +64,7 @@ class Objects(Protocol):
         """Delete objects; those that are not there are fine."""
 
 
-def put_once(objects: Objects, name: str, data: bytes, after: str | None) -> str:
+def put_once(objects: Versions, name: str, data: bytes, after: str | None) -> str:
     """`put`, for data that nobody else writes there: when the answer was lost, what is there now tells.
 
     Raises Conflict, or OSError.

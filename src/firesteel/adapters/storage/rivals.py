@@ -31,19 +31,24 @@ def note_of(commit: SinkCommit, target: Path, staging: Path) -> str:
     """The message that the job is told when this is about to be committed, or empty."""
     own = staging.parent.parent
     known = _read(note_path(staging)).get("commits")
-    told = []
     before = [] if known is None else _jobs_since(commit, target, known, own.name)
+    notes = (note for note in own.parent.glob("*/*/*.target") if note.parent.parent != own)
+    after = sorted({note.parent.parent.name for note in notes if _read(note).get("target") == str(target)})
+    return sentence(commit, str(target), before, after)
+
+
+def sentence(commit: SinkCommit, target: str, before: list[str], after: list[str]) -> str:
+    """What the job is told of jobs that came before it and after, or nothing."""
+    told = []
     if before:
         verb = "adds to" if commit.mode == "append" else "replaces what it wrote of"
         told.append(f"{_shown(before)} has committed to {target} while this job ran, and this {verb} that")
-    notes = (note for note in own.parent.glob("*/*/*.target") if note.parent.parent != own)
-    after = sorted({note.parent.parent.name for note in notes if _read(note).get("target") == str(target)})
     if after:
         told.append(f"{_shown(after)} is writing {target} too, and comes later")
     return "; ".join(told)
 
 
-def lock_name(target: Path) -> str:
+def lock_name(target: Path | str) -> str:
     """Name of the lock that a commit to this target holds."""
     return f"target-{hashlib.sha256(str(target).encode()).hexdigest()[:16]}"
 

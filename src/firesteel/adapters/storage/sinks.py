@@ -1,37 +1,59 @@
 """Staged sink output by URI: made visible (`commit_sink`), or removed (`remove_location`)."""
 
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from collections.abc import Mapping
 
-from firesteel.adapters.storage import local
+from firesteel.adapters.storage.errors import CommitRefused, TargetRefused
+from firesteel.adapters.storage.localsinks import LocalSinks
+from firesteel.adapters.storage.schemes import bucket_and_path, scheme_of
+from firesteel.adapters.storage.sinkstore import SinkStore
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
+NOTHING_SET: Mapping[str, str] = {}
 
-def commit_sink(commit: SinkCommit) -> str:
+
+def sink_store(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> SinkStore:
+    """What serves sinks at this URI. `settings` are those of `hadoop_settings`. Raises TargetRefused."""
+    if scheme_of(uri).ours == "local":
+        return LocalSinks()
+    from firesteel.adapters.storage.objectsinks import ObjectSinks
+    from firesteel.adapters.storage.s3keys import S3Keys
+    from firesteel.adapters.storage.s3settings import S3Access
+
+    bucket, _ = bucket_and_path(uri)
+    return ObjectSinks(S3Keys(bucket, S3Access.of(settings)))
+
+
+def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -> str:
     """Make a staged output visible; idempotent. Returns what its job is to be told. Raises TaskFailedError. Blocking: call
     from a thread."""
-    target, staging = _local(commit.target), _local(commit.staging)
     try:
-        return local.commit(commit, target, staging)  # all parts are staged beside one target, so on one file system
-    except local.CommitRefused as error:
+        store = sink_store(commit.target, settings)
+    except TargetRefused as error:
+        raise TaskFailedError(_failure(commit, FailureKind.NON_RECOVERABLE, str(error))) from error
+    try:
+        return store.commit(commit)
+    except CommitRefused as error:
         raise TaskFailedError(_failure(commit, FailureKind.NON_RECOVERABLE, str(error))) from error
     except OSError as error:
-        raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, local.advice(error, target))) from error
+        message = store.advice(error, commit.target)
+        raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, message)) from error
 
 
-def remove_location(location: str) -> None:
-    """Delete a staging or result directory and the staging directories it leaves empty; idempotent."""
-    local.remove(_local(location))
+def remove_location(location: str, settings: Mapping[str, str] = NOTHING_SET) -> None:
+    """Delete a staging or result directory and the staging directories it leaves empty; idempotent.
 
-
-def _local(location: str) -> Path:
-    parts = urlsplit(location)
-    if parts.scheme not in ("", "file"):
-        message = f"{parts.scheme}:// is not supported yet for sinks, only local paths: {location}"
-        raise TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))
-    return Path(unquote(parts.path) if parts.scheme == "file" else location)
+    Raises TaskFailedError.
+    """
+    try:
+        sink_store(location, settings).remove(location)
+    except TargetRefused as error:
+        failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=str(error))
+        raise TaskFailedError(failure) from error
+    except OSError as error:
+        message = f"{location} was not removed: {error}"
+        raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
 
 
 def _failure(commit: SinkCommit, kind: FailureKind, message: str) -> FailureInfo:

@@ -44,6 +44,7 @@ class AttemptContext:
         report_staging: ReportStaging,
         *,
         result_max_bytes: int = RESULT_MAX_SIZE.default << 20,
+        storage: Mapping[str, str] = {},
     ) -> None:
         self.deployment, self.client_directory = deployment, client_directory
         self.report_staging = report_staging
@@ -54,6 +55,8 @@ class AttemptContext:
         self.draw_splits: Callable[[int], DrawnSplits] = _no_splits
         """Waits for the attempt's draw of this number."""
         self.result_max_bytes = result_max_bytes
+        self.storage = storage
+        """Settings of storages, with their secrets."""
         self.sinks: list[SinkCommit] = []
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None

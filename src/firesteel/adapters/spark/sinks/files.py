@@ -4,22 +4,21 @@ In a pipeline the files are staged beside the target, and become visible once, w
 docs/sinks.md says what a reader sees meanwhile. Elsewhere (in a unit test of the function) Spark writes them at once.
 """
 
-import os
+import contextlib
 import re
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
+from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed, TargetExists
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
-from firesteel.adapters.storage.local import STAGING_NAME, holds_data, make_directory
-from firesteel.adapters.storage.rivals import write_note
+from firesteel.adapters.storage.errors import TargetRefused, Unusable
+from firesteel.adapters.storage.schemes import missing_class_advice
+from firesteel.adapters.storage.sinks import sink_store
+from firesteel.adapters.storage.sinkstore import SinkStore
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
@@ -44,6 +43,7 @@ def write_parquet(
     **options: Any,
 ) -> None:
     """Write `df` as Parquet files into the directory `path`; relative paths start where `firesteel` was started.
+    `s3a://BUCKET/PATH` is a place in a bucket.
 
     `mode`: `overwrite`, `append`, `error` (also `errorifexists`), or `ignore`, which writes nothing where there is
     data. `overwrite_partitions="dynamic"` replaces only those partitions of `partition_by` that `df` has rows for; by
@@ -139,49 +139,42 @@ def settle_partitions(df: Any, target: FileTarget) -> None:
         target.overwrite_partitions = df.sparkSession.conf.get(_PARTITION_OVERWRITE_SETTING, "static").lower()
 
 
-def local_path(path: str, base: Path) -> Path:
-    """`path` or `file:` URI as an absolute path with links resolved, so that a swap replaces data and not a link."""
-    parts = urlsplit(path)
-    if parts.scheme not in ("", "file"):
-        raise SinkRefused(f"{parts.scheme}:// targets are not supported yet, only local paths: {path}")
-    plain = unquote(parts.path) if parts.scheme == "file" else path
-    if not plain.strip():
-        raise SinkRefused(f"the target {path!r} names no path: is a parameter or a variable empty?")
-    return Path(os.path.realpath(base / os.path.expanduser(plain)))
-
-
 def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarget) -> None:
-    path = local_path(target.path, attempt.client_directory)
-    if os.path.ismount(path):
-        raise SinkRefused(f"write_{file_format}: {path} is a mount point; write to a directory below it")
-    if target.mode == "overwrite" and attempt.client_directory.resolve().is_relative_to(path):
-        raise SinkRefused(
-            f"write_{file_format}: {path} is where the job was submitted, or holds that, and would be replaced: write to a"
-            " directory below it"
-        )
-    if target.mode in ("error", "ignore") and holds_data(path):
+    call = f"write_{file_format}"
+    with told_by(call):
+        store = sink_store(target.path, attempt.storage)
+        path = store.resolve(target.path, attempt.client_directory, replaces=target.mode == "overwrite")
+        exists = target.mode in ("error", "ignore") and store.holds_data(path)
+    if exists:
         if target.mode == "ignore":
             return
         raise TargetExists(f"{path} exists and holds data; use mode='overwrite' or 'append', or another path")
     attempt.sinks.append(stage_files(df, file_format, target, path))
 
 
-def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> SinkCommit:
-    """Write the files, in an attempt, beside `path`, which they are to go to."""
+@contextlib.contextmanager
+def told_by(call: str) -> Iterator[None]:
+    """What a storage says no to, as the error of the function that was called. Raises SinkRefused or StorageFailed."""
+    try:
+        yield
+    except (TargetRefused, Unusable) as error:
+        raise SinkRefused(f"{call}: {error}") from None
+    except OSError as error:
+        raise StorageFailed(f"{call}: {error}") from error
+
+
+def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> SinkCommit:
+    """Write the files, in an attempt, beside the resolved target `path`, which they are to go to."""
     from firesteel.adapters.spark.exchange import footers
 
     attempt = current_attempt.get()
     assert attempt is not None, "staged for an attempt"
     assert attempt.function is not None, "a sink runs inside a function"
-    place = len(attempt.sinks)
-    identity = attempt.deployment.attempt
-    staging = path.parent / STAGING_NAME / identity.job_id / attempt.name / str(place)
-    attempt.report_staging(str(staging))
-    attempt.allow_write(str(staging))
-    _remove_former(attempt, staging.parent.parent)
-    make_directory(
-        staging.parent
-    )  # not Spark: other jobs that end remove a directory that they share with this one and is empty
+    place, identity = len(attempt.sinks), attempt.deployment.attempt
+    store = sink_store(path, attempt.storage)
+    staging = store.staging(path, identity.job_id, attempt.name, str(place))
+    attempt.report_staging(staging)
+    attempt.allow_write(store.as_spark(staging))
     mode = OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode
     commit = SinkCommit(
         commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
@@ -189,37 +182,38 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: Path) -> Si
         function=attempt.function.name,
         format=file_format,
         mode=mode,
-        target=str(path),
-        place=str(path),
-        staging=str(staging),
+        target=path,
+        place=store.place(path),
+        staging=staging,
         files=(),
     )
     attempt.check_target(commit)
-    write_note(path, staging)
-    files = _write_staged(df, file_format, target, staging)
-    rows, size = footers.count(staging, files) if file_format == "parquet" else (-1, _size(staging, files))
-    return msgspec.structs.replace(commit, files=files, rows=rows, size_bytes=size)
+    with told_by(f"write_{file_format}"):
+        _remove_former(attempt, store, path)
+        store.prepare(path, staging)
+    files = _write_staged(df, file_format, target, store, staging)
+    rows = footers.rows_of(lambda name: store.end_of(staging, name), files) if file_format == "parquet" else -1
+    return msgspec.structs.replace(commit, files=tuple(sorted(files)), rows=rows, size_bytes=sum(files.values()))
 
 
-def _remove_former(attempt: AttemptContext, job: Path) -> None:
+def _remove_former(attempt: AttemptContext, store: SinkStore, path: str) -> None:
     """Remove what earlier attempts of this region have left there: of no use to anybody; their worker may be dead."""
     identity = attempt.deployment.attempt
     for number in range(identity.attempt):
-        shutil.rmtree(job / f"{identity.region}-{number}", ignore_errors=True)
+        store.remove(store.staging(path, identity.job_id, f"{identity.region}-{number}"))
 
 
-def _write_staged(df: Any, file_format: str, target: FileTarget, staging: Path) -> tuple[str, ...]:
-    """Names of the files. No rows in no partition is no file; then one without partitions holds the columns' names."""
+def _write_staged(df: Any, file_format: str, target: FileTarget, store: SinkStore, staging: str) -> dict[str, int]:
+    """Files and sizes. No rows in no partition is no file; then one without partitions holds the columns' names."""
     target.options[writeroptions.PARTITION_OVERWRITE_MODE] = "static"
-    _write(df, file_format, target, str(staging), "overwrite")
-    files = _data_files(staging)
+    where = store.as_spark(staging)
+    _write(df, file_format, target, where, "overwrite")
+    files = store.files(staging)
     if not files and target.overwrite_partitions != "dynamic" and file_format != "text":
         whole = FileTarget(target.path, target.mode, (), "", target.options)
-        _write(
-            df.where("1 = 0"), file_format, whole, str(staging), "overwrite"
-        )  # no limit: that needs more than a share
-        files = _data_files(staging)
-    return tuple(sorted(files))
+        _write(df.where("1 = 0"), file_format, whole, where, "overwrite")  # no limit: that needs more than a share
+        files = store.files(staging)
+    return files
 
 
 def _check_lines(df: Any, keys: Sequence[str]) -> None:
@@ -234,7 +228,7 @@ def _check_lines(df: Any, keys: Sequence[str]) -> None:
 
 
 def _write(df: Any, file_format: str, target: FileTarget, path: str, mode: str) -> None:
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import AnalysisException, PySparkException
 
     writer = df.write.mode(mode).format(file_format).options(**target.options)
     if target.keys:
@@ -246,20 +240,8 @@ def _write(df: Any, file_format: str, target: FileTarget, path: str, mode: str) 
             raise
         (told,) = re.findall(r"(?s)^(?:\[[\w.]+\] )?(.*?)\.?\s*(?:SQLSTATE|$)", str(error))
         raise SinkRefused(f"write_{file_format}: {told}; cast it, to string for one, or leave it out") from None
-
-
-def _data_files(staging: Path) -> list[str]:
-    found = []
-    for parent, directories, names in os.walk(staging):
-        directories[:] = [name for name in directories if not _is_hidden(name)]
-        found += [os.path.relpath(os.path.join(parent, name), staging) for name in names if not _is_hidden(name)]
-    return found
-
-
-def _size(staging: Path, files: Sequence[str]) -> int:
-    return sum((staging / name).stat().st_size for name in files)
-
-
-def _is_hidden(name: str) -> bool:
-    """Spark's own rule for what is not data: `_a=1` is a partition of a column named `_a`."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+    except PySparkException as error:
+        advice = missing_class_advice(str(error))
+        if advice:
+            raise SinkRefused(f"write_{file_format}: {target.path}: {advice}") from None
+        raise

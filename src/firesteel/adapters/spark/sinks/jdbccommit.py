@@ -15,7 +15,7 @@ import msgspec
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.sinks.database import Database, DatabaseError, connected
 from firesteel.adapters.spark.staged.references import SinkWork, decode
-from firesteel.adapters.storage.local import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused
 from firesteel.model.stored import StoredRecord
 
 COMMITS_TABLE = "_firesteel_commits"

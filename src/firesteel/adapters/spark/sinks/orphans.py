@@ -15,7 +15,7 @@ from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.sinks import jdbccommit
 from firesteel.adapters.spark.sinks.database import DatabaseError
 from firesteel.adapters.spark.sinks.tablecommit import files_of
-from firesteel.adapters.spark.staged.notes import SINKS, STAGED
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, noted_storage
 from firesteel.adapters.spark.staged.references import (
     JDBC_SCHEME,
     TABLE_SCHEME,
@@ -24,27 +24,29 @@ from firesteel.adapters.spark.staged.references import (
     decode,
     scheme_of,
 )
-from firesteel.adapters.storage.local import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
 
 def main() -> None:
-    cluster = Path(sys.argv[1])
-    for note in sorted(cluster.glob(f"*/{SINKS}/intended/*.json")):
-        commit = msgspec.json.decode(note.read_bytes(), type=SinkCommit)
-        _try(commit.target, commit.stagings, commit)
-    for location in _staged(cluster):
-        _try(location, (location,), None)
+    workers = [(notes, noted_storage(notes)) for notes in sorted(Path(sys.argv[1]).glob(f"*/{SINKS}"))]
+    for notes, storage in workers:
+        for note in sorted(notes.glob("intended/*.json")):
+            commit = msgspec.json.decode(note.read_bytes(), type=SinkCommit)
+            _try(commit.target, commit.stagings, commit, storage)
+    for notes, storage in workers:
+        for location in _staged(notes):
+            _try(location, (location,), None, storage)
 
 
-def _staged(cluster: Path) -> Iterator[str]:
-    for note in sorted(cluster.glob(f"*/{SINKS}/{STAGED}/*")):
+def _staged(notes: Path) -> Iterator[str]:
+    for note in sorted(notes.glob(f"{STAGED}/*")):
         yield from note.read_text(encoding="utf-8").splitlines()
 
 
-def _try(what: str, locations: tuple[str, ...], commit: SinkCommit | None) -> None:
+def _try(what: str, locations: tuple[str, ...], commit: SinkCommit | None, storage: dict[str, str]) -> None:
     """Commit, or remove without one. What can't be done is said in the JVM's log, which is soon gone too."""
     try:
         if scheme_of(locations[0]) == TABLE_SCHEME:
@@ -60,9 +62,9 @@ def _try(what: str, locations: tuple[str, ...], commit: SinkCommit | None) -> No
             jdbccommit.perform(msgspec.json.encode(work))
         elif not scheme_of(locations[0]):
             if commit is not None:
-                commit_sink(commit)
+                commit_sink(commit, storage)
             else:
-                remove_location(locations[0])
+                remove_location(locations[0], storage)
     except (TaskFailedError, CommitRefused, DatabaseError, UserError, OSError) as error:
         print(f"{what[:200]}: {error}", file=sys.stderr)
 

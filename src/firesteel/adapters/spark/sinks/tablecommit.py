@@ -17,6 +17,7 @@ from firesteel.adapters.spark.sinks.catalog import CatalogTable, look_up
 from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, decode
 from firesteel.adapters.spark.wire import SessionName
 from firesteel.adapters.storage import local
+from firesteel.adapters.storage.errors import CommitRefused
 from firesteel.adapters.storage.manifest import is_done
 from firesteel.model.tasks import SinkCommit, StagedPart
 
@@ -56,7 +57,7 @@ def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
     location, is_own = Path(first.location), table.table_properties.get(MADE_BY) == work.commit_id
     if files.mode in ("error", "ignore"):
         if not is_own and files.mode == "error":
-            raise local.CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
+            raise CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
         if not is_own:
             _remove(staged)
             return ""
@@ -83,7 +84,7 @@ def _made(spark: Any, staged: StagedFiles, commit_id: str) -> CatalogTable:
     from pyspark.sql.types import StructType
 
     if not staged.is_new:
-        raise local.CommitRefused(
+        raise CommitRefused(
             f"table {staged.table} is gone since its rows were staged: it was dropped, or the catalog is in the memory of a"
             " Spark JVM that has ended or is another worker's (spark.sql.catalogImplementation=hive keeps it elsewhere)"
         )
@@ -98,10 +99,10 @@ def _made(spark: Any, staged: StagedFiles, commit_id: str) -> CatalogTable:
         writer.create()
     except AnalysisException as error:
         if error.getCondition() != "TABLE_OR_VIEW_ALREADY_EXISTS":
-            raise local.CommitRefused(f"table {staged.table} can't be made: {str(error).splitlines()[0]}") from None
+            raise CommitRefused(f"table {staged.table} can't be made: {str(error).splitlines()[0]}") from None
     made = look_up(spark, staged.table)
     if made is None:
-        raise local.CommitRefused(f"table {staged.table} was dropped while it was being written")
+        raise CommitRefused(f"table {staged.table} was dropped while it was being written")
     return made
 
 
@@ -123,7 +124,7 @@ def _check(spark: Any, table: CatalogTable, staged: StagedFiles) -> None:
         if other is not None:
             problem = f"has now no column {other.name} of type {other.dataType.simpleString()}"
     if problem:
-        raise local.CommitRefused(f"table {staged.table} {problem}: run the job again")
+        raise CommitRefused(f"table {staged.table} {problem}: run the job again")
 
 
 def _lowered(names: Sequence[str]) -> list[str]:

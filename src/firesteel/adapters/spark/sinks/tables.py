@@ -11,9 +11,10 @@ from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import catalog
 from firesteel.adapters.spark.sinks.catalog import CatalogTable, full_name, look_up
-from firesteel.adapters.spark.sinks.files import FileTarget, local_path, settle_partitions, stage_files
+from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
 from firesteel.adapters.storage.local import holds_data
+from firesteel.adapters.storage.localsinks import local_path
 
 
 def write_table(
@@ -90,7 +91,8 @@ class _TableWrite:
 
     def stage(self, attempt: AttemptContext, target: FileTarget) -> None:
         """Write the files beside the table's directory, and note the commit."""
-        location = self._location(attempt.client_directory)
+        with told_by("write_table"):
+            location = self._location(attempt.client_directory)
         frame = self._df
         if self._known is not None:
             frame = self._fitted()
@@ -99,7 +101,7 @@ class _TableWrite:
             }
             target.options = {**target.options, **own}
         made_with = dict(target.options)
-        files = stage_files(frame, self.format, target, location)
+        files = stage_files(frame, self.format, target, str(location))
         staged = StagedFiles(
             table=self._name,
             location=str(location),

@@ -1,16 +1,21 @@
 """A worker's notes of what its sinks do outside its own directory, for whoever clears up after it was killed."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from firesteel.model.ids import JobID
 from firesteel.model.tasks import SinkCommit
+from firesteel.runtime.directories import write_private
 
 SINKS = "sinks"
 """Directory of a worker's notes, below its own."""
 STAGED = "staged"
 """Below it: a file an attempt."""
+
+STORAGE = "storage.json"
+"""Below it, of an embedded cluster: how to reach what is not on this machine."""
 
 
 def note_staged(file: Path, location: str) -> None:
@@ -24,6 +29,18 @@ def forget_staged(directory: Path, job_id: JobID) -> None:
     """Nothing of the job is staged any more. `directory` has the notes of one worker."""
     for note in (directory / STAGED).glob(f"{job_id}-*"):
         note.unlink(missing_ok=True)
+
+
+def note_storage(directory: Path, settings: Mapping[str, str]) -> None:
+    """Settings of storages, for whoever ends the sinks of a cluster that was killed. `directory` is that of the notes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_private(directory / STORAGE, msgspec.json.encode(settings).decode() if settings else "")
+
+
+def noted_storage(directory: Path) -> dict[str, str]:
+    """The same, as `note_storage` was given it."""
+    file = directory / STORAGE
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, str]) if file.is_file() else {}
 
 
 def note_intended(directory: Path, commit: SinkCommit) -> Path:

@@ -12,6 +12,7 @@ from firesteel.adapters.spark.exchange.partitions import PartitionLost
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
+from firesteel.adapters.storage.schemes import missing_class_advice
 from firesteel.model.failures import FailureInfo, FailureKind
 
 MAX_MESSAGE_CHARS = 2_000
@@ -96,7 +97,7 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
         name = raised[1] if raised is not None else name
         vertex, location = locate.from_frames(frames) or (vertex, location)
     else:
-        message = _main_sentence(text, condition)
+        message = missing_class_advice(text) or _main_sentence(text, condition)
         if full and full not in message:
             message = f"{full}: {message}"
         site = locate.from_query_context(error)

@@ -66,6 +66,7 @@ class TaskProcess:
             Path(task.client_directory),
             result_max_bytes=task.result_max_bytes,
             report_staging=self._report_staging,
+            storage=task.storage,
         )
         self._attempt.draw_splits = self._draw_splits
         self._paths = ClientPaths(task.client_directory, self.session)

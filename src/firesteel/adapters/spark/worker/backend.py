@@ -20,7 +20,7 @@ from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.jvm.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.adapters.spark.jvm.starts import machine_turns
-from firesteel.adapters.spark.staged.notes import SINKS, STAGED
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.staged.rows import is_blob
 from firesteel.adapters.spark.worker.attempt import AttemptRun
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
@@ -29,6 +29,7 @@ from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, result_max_bytes
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
+from firesteel.adapters.storage.s3settings import hadoop_settings, spark_settings
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
@@ -68,7 +69,9 @@ class SparkTaskBackend:
         self._services = BackgroundTasks()
         self._cleanups: dict[JobID, BackgroundTasks] = {}
         """After the attempts of each job."""
-        self._output = SinkOutput(self._forks, self._artifacts, self._work_dir / SINKS / "intended", self.endpoint)
+        self._storage = hadoop_settings(config, os.environ)
+        intended = self._work_dir / SINKS / "intended"
+        self._output = SinkOutput(self._forks, self._artifacts, intended, self.endpoint, self._storage)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
         self._closed = False
 
@@ -76,6 +79,8 @@ class SparkTaskBackend:
         installation = launch.find_installation()
         size = backend_size(self._config)
         self._work_dir.mkdir(parents=True, exist_ok=True)
+        if self._ephemeral is not None:
+            note_storage(self._work_dir / SINKS, self._storage)
         await asyncio.to_thread(self._printed.open)
         self._archive = self._class_data_archive(installation, size.heap_mib)
         self._pool = BackendPool(
@@ -201,6 +206,7 @@ class SparkTaskBackend:
             partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
             scheduler_pool=seat.scheduler_pool,
             settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
+            storage=self._storage,
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
@@ -254,7 +260,8 @@ class SparkTaskBackend:
                 await run.seat.take().close_session(endpoint, session, SessionEnding(was_cut, cached))
 
     def _make(self, installation: launch.SparkInstallation, size: BackendSize, alone: bool) -> SparkBackend:
-        user, master = self._config.spark(), self._config.get_option(options.SPARK_MASTER)
+        user = {**spark_settings(self._storage), **self._config.spark()}
+        master = self._config.get_option(options.SPARK_MASTER)
         is_shared = self._config.get_option(options.SPARK_ISOLATION) == "shared" and not alone
         own = None if is_shared else self._work_dir / "backends" / uuid.uuid4().hex[:8]
         directory = own or self._work_dir

@@ -21,7 +21,7 @@ from firesteel.adapters.spark.staged.references import (
     scheme_of,
 )
 from firesteel.adapters.spark.wire import SparkAddress
-from firesteel.adapters.storage.sinks import commit_sink, remove_location
+from firesteel.adapters.storage.sinks import NOTHING_SET, commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.tasks import SinkCommit
@@ -40,9 +40,15 @@ class SinkOutput:
     """Outputs of all jobs of one worker. Remembers what their attempts have staged until the job is released."""
 
     def __init__(
-        self, forks: ForkServer, artifacts: ArtifactCache, intended: Path, spark: Callable[[], Awaitable[SparkAddress]]
+        self,
+        forks: ForkServer,
+        artifacts: ArtifactCache,
+        intended: Path,
+        spark: Callable[[], Awaitable[SparkAddress]],
+        storage: Mapping[str, str] = NOTHING_SET,
     ) -> None:
         self._forks, self._artifacts, self._intended, self._spark = forks, artifacts, intended, spark
+        self._storage = storage
         self._staged: dict[JobID, dict[str, None]] = {}
         self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
 
@@ -62,7 +68,7 @@ class SinkOutput:
 
     async def _commit(self, commit: SinkCommit, scheme: str) -> str:
         if not scheme:
-            return await asyncio.to_thread(commit_sink, commit)
+            return await asyncio.to_thread(commit_sink, commit, self._storage)
         work = SinkWork(
             references=commit.stagings,
             commit_id=commit.commit_id,
@@ -88,7 +94,7 @@ class SinkOutput:
         """Remove what is staged, and directories of stored results."""
         locations = [directory_of(location) for location in locations]
         references = [location for location in locations if scheme_of(location)]
-        await asyncio.to_thread(_remove_all, [location for location in locations if not scheme_of(location)])
+        await asyncio.to_thread(self._remove_all, [location for location in locations if not scheme_of(location)])
         for reference in references:
             await self._remove(reference)
 
@@ -120,7 +126,9 @@ class SinkOutput:
     def _secrets_of(self, reference: str) -> Mapping[str, str]:
         return next((known[reference] for known in self._secrets.values() if reference in known), {})
 
-
-def _remove_all(locations: list[str]) -> None:
-    for location in locations:
-        remove_location(location)
+    def _remove_all(self, locations: list[str]) -> None:
+        for location in locations:
+            try:
+                remove_location(location, self._storage)
+            except TaskFailedError as error:
+                logger.warning("what a sink had staged was not removed: %s", error.failure.message)

@@ -1,0 +1,65 @@
+"""Real storages and the jars that Spark needs for them, as users get them: `make test-stack`, apart from `make test`."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.adapters.storage.schemes import SCHEMES
+from firesteel.minicluster import MiniCluster
+from firesteel.model.options import Configuration
+from tests.durable.s3 import s3_server
+
+STACK = "FIRESTEEL_STACK"
+"""Set by `make test-stack`: its tests download some hundred megabytes the first time."""
+
+Do = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            if not os.environ.get(STACK):
+                item.add_marker(pytest.mark.skip(reason="needs jars from Maven: make test-stack"))
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a server with a bucket `firesteel`."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as url:
+        yield url
+
+
+def s3_settings(url: str) -> dict[str, str]:
+    """Options by which Spark and our own processes reach it."""
+    return {
+        "spark.jars.packages": SCHEMES["s3a"].packages,
+        "s3.endpoint": url,
+        "s3.access-key": "the-key",
+        "s3.secret-key": "the-secret-of-the-key",
+        "taskmanager.spark.class-data-archive": "false",
+    }
+
+
+@pytest.fixture(scope="module")
+def do() -> Iterator[Do]:
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def cluster(do: Do, s3: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
+    cluster = do(started({**s3_settings(s3), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
+    yield cluster
+    do(cluster.close())
+
+
+async def started(options: dict[str, str]) -> MiniCluster:
+    cluster = MiniCluster(Configuration(options))
+    await cluster.start()
+    return cluster
