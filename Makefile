@@ -2,7 +2,7 @@
 #
 #   make demo      run the word count example on a cluster of its own
 #   make test      every test, among them those with a real Spark
-#   make test-stack  tests with real storages and the jars of Spark's connectors (downloads 700 MB once)
+#   make test-stack  tests with real storages and the jars of Spark's connectors (downloads 1.7 GB once)
 #   make compat    Flink's own command line against our REST endpoint (downloads 330 MB once)
 #   make check     format, lint, types, imports, tidy, core tests and simulation: under two minutes
 
@@ -80,7 +80,7 @@ simulate: install-dev
 compat: java install-dev
 	FIRESTEEL_FLINK_JARS=$$($(BIN)/python -m tools.flink) $(BIN)/pytest tests/compat
 
-# Real storages, with Spark's connectors by their Maven coordinates, as users get them.
+# Real storages, with Spark's connectors by their Maven coordinates, as users get them, and the Spark that some are for.
 .PHONY: test-stack
 test-stack: java install-dev
 	FIRESTEEL_STACK=1 $(BIN)/pytest tests/stack
@@ -101,6 +101,9 @@ lock: install-dev
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-deps --generate-hashes --no-header \
 	  requirements/compat.in -o requirements/compat.txt
+	@for name in spark41 spark42; do \
+	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-deps --generate-hashes --no-header \
+	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -11,7 +11,7 @@ from firesteel.adapters.ha.objectregister import LeaderObject
 from firesteel.adapters.ha.zookeeper import LeaderNode
 from firesteel.adapters.spark.exchange.partitions import Manifest
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable
-from firesteel.adapters.spark.staged.references import StagedFiles, WrittenByUser
+from firesteel.adapters.spark.staged.references import StagedFiles, StagedRows, WrittenByUser
 from firesteel.adapters.storage.manifest import write_manifest
 from firesteel.cli.clusters.hosts import HostCluster, Placed
 from firesteel.cli.clusters.processes import Recorded
@@ -41,6 +41,17 @@ SAMPLES: tuple[StoredRecord, ...] = (
         schema='{"type":"struct"}',
         partition_columns=("day",),
         options={"compression": "zstd"},
+        files=commit_of("sink"),
+    ),
+    StagedRows(
+        table="`lake`.`db`.`t`",
+        format="iceberg",
+        is_new=False,
+        schema='{"type":"struct"}',
+        partition_columns=("day",),
+        key=("id",),
+        options={"fanout-enabled": "true"},
+        settings={"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"},
         files=commit_of("sink"),
     ),
     StagedTable(

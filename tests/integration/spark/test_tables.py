@@ -109,15 +109,25 @@ def test_values_are_stored_as_the_table_has_them(tables: Tables, tmp_path: Path)
     for call, named in (
         (("buckets",), "is bucketed by a"),
         (("looked_at",), "is a view"),
-        (("a.b.c",), "catalog a is not Spark's own"),
+        (("a.b.c",), "catalog a is not known to Spark: name its class by spark.sql.catalog.a"),
+        (("delta.`/some/where`",), "tables of delta need the jars of io.delta:delta-spark by spark.jars.packages"),
         (("not a name",), "no name of a table"),
         (("wide", "append", "n"), "is partitioned by nothing"),
-        (("fresh", "upsert"), "mode 'upsert'"),
+        (("fresh", "upsert"), "mode='upsert' is for tables of Delta and Iceberg"),
     ):
         with pytest.raises(SinkRefused, match=named):
             tables.staged("select 1 as a", *call)
-    with pytest.raises(SinkRefused, match="using='delta'"):
-        tables.staged("select 1 as a", "fresh", using="delta")
+    for using in ("delta", "Iceberg"):
+        with pytest.raises(SinkRefused, match=f"tables of {using.lower()} need the jars? of .* by spark.jars.packages"):
+            tables.staged("select 1 as a", "fresh", using=using)
+
+
+def test_a_catalog_whose_jar_is_missing_is_said(local: InProcess) -> None:
+    setting = "spark.sql.catalog.lake"
+    local.spark.conf.set(setting, "org.apache.iceberg.spark.SparkCatalog")
+    with pytest.raises(SinkRefused, match=r"its class org\.apache\.iceberg.* is in none of Spark's jars"):
+        fs.write_table(local.spark.sql("select 1 as a"), "lake.db.t")
+    local.spark.conf.unset(setting)
 
 
 def test_what_has_changed_since_rows_were_staged_is_told(tables: Tables) -> None:

@@ -16,7 +16,7 @@ from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
 UPSERT = "upsert"
-_SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token", re.IGNORECASE)
+SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token|credential", re.IGNORECASE)
 _URL_SECRET = re.compile(r"[?&;](password|sslpassword)=|//[^/@]*:[^/@]*@", re.IGNORECASE)
 
 
@@ -178,4 +178,4 @@ def _write(df: Any, url: str, table: str, mode: str, options: Mapping[str, str])
 
 
 def _is_literal_secret(name: str, value: str) -> bool:
-    return bool(_SECRET.search(name)) and not value.startswith(("env:", "file:"))
+    return bool(SECRET.search(name)) and not value.startswith(("env:", "file:"))

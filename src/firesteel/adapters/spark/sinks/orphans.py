@@ -19,9 +19,11 @@ from firesteel.adapters.spark.staged.notes import SINKS, STAGED, noted_storage
 from firesteel.adapters.spark.staged.references import (
     JDBC_SCHEME,
     TABLE_SCHEME,
+    VERSIONED_SCHEME,
     SinkWork,
     StagedFiles,
     decode,
+    directory_of,
     scheme_of,
 )
 from firesteel.adapters.storage.errors import CommitRefused
@@ -49,7 +51,10 @@ def _staged(notes: Path) -> Iterator[str]:
 def _try(what: str, locations: tuple[str, ...], commit: SinkCommit | None, storage: dict[str, str]) -> None:
     """Commit, or remove without one. What can't be done is said in the JVM's log, which is soon gone too."""
     try:
-        if scheme_of(locations[0]) == TABLE_SCHEME:
+        if scheme_of(locations[0]) == VERSIONED_SCHEME:
+            for each in locations:  # no catalog is there: the table has all of the rows already, or none
+                remove_location(directory_of(each))
+        elif scheme_of(locations[0]) == TABLE_SCHEME:
             for each in locations:  # the catalog is not there; whole files are, once they have begun to be moved
                 staged = decode(each, StagedFiles)
                 if commit is not None and not staged.is_new:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from firesteel.adapters.spark.session.attempt import AttemptSession
-from firesteel.adapters.spark.sinks.catalog import CatalogTable, look_up
+from firesteel.adapters.spark.sinks.catalog import CatalogTable, look_up, quoted
 from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, decode
 from firesteel.adapters.spark.wire import SessionName
 from firesteel.adapters.storage import local
@@ -94,7 +94,7 @@ def _made(spark: Any, staged: StagedFiles, commit_id: str) -> CatalogTable:
     for name, value in staged.options.items():
         writer = writer.option(name, value)
     if staged.partition_columns:
-        writer = writer.partitionedBy(*[F.col(_quoted(name)) for name in staged.partition_columns])
+        writer = writer.partitionedBy(*[F.col(quoted(name)) for name in staged.partition_columns])
     try:
         writer.create()
     except AnalysisException as error:
@@ -129,7 +129,3 @@ def _check(spark: Any, table: CatalogTable, staged: StagedFiles) -> None:
 
 def _lowered(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

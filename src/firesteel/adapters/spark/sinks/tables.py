@@ -9,8 +9,8 @@ import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
-from firesteel.adapters.spark.sinks import catalog
-from firesteel.adapters.spark.sinks.catalog import CatalogTable, full_name, look_up
+from firesteel.adapters.spark.sinks import catalog, versioned
+from firesteel.adapters.spark.sinks.catalog import CatalogTable, TableName, look_up, whole_name
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
 from firesteel.adapters.storage.local import holds_data
@@ -25,20 +25,34 @@ def write_table(
     *,
     using: str = "",
     overwrite_partitions: str = "",
+    key: str | Sequence[str] = (),
     **options: Any,
 ) -> None:
-    """Write `df` into `table` (`name` or `database.name`) of Spark's session catalog, exactly once.
+    """Write `df` into `table` (`name`, `database.name` or `catalog.database.name`) of Spark's catalogs, exactly once.
 
     `mode`: `append`; `overwrite`, which replaces the rows and keeps the table; `error` and `ignore`, for a table that is
-    not there yet. A table that is not there is made when the job commits: of the format `using` (parquet, csv, json or
-    orc; parquet by default), with partitions by `partition_by` and the format's `options`. Columns are matched by name,
-    and values stored as Spark's INSERT would. `overwrite_partitions`: see write_parquet.
+    not there yet; `upsert`, for Delta and Iceberg, which replaces the rows whose `key` columns are equal. A table that is
+    not there is made when the job commits: of the format `using` (parquet, csv, json, orc, delta or iceberg; the
+    catalog's, or parquet, by default), with partitions by `partition_by` and the format's `options`. Columns are matched
+    by name, and values stored as Spark's INSERT would. `overwrite_partitions`: see write_parquet.
     Raises ValueError for what can't be done, FileExistsError for mode "error" on an existing table.
     """
     spark = df.sparkSession
-    name = full_name(spark, table)
-    known = look_up(spark, name)
-    write = _TableWrite(df, name, known, using or (known.provider if known is not None else "parquet"))
+    whole = whole_name(spark, table)
+    described = versioned.look_up(spark, whole, using)
+    if described is not None:
+        versioned.write(df, described, FileTarget(table, mode, partition_by, overwrite_partitions, options), key)
+        return
+    if whole.catalog != catalog.SESSION_CATALOG:
+        raise SinkRefused(
+            f"write_table: {whole} is neither a Delta nor an Iceberg table, and catalog {whole.catalog} is not Spark's own"
+            f" ({catalog.SESSION_CATALOG}): its rows can't be committed with the job; use fs.write_jdbc or"
+            " fs.write_two_phase, or df.writeTo(...) in a sink that is declared idempotent=True"
+        )
+    if key or mode == versioned.UPSERT:
+        raise SinkRefused("write_table: mode='upsert' is for tables of Delta and Iceberg")
+    known = look_up(spark, str(whole))
+    write = _TableWrite(df, whole, known, using or (known.provider if known is not None else "parquet"))
     keys = partition_by if known is None else known.partition_columns
     target = FileTarget(table, mode, keys, overwrite_partitions, options).checked(write.format, "write_table")
     if known is not None:
@@ -56,8 +70,9 @@ def write_table(
 class _TableWrite:
     """One call of write_table. `known` is the table, where there is one."""
 
-    def __init__(self, df: Any, name: str, known: CatalogTable | None, file_format: str) -> None:
-        self._df, self._name, self._known, self.format = df, name, known, file_format.lower()
+    def __init__(self, df: Any, whole: TableName, known: CatalogTable | None, file_format: str) -> None:
+        self._df, self._whole, self._known, self.format = df, whole, known, file_format.lower()
+        self._name = name = str(whole)
         self._spark = df.sparkSession
         if known is not None and known.problem:
             raise SinkRefused(
@@ -87,7 +102,9 @@ class _TableWrite:
             (writer.partitionBy(*target.keys) if target.keys else writer).saveAsTable(self._name)
         else:
             options = {"partitionOverwriteMode": target.overwrite_partitions} if target.overwrite_partitions else {}
-            self._fitted().write.options(**options).insertInto(self._name, overwrite=target.mode == "overwrite")
+            catalog.fitted(self._df, self._name).write.options(**options).insertInto(
+                self._name, overwrite=target.mode == "overwrite"
+            )
 
     def stage(self, attempt: AttemptContext, target: FileTarget) -> None:
         """Write the files beside the table's directory, and note the commit."""
@@ -95,7 +112,7 @@ class _TableWrite:
             location = self._location(attempt.client_directory)
         frame = self._df
         if self._known is not None:
-            frame = self._fitted()
+            frame = catalog.fitted(self._df, self._name)
             own = {
                 name: text for name, text in self._known.storage_properties.items() if name != "serialization.format"
             }
@@ -125,7 +142,7 @@ class _TableWrite:
 
     def _location(self, base: Path) -> Path:
         if self._known is None:
-            location = local_path(catalog.future_location(self._spark, self._name), base)
+            location = local_path(catalog.future_location(self._spark, self._whole), base)
             if holds_data(location):
                 raise SinkRefused(
                     f"write_table: there is no table {self._name}, but its directory {location} holds data: remove that, or"
@@ -138,21 +155,3 @@ class _TableWrite:
         if elsewhere is not None:
             raise SinkRefused(f"write_table: {self._name} has partitions outside its directory {location}: {elsewhere}")
         return location
-
-    def _fitted(self) -> Any:
-        """The rows with the table's columns, in its order and of its types."""
-        schema = self._spark.table(self._name).schema
-        mine, its = [name.lower() for name in self._df.columns], [name.lower() for name in schema.names]
-        if sorted(mine) != sorted(its):
-            extra, missing = set(mine) - set(its), set(its) - set(mine)
-            problem = "has two columns of one name" if not extra | missing else ""
-            problem = problem or f"has {_shown(extra)} that the table has not" * bool(extra)
-            problem = problem or f"lacks {_shown(missing)}"
-            raise SinkRefused(
-                f"write_table: what is to be written to {self._name} {problem}; select the table's columns"
-            )
-        return self._df.to(schema)
-
-
-def _shown(names: set[str]) -> str:
-    return f"column{'s' * (len(names) > 1)} {', '.join(sorted(names))}"

@@ -27,6 +27,11 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         *("nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf", "comment", "extension"),
         *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"),
     ),
+    "delta": _COMMON,
+    "iceberg": (
+        *("write-format", "compression-codec", "compression-level", "target-file-size-bytes"),
+        *("distribution-mode", "fanout-enabled"),
+    ),
     "jdbc": (
         "batchsize",
         "numPartitions",

@@ -2,7 +2,8 @@
 
 The master takes both for names; a worker that is given one finds in it all that it needs to commit or remove what it
 stands for. `firesteel-jdbc:` names a table in a database, `firesteel-table:` files for a table of Spark's catalog,
-`firesteel-two-phase:` what a user's own sink has said of what it has written.
+`firesteel-versioned:` files with rows for a table of Delta or Iceberg, `firesteel-two-phase:` what a user's own sink has
+said of what it has written.
 """
 
 import base64
@@ -20,6 +21,8 @@ from firesteel.model.tasks import SinkCommit
 JDBC_SCHEME = "firesteel-jdbc"
 TWO_PHASE_SCHEME = "firesteel-two-phase"
 TABLE_SCHEME = "firesteel-table"
+VERSIONED_SCHEME = "firesteel-versioned"
+SCHEMES = (JDBC_SCHEME, TABLE_SCHEME, TWO_PHASE_SCHEME, VERSIONED_SCHEME)
 REFERENCE_BYTES_MAX = 4 * 1024 * 1024
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -76,15 +79,41 @@ class StagedFiles(StoredRecord, frozen=True, kw_only=True):
     """Commit of the files, as if the directory were the target."""
 
 
+class StagedRows(StoredRecord, frozen=True, kw_only=True):
+    """Rows that one subtask has staged, as Parquet files, for a versioned table."""
+
+    table: str
+    """Full name of the table."""
+    format: str
+    """`delta` or `iceberg`."""
+    is_new: bool
+    """There was no such table when they were staged."""
+    schema: str
+    """Spark's, as JSON: of the rows."""
+    partition_columns: tuple[str, ...]
+    """Of the table, if it is to be made."""
+    key: tuple[str, ...] = ()
+    """Columns that are the key of mode `upsert`."""
+    options: Mapping[str, str]
+    """Options of the writer, and properties of the table, if it is to be made."""
+    settings: Mapping[str, str]
+    """Settings of Spark by which the session of the attempt knew the table's catalog."""
+    files: SinkCommit
+    """The staged files, and the mode. The target's directory is what they lie beside."""
+
+
 def directory_of(location: str) -> str:
     """The directory to delete where that is all it takes to remove what is staged; else `location` as it is."""
-    return decode(location, StagedFiles).files.staging if scheme_of(location) == TABLE_SCHEME else location
+    scheme = scheme_of(location)
+    if scheme == TABLE_SCHEME:
+        return decode(location, StagedFiles).files.staging
+    return decode(location, StagedRows).files.staging if scheme == VERSIONED_SCHEME else location
 
 
 def scheme_of(location: str) -> str:
     """The scheme of a reference; empty for a directory."""
     scheme = location.partition(":")[0]
-    return scheme if scheme in (JDBC_SCHEME, TABLE_SCHEME, TWO_PHASE_SCHEME) else ""
+    return scheme if scheme in SCHEMES else ""
 
 
 def encode(scheme: str, content: msgspec.Struct) -> str:

@@ -14,6 +14,7 @@ from firesteel.adapters.spark.staged.references import (
     JDBC_SCHEME,
     TABLE_SCHEME,
     TWO_PHASE_SCHEME,
+    VERSIONED_SCHEME,
     SinkWork,
     WrittenByUser,
     decode,
@@ -33,6 +34,7 @@ _PERFORMERS = {
     JDBC_SCHEME: "firesteel.adapters.spark.sinks.jdbccommit:perform",
     TABLE_SCHEME: "firesteel.adapters.spark.sinks.tablecommit:perform",
     TWO_PHASE_SCHEME: "firesteel.adapters.spark.sinks.twophase:perform",
+    VERSIONED_SCHEME: "firesteel.adapters.spark.sinks.versionedcommit:perform",
 }
 
 
@@ -75,7 +77,7 @@ class SinkOutput:
             mode=commit.mode,
             secrets=self._secrets_of(commit.staging),
             code=await self._code(commit.staging),
-            endpoint=await self._spark() if scheme == TABLE_SCHEME else None,
+            endpoint=await self._spark() if scheme in (TABLE_SCHEME, VERSIONED_SCHEME) else None,
         )
         try:
             told = await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
