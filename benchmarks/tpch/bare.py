@@ -1,7 +1,8 @@
 """Pipelines without firesteel: their functions called one after the other, over plain PySpark.
 
-`python -m benchmarks.tpch.bare PORT TOKEN [KEY=VALUE...]` reads requests as JSON lines ({"file": ..., "parameters": {...}}),
-runs each in a session with these settings on a Spark Connect server, and answers with the seconds that took.
+`python -m benchmarks.tpch.bare PORT TOKEN [KEY=VALUE...]` reads requests as JSON lines ({"file": ..., "parameters": {...},
+"stored": [...], "scratch": ...}), runs each in a session with these settings on a Spark Connect server, and answers with the
+seconds that took. What the functions named in `stored` return is written below `scratch`, and read from there.
 """
 
 import json
@@ -17,13 +18,17 @@ from firesteel.pipeline.logical import LogicalGraph, resolve
 from firesteel.pipeline.parameters import parameter_values
 
 
-def run_bare(graph: LogicalGraph, spark: SparkSession, given: Mapping[str, str]) -> None:
+def run_bare(graph: LogicalGraph, spark: SparkSession, request: Mapping[str, Any]) -> None:
     """Call every function with the results it names, its parameters and the session."""
-    values: dict[str, Any] = {"spark": spark, **parameter_values(graph.declared, given)}
+    values: dict[str, Any] = {"spark": spark, **parameter_values(graph.declared, request["parameters"])}
     for name, definition in graph.functions.items():
         assert definition.callable is not None, "these pipelines have functions only"
         arguments = {each.name: values[each.name] for each in definition.arguments if each.name in values}
         values[name] = definition.callable(**arguments)
+        if name in request["stored"]:
+            path = f"{request['scratch']}/{name}"
+            values[name].write.parquet(path)
+            values[name] = spark.read.parquet(path)
 
 
 def main(port: str, token: str, *settings: str) -> None:
@@ -41,7 +46,7 @@ def main(port: str, token: str, *settings: str) -> None:
         with loaded_pipeline(request["file"]) as loaded:
             graph = resolve(loaded.pipeline)
             started = time.perf_counter()
-            run_bare(graph, spark, request["parameters"])
+            run_bare(graph, spark, request)
             print(time.perf_counter() - started, flush=True)
 
 
