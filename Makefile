@@ -94,6 +94,11 @@ docs: install-dev
 	$(BIN)/python -m tools.options_page
 	$(BIN)/python -m tools.states_page
 
+# The jar of src/firesteel/adapters/spark/jvm/hadoop; needs javac.
+.PHONY: local-files
+local-files: install-dev
+	$(BIN)/python -m tools.local_files
+
 # Renew the pins after a change of requirements/*.in.
 lock: install-dev
 	@for name in build runtime dev; do \

@@ -46,6 +46,9 @@ BYPASS_MERGE_PARTITIONS_MAX = 8
 """Up to so many partitions a task of a shuffle writes a file for each, beyond that one in all. Spark's own limit is 200,
 as many as a shuffle has by default: with four tasks that were 800 files, and most of the time of a small query."""
 
+LOCAL_FILES = Path(__file__).with_name("hadoop") / "local-files.jar"
+"""Local files without a process for each; its source is beside it."""
+
 _OPENED = [
     "java.lang",
     "java.lang.invoke",
@@ -132,6 +135,7 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
         "spark.local.dir": str(work_dir / "local"),
+        **_local_files(user),
         "spark.shuffle.sort.bypassMergeThreshold": str(BYPASS_MERGE_PARTITIONS_MAX),
         "spark.connect.progress.reportInterval": "200ms",
         "spark.connect.execute.manager.detachedTimeout": "1h",
@@ -182,8 +186,8 @@ def _main(settings: Mapping[str, str]) -> list[str]:
 
 
 def base_class_path(installation: SparkInstallation) -> str:
-    """Spark's own jars, in an order that is always the same: an archive of classes fits one order only."""
-    return f"{installation.home}/jars/*"
+    """Spark's own jars and ours, in an order that is always the same: an archive of classes fits one order only."""
+    return f"{installation.home}/jars/*:{LOCAL_FILES}"
 
 
 def configuration_directories() -> tuple[str, ...]:
@@ -196,6 +200,12 @@ def python_daemon(user: Mapping[str, str]) -> dict[str, str]:
     is_another = os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable or "spark.pyspark.python" in user
     is_local = user.get("spark.master", "local").startswith("local")
     return {} if is_another or not is_local else {"spark.python.daemon.module": PYTHON_DAEMON}
+
+
+def _local_files(user: Mapping[str, str]) -> dict[str, str]:
+    """The setting that has Spark use our local files; none where executors, which do not have them, are elsewhere."""
+    is_local = user.get("spark.master", "local").startswith("local")
+    return {"spark.hadoop.fs.file.impl": "firesteel.LocalFiles"} if is_local else {}
 
 
 def jvm_environment(token: str, printed: Path) -> dict[str, str]:
