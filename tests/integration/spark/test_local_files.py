@@ -26,7 +26,8 @@ def test_files_have_the_usual_permissions_and_no_checksum_files(local: InProcess
     mask = os.umask(0o022)
     os.umask(mask)
     target = tmp_path / "a b" / "größe=1"
-    local.spark.range(10).selectExpr("id", "id as value").write.partitionBy("id").csv(str(target))  # the JVM has the mask of the tests
+    frame = local.spark.range(10).selectExpr("id", "id as value")
+    frame.write.partitionBy("id").csv(str(target))  # the JVM has the mask of the tests
     made = list(target.rglob("*"))
     assert {path.stat().st_mode & 0o7777 for path in made if path.is_file()} == {0o666 & ~mask}
     assert {path.stat().st_mode & 0o7777 for path in made if path.is_dir()} == {0o777 & ~mask}
