@@ -1,6 +1,7 @@
 """Real storages and the jars that Spark needs for them, as users get them: `make test-stack`, apart from `make test`."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ def s3_settings(url: str) -> dict[str, str]:
     """Options by which Spark and our own processes reach it."""
     return {
         "spark.jars.packages": SCHEMES["s3a"].packages,
+        "fs.s3a.multipart.size": "5M",
         "s3.endpoint": url,
         "s3.access-key": "the-key",
         "s3.secret-key": "the-secret-of-the-key",
@@ -63,3 +65,11 @@ async def started(options: dict[str, str]) -> MiniCluster:
     cluster = MiniCluster(Configuration(options))
     await cluster.start()
     return cluster
+
+
+async def until(holds: Callable[[], bool], limit_s: float = 60.0) -> None:
+    """Wait for what the cluster, which is on the same event loop, does by and by. Who calls asserts it."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            while not await asyncio.to_thread(holds):
+                await asyncio.sleep(0.1)

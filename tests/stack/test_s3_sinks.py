@@ -14,7 +14,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.files import Files
-from tests.stack.conftest import Do, s3_settings
+from tests.stack.conftest import Do, s3_settings, until
 
 PIPELINE = """
 @pipeline.source
@@ -34,13 +34,18 @@ def files(cluster: MiniCluster, do: Do, tmp_path: Path) -> Files:
 
 
 @pytest.fixture
-def keys(s3: str) -> Iterator[S3Keys]:
+def keys(s3: str, do: Do) -> Iterator[S3Keys]:
     keys = S3Keys("firesteel", S3Access.of(hadoop_settings(Configuration(s3_settings(s3)), {})))
     yield keys
-    left = [each.key for each in keys.found("") if ".firesteel-staging" in each.key]
+    do(until(lambda: not staged(keys)))  # a failed attempt is cleared up after its job has ended
+    left = staged(keys)
     uploads = keys._client.list_multipart_uploads(Bucket="firesteel").get("Uploads", [])
     keys.delete([each.key for each in keys.found("")])
     assert (left, uploads) == ([], []), "nothing is left of what was staged"
+
+
+def staged(keys: S3Keys) -> list[str]:
+    return [each.key for each in keys.found("") if ".firesteel-staging" in each.key]
 
 
 def ids(keys: S3Keys, prefix: str) -> list[int]:
@@ -77,3 +82,82 @@ def test_rows_are_there_once_in_every_mode(files: Files, keys: S3Keys) -> None:
     run(files, **out, mode="overwrite", begin=0, end=0)
     assert ids(keys, "warehouse/orders/") == []
     assert [each for each in names if "_SUCCESS" in each]
+
+
+def test_only_the_partitions_that_were_written_are_replaced(files: Files, keys: S3Keys) -> None:
+    out = {"output": "s3://firesteel/parts", "mode": "overwrite", "partitions": "dynamic"}
+    run(files, **out)
+    assert {each.key.split("/")[1] for each in keys.found("parts/k")} == {f"k=a%2F{number}" for number in range(4)}
+    run(files, **out, begin=100, end=102)
+    assert ids(keys, "parts/") == sorted([*(each for each in range(20) if each % 4 > 1), 100, 101])
+
+
+FORMATS = """
+@pipeline.source
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("a/b", 1, "x"), (None, 2, "ü"), ("k=1 %#?", 4, "z")], "k string, n int, s string")
+
+@pipeline.transform(parallelism=2, inputs={"rows": fs.hash_by("n")})
+def shares(rows: DataFrame) -> DataFrame:
+    return rows.where("n > 0")
+
+@pipeline.sink(parallelism=2, inputs={"shares": fs.forward()})
+def result(shares: DataFrame, output: str) -> None:
+    fs.write_csv(shares, output + "/csv", header=True, partition_by="k")
+    fs.write_json(shares, output + "/json", "append")
+    fs.write_text(shares.select("s"), output + "/text", "ignore")
+    fs.write_parquet(shares.where("n < 0"), output + "/empty")
+"""
+READ_BACK = """
+@pipeline.source
+def files(spark: SparkSession, output: str) -> DataFrame:
+    csv = spark.read.csv(output + "/csv", header=True).collect()
+    assert {(row.k, row.n, row.s) for row in csv} == {("a/b", "1", "x"), (None, "2", "ü"), ("k=1 %#?", "4", "z")}, csv
+    json = spark.read.json(output.replace("s3a:", "s3:") + "/json").collect()
+    assert sorted(row.n for row in json) == [1, 2, 4], json
+    text = spark.read.text(output + "/text").collect()
+    assert sorted(row.value for row in text) == ["x", "z", "ü"], text
+    empty = spark.read.parquet(output + "/empty")
+    assert (empty.columns, empty.count()) == (["k", "n", "s"], 0)
+    return empty
+
+@pipeline.sink
+def result(files: DataFrame) -> None:
+    files.count()
+"""
+
+
+def test_all_formats_by_several_subtasks_are_read_back_by_spark(files: Files, keys: S3Keys) -> None:
+    output = {"output": "s3a://firesteel/formats"}
+    result = files.do(files.run(files.write(FORMATS), output))
+    assert result.status is JobStatus.FINISHED, result.failure
+    assert len(result.sinks) == 4
+    back = files.do(files.run(files.write(READ_BACK, "back.py"), output))
+    assert back.status is JobStatus.FINISHED, back.failure
+
+
+def test_two_sinks_for_one_place_are_refused_however_it_is_spelled(files: Files, keys: S3Keys) -> None:
+    body = """
+@pipeline.source
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.range(3)
+
+@pipeline.sink
+def result(rows: DataFrame) -> None:
+    fs.write_parquet(rows, "s3a://firesteel/twice/x")
+    fs.write_parquet(rows, "s3://firesteel//twice")
+"""
+    result = files.do(files.run(files.write(body)))
+    assert result.failure is not None
+    assert (
+        "result write one into the other twice (s3a://firesteel/twice/x and s3://firesteel/twice"
+        in result.failure.message
+    )
+    assert [each.key for each in keys.found("twice/") if ".firesteel" not in each.key] == []
+
+
+def test_a_bucket_that_is_not_there_is_told_in_one_sentence(files: Files) -> None:
+    result = files.do(files.run(files.write(PIPELINE), {"output": "s3a://absent/x", "mode": "append"}))
+    assert result.failure is not None
+    assert "write_parquet: s3://absent/x: " in result.failure.message
+    assert result.failure.message.endswith("says NoSuchBucket: there is no such bucket: make it, or correct the name")

@@ -114,6 +114,16 @@ def test_overwrite_replaces_and_append_adds() -> None:
     assert sorted(keys.contents) == [f"{OUT}_SUCCESS", f"{OUT}_firesteel/commits/{'0' * 15}3{'0' * 15}3.json"]
 
 
+def test_a_commit_that_was_done_deletes_nothing_that_came_after_it() -> None:
+    keys = FakeKeys()
+    old_output(keys)
+    commit = staged(keys, "overwrite")
+    sinks(keys).commit(commit)
+    keys.write(f"{OUT}by hand.parquet", b"foreign")
+    sinks(keys).commit(commit)
+    assert keys.texts(OUT) == ["foreign", "new 1", "new 1"]
+
+
 @pytest.mark.parametrize("mode", ["error", "ignore"])
 def test_data_that_is_there_is_left_alone(mode: str) -> None:
     keys = FakeKeys()

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -32,7 +32,7 @@ SCHEMES: Mapping[str, Scheme] = {
     "s3": _S3,
     "s3a": _S3,
     "hdfs": Scheme("hdfs", "", "hdfs"),
-    "gs": Scheme("gs", "", "gs", "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.31"),
+    "gs": Scheme("gs", "", "gs", f"org.apache.hadoop:hadoop-gcp:{HADOOP_VERSION}"),
     "abfss": Scheme("abfss", "", "abfss", f"org.apache.hadoop:hadoop-azure:{HADOOP_VERSION}"),
 }
 
@@ -77,14 +77,19 @@ def bucket_and_path(uri: str) -> tuple[str, str]:
     return bucket, "/".join(steps)
 
 
-def missing_class_advice(text: str) -> str:
-    """What to do when Spark has said this of a scheme that it has no jars for; empty when it is about something else."""
+def missing_jars(text: str, uri_of: Callable[[str], str]) -> str:
+    """What to do when Spark has said this of a scheme that it has no jars for; empty when it is about something else.
+
+    `uri_of` gives the URI of that scheme that it was asked for, or nothing.
+    """
     found = re.search(r'No FileSystem for scheme "?(\w+)"?', text)
     name = found[1].lower() if found is not None else ""
-    if not name and (found := re.search(r"org\.apache\.hadoop\.fs\.(s3a|azurebfs)\.\S+ not found", text)):
+    if not name and (found := re.search(r"org\.apache\.hadoop\.fs\.(s3a|azurebfs|gs)\.\S+ not found", text)):
         name = {"azurebfs": "abfss"}.get(found[1], found[1])
     if not name:
         return ""
+    uri = uri_of(name)
     packages = SCHEMES[name].packages if name in SCHEMES else ""
-    how = f"name them: -D spark.jars.packages={packages}" if packages else "name them with -D spark.jars.packages=..."
-    return f"Spark has no jars for {name}://; {how}"
+    return (
+        f"{uri}{': ' * bool(uri)}Spark has no jars for {name}://; name them: -D spark.jars.packages={packages or '...'}"
+    )

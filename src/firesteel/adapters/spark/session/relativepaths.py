@@ -61,6 +61,10 @@ class ClientPaths:
         said = f"relative paths start where the job was submitted, {given.text!r} in {where}"
         return said if given.text != path else "", given.frames
 
+    def first_of(self, scheme: str) -> str:
+        """The path of that scheme that was given first, or empty."""
+        return next((path for path in self._given if path.lower().startswith(f"{scheme}://")), "")
+
     def _start_source(self, source: Any, frames: Frames) -> None:
         is_format = source.format.lower() in FORMATS
 

@@ -12,7 +12,7 @@ from firesteel.adapters.spark.exchange.partitions import PartitionLost
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
-from firesteel.adapters.storage.schemes import missing_class_advice
+from firesteel.adapters.storage.schemes import missing_jars
 from firesteel.model.failures import FailureInfo, FailureKind
 
 MAX_MESSAGE_CHARS = 2_000
@@ -35,9 +35,15 @@ ExplainPath = Callable[[str], tuple[str, Sequence[tuple[str, int]]] | None]
 
 
 def describe(
-    error: BaseException, plan: RegionPlan, code: Sequence[str], explain_path: ExplainPath = lambda message: None
+    error: BaseException,
+    plan: RegionPlan,
+    code: Sequence[str],
+    explain_path: ExplainPath = lambda message: None,
+    *,
+    uri_of: Callable[[str], str] = lambda scheme: "",
 ) -> FailureInfo:
-    """The failure of an attempt whose plan came as far as `plan.active`."""
+    """The failure of an attempt whose plan came as far as `plan.active`. `uri_of` gives the URI of a scheme that the user's
+    code has given Spark to read."""
     from pyspark.errors import PySparkException
 
     trace = "".join(traceback.format_exception(error))[-MAX_TRACE_CHARS:]
@@ -46,6 +52,8 @@ def describe(
         return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
     if isinstance(error, PySparkException):
         failure = _spark_failure(error, plan, locate, trace)
+        if jars := missing_jars(str(error), uri_of):
+            return msgspec.structs.replace(failure, message=jars, kind=FailureKind.NON_RECOVERABLE)
         return _with_path(failure, locate, explain_path) if error.getCondition() == _NO_PATH else failure
     vertex, location = locate.from_traceback(error)
     is_hopeless = isinstance(error, PipelineRefused) or no_retry_mends(error)
@@ -97,7 +105,7 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
         name = raised[1] if raised is not None else name
         vertex, location = locate.from_frames(frames) or (vertex, location)
     else:
-        message = missing_class_advice(text) or _main_sentence(text, condition)
+        message = _main_sentence(text, condition)
         if full and full not in message:
             message = f"{full}: {message}"
         site = locate.from_query_context(error)

@@ -98,7 +98,8 @@ class TaskProcess:
     def describe(self, error: BaseException) -> FailureInfo:
         """The failure as data; never raises."""
         try:
-            return errors.describe(error, self._plan, self._task.code, self._paths.explain)
+            explain, uri_of = self._paths.explain, self._paths.first_of
+            return errors.describe(error, self._plan, self._task.code, explain, uri_of=uri_of)
         except Exception as second:
             return FailureInfo(
                 kind=FailureKind.USER,
