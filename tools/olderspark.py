@@ -46,9 +46,10 @@ def unpack(package: Path, directory: Path) -> None:
     (directory / "jars").mkdir(parents=True)
     with tarfile.open(package) as archive:
         for member in archive:
-            source = archive.extractfile(member) if JARS in member.name and member.name.endswith(".jar") else None
-            if source is not None:
-                with source, (directory / "jars" / Path(member.name).name).open("wb") as target:
+            name = member.name.rpartition(JARS)[2] if JARS in member.name else ""
+            source = archive.extractfile(member) if name.endswith(".jar") and "/" not in name else None
+            if source is not None:  # what is in directories below is for other programs
+                with source, (directory / "jars" / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
 
 
