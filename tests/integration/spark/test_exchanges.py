@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from firesteel.adapters.spark.exchange import partitions
-from firesteel.adapters.spark.exchange.layout import Layout
+from firesteel.adapters.spark.exchange.layout import UNSHUFFLED_MAX, Layout
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import DataSetID
@@ -40,7 +40,6 @@ def shares(
     stored = [
         partitions.store(frame, directory / str(index), DATASET, index, layout) for index, frame in enumerate(frames)
     ]
-    assert all(len(list((directory / str(n)).glob("*.parquet"))) <= layout.subpartitions for n in range(len(frames)))
     frames = [
         partitions.read(local.spark, stored, index, directory / f"read-{index}")
         for index in range(layout.subpartitions)
@@ -61,7 +60,10 @@ def shares(
         (("binary",), [b"", b"x", None]),
     ],
 )
-def test_equal_keys_of_any_width_meet(local: InProcess, tmp_path: Path, types: tuple[str, ...], values: Any) -> None:
+@pytest.mark.parametrize("subpartitions", [5, UNSHUFFLED_MAX + 1])
+def test_equal_keys_of_any_width_meet(
+    local: InProcess, tmp_path: Path, types: tuple[str, ...], values: Any, subpartitions: int
+) -> None:
     from pyspark.sql import functions as F
 
     where: dict[str, set[int]] = {}
@@ -69,7 +71,7 @@ def test_equal_keys_of_any_width_meet(local: InProcess, tmp_path: Path, types: t
         frame = local.spark.createDataFrame([(v,) for v in values], "k " + types[-1]).withColumn(
             "k", F.col("k").cast(data_type)
         )
-        found = shares(local, tmp_path / str(number), [frame], Layout(5, ("k",)))
+        found = shares(local, tmp_path / str(number), [frame], Layout(subpartitions, ("k",)))
         assert sum(map(len, found)) == len(values)
         for index, rows in enumerate(found):
             for row in rows:
@@ -103,10 +105,21 @@ def test_keys_that_spark_finds_equal_meet(
     assert all(len(places) == 1 for places in where.values()), where
 
 
-def test_rows_are_spread_evenly_without_keys(local: InProcess, tmp_path: Path) -> None:
-    found = shares(local, tmp_path, [local.spark.range(100).repartition(1), local.spark.range(100)], Layout(4))
+@pytest.mark.parametrize("subpartitions", [4, UNSHUFFLED_MAX + 1])
+def test_rows_are_spread_evenly_without_keys(local: InProcess, tmp_path: Path, subpartitions: int) -> None:
+    frames = [local.spark.range(100).repartition(1), local.spark.range(100)]
+    found = shares(local, tmp_path, frames, Layout(subpartitions))
     assert sorted(row.id for rows in found for row in rows) == sorted([*range(100), *range(100)])
-    assert all(len(rows) > 20 for rows in found)
+    assert all(len(rows) > 80 // subpartitions for rows in found)
+
+
+def test_what_few_share_is_written_without_a_shuffle(local: InProcess, tmp_path: Path) -> None:
+    """Each of Spark's tasks writes its rows where they belong; many tasks and subpartitions would be too many files."""
+    frame = local.spark.range(0, 1_000, 1, 3)
+    for subpartitions, files in ((4, 3 * 4), (UNSHUFFLED_MAX + 1, UNSHUFFLED_MAX + 1)):
+        where = tmp_path / str(subpartitions)
+        partitions.store(frame, where, DATASET, 0, Layout(subpartitions, ("id",)))
+        assert len(list(where.rglob("*.parquet"))) == files
 
 
 def test_a_result_without_columns_keeps_its_rows(local: InProcess, tmp_path: Path) -> None:
@@ -159,7 +172,7 @@ def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_
     """All of it, or a file: Spark would read what is left, and say nothing."""
     stored = partitions.store(local.spark.range(100), tmp_path / "x", DATASET, 0, layout)
     frame = partitions.read(local.spark, [stored], layout.subpartitions - 1, tmp_path / "read")
-    next((tmp_path / "x").glob("part-00001-*.parquet")).unlink()
+    next((tmp_path / "x").rglob("part-*.parquet")).unlink()
     with pytest.raises(partitions.PartitionLost):
         partitions.check_there([stored], layout.subpartitions - 1)
     with pytest.raises(partitions.PartitionLost):

@@ -7,12 +7,17 @@ constant: a share whose keys have equal remainders would else fill only some of 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import ExchangeMode, JobGraph, Partitioner
 
+SUBPARTITION = "subpartition"
+"""Column that says where a row belongs. Spark makes a directory of each of its values; it is in no file."""
+UNSHUFFLED_MAX = 8
+"""For up to so many subpartitions each of Spark's tasks writes a file for each it meets. For more the rows are shuffled first,
+and there is a file a subpartition: 200 tasks and 100 subpartitions would make 20,000."""
 _SALT = 0xF1E57EE1
 """First value in the hash of every key."""
 
@@ -41,23 +46,37 @@ def layout_of(graph: JobGraph, dataset: DataSetID) -> Layout | None:
     return None
 
 
-def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> tuple[Any, tuple[str, ...]]:
-    """`frame`, whose columns are `c0`, `c1`, ..., with one Spark partition a subpartition; and the keys' types.
+class Spread(NamedTuple):
+    """A frame whose rows know where they belong."""
 
-    `names` and `schema` are the user's. Raises PipelineRefused for a key that can't be hashed.
+    frame: Any
+    """With the column SUBPARTITION when there are several."""
+    key_types: tuple[str, ...] = ()
+    files_open: int = 1
+    """Files that one of Spark's tasks writes at a time."""
+
+
+def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> Spread:
+    """`frame`, whose columns are `c0`, `c1`, ..., laid out. `names` and `schema` are the user's.
+
+    A row belongs where Spark's `repartition(subpartitions, ...)` would put it. For a few subpartitions that is computed and
+    nothing shuffled. Raises PipelineRefused for a key that can't be hashed.
     """
     if layout.subpartitions == 1:
-        return frame, ()
-    if not layout.keys:
-        return frame.repartition(layout.subpartitions), ()
+        return Spread(frame)
     from pyspark.sql import functions as F
 
     positions = [key_position(key, names) for key in layout.keys]
     families = tuple(_family(names[position], schema.fields[position].dataType) for position in positions)
-    hashed: list[Any] = []
+    hashed: list[Any] = [F.lit(_SALT)] if positions else []
     for position, family in zip(positions, families, strict=True):
         hashed += _canonical(F.col(f"c{position}"), family)
-    return frame.repartition(layout.subpartitions, F.lit(_SALT), *hashed), families
+    if layout.subpartitions > UNSHUFFLED_MAX or any(" collate " in family for family in families):
+        shuffled = frame.repartition(layout.subpartitions, *hashed)
+        return Spread(shuffled.withColumn(SUBPARTITION, F.spark_partition_id()), families)
+    turn = F.hash(*hashed) if hashed else F.monotonically_increasing_id() + F.spark_partition_id()
+    placed = frame.withColumn(SUBPARTITION, F.pmod(turn, F.lit(layout.subpartitions)).cast("int"))
+    return Spread(placed, families, layout.subpartitions)
 
 
 def key_position(key: str, names: tuple[str, ...]) -> int:

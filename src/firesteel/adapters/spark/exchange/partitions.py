@@ -1,20 +1,20 @@
 """Results that outlive their attempt: Parquet, columns by position, in a directory of the attempt's own.
 
-A result of several subpartitions is written by one Spark action with one partition, and so at most one file, for each;
-Spark puts the partition's number into the file's name. The manifest beside the files says which are whose.
+A result of several subpartitions is written by one Spark action into a directory for each, which Spark names by it. The
+manifest beside them says which files are whose.
 """
 
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from firesteel.adapters.spark.exchange import footers
-from firesteel.adapters.spark.exchange.layout import WHOLE, Layout, spread
+from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
 from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable
 from firesteel.adapters.spark.exchange.storedfiles import read_files
@@ -25,10 +25,19 @@ from firesteel.model.tasks import ResultPartition
 
 MANIFEST_FILE = "_firesteel.json"
 """Spark ignores names that begin with an underscore."""
-_PART = re.compile(r"part-(\d+)-")
+_SHARE = re.compile(rf"{SUBPARTITION}=(\d+)/")
 _TIMESTAMP_UNIT = "spark.sql.parquet.outputTimestampType"
-_FORMAT = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
-"""What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it."""
+_OPEN_FILES_MAX = "spark.sql.maxConcurrentOutputFileWriters"
+_ROW_GROUP_BYTES = 128 << 20
+"""Memory that one of Spark's tasks takes for all the files it has open: Parquet's own limit for one."""
+_FORMAT = {
+    "compression": "lz4_raw",
+    "parquet.enable.dictionary": "false",
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+"""What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it. The
+directory is the attempt's own, and what is in it counts only once the attempt has ended well: one rename a file will do."""
 
 
 class Manifest(StoredRecord, frozen=True, kw_only=True):
@@ -61,9 +70,9 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
     own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
     voids = check_storable(columns, own_schema)
     schema = _stored_schema(own_schema, voids)
-    laid_out, key_types = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
-    with _microseconds_kept(frame.sparkSession, schema):
-        laid_out.write.mode("overwrite").options(**_FORMAT).parquet(str(directory))
+    laid_out = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
+    with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
+        _writer(laid_out, layout).parquet(str(directory))
     names = _parquet_files(directory)
     ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(names) < 2 or is_ordered(frame))
     files = _by_subpartition(names, layout.subpartitions)
@@ -78,7 +87,7 @@ def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layo
         size_bytes=size,
         columns=columns,
         subpartitions=layout.subpartitions,
-        key_types=key_types,
+        key_types=laid_out.key_types,
     )
 
 
@@ -126,23 +135,39 @@ def check_there(stored: Sequence[ResultPartition], subtask: int) -> list[Manifes
     manifests = [_manifest(partition) for partition in stored]
     for partition, manifest in zip(stored, manifests, strict=True):
         names = manifest.files[subtask if partition.subpartitions > 1 else 0]
-        if not set(names) <= set(os.listdir(partition.location)):
+        if not all(os.path.exists(os.path.join(partition.location, name)) for name in names):
             raise PartitionLost(partition.location)
     return manifests
 
 
+def _settings_of(spark: Any, schema: Any, files_open: int) -> dict[str, str]:
+    """Settings with which a result is written, whatever the job has for its sinks: its times lose nothing there, and what
+    belongs to several subpartitions is not sorted."""
+    held = {}
+    if "timestamp" in schema.simpleString() and spark.conf.get(_TIMESTAMP_UNIT, None) == "TIMESTAMP_MILLIS":
+        held[_TIMESTAMP_UNIT] = "TIMESTAMP_MICROS"
+    if files_open > 1:
+        held[_OPEN_FILES_MAX] = str(files_open)
+    return held
+
+
 @contextlib.contextmanager
-def _microseconds_kept(spark: Any, schema: Any) -> Iterator[None]:
-    """A job may write its sinks' timestamps in milliseconds; what it stores for itself loses nothing."""
-    unit = spark.conf.get(_TIMESTAMP_UNIT, "INT96") if "timestamp" in schema.simpleString() else ""
-    if unit != "TIMESTAMP_MILLIS":
-        yield
-        return
-    spark.conf.set(_TIMESTAMP_UNIT, "TIMESTAMP_MICROS")
+def _settings_held(spark: Any, held: Mapping[str, str]) -> Iterator[None]:
+    former = {name: spark.conf.get(name, None) for name in held}
+    for name, value in held.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(_TIMESTAMP_UNIT, unit)
+        for name, value in former.items():
+            spark.conf.set(name, value) if value is not None else spark.conf.unset(name)
+
+
+def _writer(laid_out: Spread, layout: Layout) -> Any:
+    writer = laid_out.frame.write.mode("overwrite").options(**_FORMAT)
+    if laid_out.files_open > 1:
+        writer = writer.option("parquet.block.size", _ROW_GROUP_BYTES // laid_out.files_open)
+    return writer.partitionBy(SUBPARTITION) if layout.subpartitions > 1 else writer
 
 
 def _by_position(frame: Any, columns: tuple[str, ...], voids: tuple[int, ...]) -> Any:
@@ -172,7 +197,7 @@ def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, .
         return (tuple(names),)
     shares: list[list[str]] = [[] for _ in range(subpartitions)]
     for name in names:
-        match = _PART.match(name)
+        match = _SHARE.match(name)
         if match is None or int(match[1]) >= subpartitions:
             raise RuntimeError(f"Spark wrote {name}, which is none of {subpartitions} subpartitions")
         shares[int(match[1])].append(name)
@@ -218,7 +243,8 @@ def _shown(shape: tuple[Any, ...]) -> str:
 
 
 def _parquet_files(directory: Path) -> list[str]:
-    names = [name for name in os.listdir(directory) if name.endswith(".parquet")]
+    """Names of the files, below `directory`, in the order of Spark's tasks."""
+    found = [path.relative_to(directory).as_posix() for path in directory.rglob("*.parquet")]
     return sorted(
-        names, key=lambda name: (len(name.split("-")[1]), name)
-    )  # from the 100,000th on they have more digits
+        found, key=lambda name: (len(os.path.basename(name).split("-")[1]), name)
+    )  # from 100,000 on more digits
