@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.jvm.archive import ClassDataArchive, archive_key
+from firesteel.adapters.spark.jvm.archive import ClassDataArchive, archive_file
 
 JAVA = """#!/bin/sh
 for option; do
@@ -45,7 +45,7 @@ async def written(archive: ClassDataArchive, directory: Path) -> None:
 
 def test_the_first_jvm_notes_classes_and_the_next_uses_the_archive(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    archive = ClassDataArchive(cache, "key", [fake_java(tmp_path)])
+    archive = ClassDataArchive(cache / "spark-key.jsa", [fake_java(tmp_path)])
     noted_classes(archive.flags()).write_text("java/lang/Object\njava/lang/Str")  # killed within a line
     asyncio.run(written(archive, cache))
     (file,) = cache.iterdir()
@@ -58,7 +58,7 @@ def test_the_first_jvm_notes_classes_and_the_next_uses_the_archive(tmp_path: Pat
 
 def test_a_dump_that_fails_leaves_nothing(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    archive = ClassDataArchive(cache, "key", [fake_java(tmp_path, status=1)])
+    archive = ClassDataArchive(cache / "spark-key.jsa", [fake_java(tmp_path, status=1)])
     noted_classes(archive.flags()).write_text("java/lang/Object\n")
     asyncio.run(written(archive, cache))
     assert not list(cache.iterdir())
@@ -66,12 +66,18 @@ def test_a_dump_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_no_place_for_a_cache_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    assert ClassDataArchive(tmp_path / "file" / "cache", "key", ["java"]).flags() == ()
+    assert ClassDataArchive(tmp_path / "file" / "cache" / "spark-key.jsa", ["java"]).flags() == ()
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert ClassDataArchive(tmp_path / "cache", "key", ["java"]).flags() == ()
+    assert ClassDataArchive(tmp_path / "cache" / "spark-key.jsa", ["java"]).flags() == ()
 
 
-def test_other_flags_have_another_archive(tmp_path: Path) -> None:
-    java = fake_java(tmp_path)
-    keys = {archive_key(java, "4.3.0", ["a"]), archive_key(java, "4.3.0", ["b"]), archive_key(java, "4.3.1", ["a"])}
-    assert len(keys) == 3
+def test_what_the_jvm_would_refuse_has_another_archive(tmp_path: Path) -> None:
+    java, jar = fake_java(tmp_path), tmp_path / "jars" / "a.jar"
+    jar.parent.mkdir()
+    jar.write_bytes(b"a")
+    class_path = f"{jar.parent}/*:{tmp_path}/none.jar"
+    first = archive_file(java, class_path, ["flag"])
+    assert first == archive_file(java, class_path, ["flag"])
+    other_flags = archive_file(java, class_path, ["other"])
+    os.utime(jar, (1, 1))  # as another installation of the same jar has
+    assert len({first, other_flags, archive_file(java, class_path, ["flag"])}) == 3

@@ -7,6 +7,7 @@ nobody should wait for it. Nothing here can fail a start: whatever is wrong with
 """
 
 import asyncio
+import glob
 import hashlib
 import logging
 import os
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from firesteel.adapters.spark.jvm import archivist
+from firesteel.runtime.directories import cache_directory
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +32,10 @@ MAX_HEAP_MIB = 31 * 1024
 class ClassDataArchive:
     """The archive that fits one Java, one Spark and one set of flags."""
 
-    def __init__(self, directory: Path, key: str, dump_command: Sequence[str]) -> None:
+    def __init__(self, file: Path, dump_command: Sequence[str]) -> None:
         """`dump_command` starts a JVM with the backend's Java, flags and class path, up to the main class."""
-        self._file = directory / f"spark-{key}.jsa"
-        self._classes = directory / f"spark-{key}.{os.getpid()}.classes"
+        self._file = file
+        self._classes = file.with_suffix(f".{os.getpid()}.classes")
         self._dump_command = tuple(dump_command)
         self._trusted = True
         self._recorded = self._complete = False
@@ -88,9 +90,11 @@ class ClassDataArchive:
         return os.access(self._file.parent, os.W_OK)
 
 
-def archive_key(java: str, spark_version: str, command: Sequence[str]) -> str:
-    """Names the archive: 16 hex digits of all that the JVM would refuse it for."""
+def archive_file(java: str, class_path: str, command: Sequence[str]) -> Path:
+    """The archive's file, in this user's cache. In its name are 16 hex digits of all that the JVM would refuse it for: another
+    Java, other flags, and jars of another size or time."""
     real = os.path.realpath(java)
-    stamp = os.stat(real).st_mtime_ns
-    parts = (real, str(stamp), spark_version, platform.machine(), *command)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    jars = sorted(name for entry in class_path.split(":") for name in glob.glob(entry))
+    stamps = [f"{name} {status.st_size} {status.st_mtime_ns}" for name in [real, *jars] for status in [os.stat(name)]]
+    key = hashlib.sha256("\0".join((platform.machine(), *stamps, *command)).encode()).hexdigest()[:16]
+    return cache_directory() / f"spark-{key}.jsa"

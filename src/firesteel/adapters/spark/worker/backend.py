@@ -15,7 +15,7 @@ from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.keeper import SessionEnding, SessionKeeper
 from firesteel.adapters.spark.jvm import launch
-from firesteel.adapters.spark.jvm.archive import MAX_HEAP_MIB, ClassDataArchive, archive_key
+from firesteel.adapters.spark.jvm.archive import MAX_HEAP_MIB, ClassDataArchive, archive_file
 from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.jvm.sizes import BackendSize, backend_size, task_memory_limit_mib
@@ -37,7 +37,6 @@ from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
-from firesteel.runtime.directories import cache_directory
 from firesteel.runtime.ports import TaskFailedError
 
 _SESSION_NAMESPACE = uuid.UUID("6f1d3c1e-5b0a-5c57-9a5e-f17e57ee1000")
@@ -284,8 +283,8 @@ class SparkTaskBackend:
         if not wanted or launch.configuration_directories():
             return None
         command = launch.archive_command(installation)
-        key = archive_key(installation.java, installation.version, command)
-        return ClassDataArchive(cache_directory(), key, command)
+        file = archive_file(installation.java, launch.base_class_path(installation), command)
+        return ClassDataArchive(file, command)
 
 
 def session_id(attempt: RegionAttemptID) -> str:
