@@ -41,8 +41,13 @@ postgres:
 openssh:
 	@$(PYTHON) -m tools.openssh
 
+# JVMs of Spark start in half the time with it; a worker makes it otherwise when it ends.
+.PHONY: archive
+archive: java install-dev
+	@$(BIN)/python -m tools.archive
+
 # Two at a time: much of the time a test waits for a JVM. A file's tests share its JVM.
-test: java postgres openssh install-dev
+test: archive postgres openssh install-dev
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
 check: install-dev

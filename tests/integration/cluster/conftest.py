@@ -9,6 +9,7 @@ import pytest
 
 from firesteel.minicluster import MiniCluster
 from firesteel.model.options import Configuration
+from tests.archive import class_data_archive
 from tests.integration.cluster.files import Files
 
 Do = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -34,7 +35,7 @@ def settings() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def cluster(do: Do, work_dir: Path, settings: dict[str, str]) -> Iterator[MiniCluster]:
-    own = {"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": "false"}
+    own = {"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": class_data_archive()}
     configuration = Configuration({**own, **settings})
 
     async def start() -> MiniCluster:

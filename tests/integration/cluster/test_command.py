@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.archive import class_data_archive
 from tests.integration.cluster.files import HEADER
 
 pytestmark = pytest.mark.spark
@@ -50,7 +51,7 @@ class Command:
         file.write_text(HEADER + body)
         environment = {**os.environ, "TMPDIR": str(self.temporary), "FIRESTEEL_TEST_COMMAND": self.mark}
         command = [sys.executable, "-m", "firesteel", "run", str(file), "--param", f"output={self.scratch / 'out'}"]
-        command += ["-D", "taskmanager.spark.class-data-archive=false", *arguments]
+        command += ["-D", f"taskmanager.spark.class-data-archive={class_data_archive()}", *arguments]
         return subprocess.Popen(
             command, env=environment, cwd=self.scratch, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

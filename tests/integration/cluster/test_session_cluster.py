@@ -23,6 +23,7 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildRequest, build_file
+from tests.archive import class_data_archive
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_jobs import EXAMPLES, rows_of, write_tree
 
@@ -128,7 +129,11 @@ class Session:
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Session(tmp_path)
-    definitions = ("jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.class-data-archive=false")
+    definitions = (
+        "jobmanager.rpc.port=0",
+        "rest.port=0",
+        f"taskmanager.spark.class-data-archive={class_data_archive()}",
+    )
     code, _, err = made.command(
         "cluster", "start", "--taskmanagers", "2", *(part for each in definitions for part in ("-D", each))
     )

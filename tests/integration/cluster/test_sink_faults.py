@@ -26,6 +26,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit
+from tests.archive import class_data_archive
 from tests.integration.cluster.conftest import Do
 from tests.integration.cluster.files import HEADER, Files
 from tests.integration.cluster.postgres import Postgres, is_missing
@@ -80,7 +81,10 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture
 def cluster(do: Do, tmp_path: Path) -> Iterator[MiniCluster]:
     """Of each test's own: workers and JVMs are killed in it, and replaced."""
-    settings = {"taskmanager.spark.class-data-archive": "false", "spark.driver.extraClassPath": str(DRIVER)}
+    settings = {
+        "taskmanager.spark.class-data-archive": class_data_archive(),
+        "spark.driver.extraClassPath": str(DRIVER),
+    }
     made = MiniCluster(Configuration({**settings, "cluster.work-dir": str(tmp_path / "work")}))
     do(made.start())
     yield made
@@ -274,7 +278,12 @@ def test_a_whole_run_that_is_killed_leaves_all_of_an_output_or_nothing(
     (tmp_path / "job.py").write_text(HEADER + SINKS)
     (tmp_path / "killed.py").write_text(KILLED)
     parameters = [text for name, value in targets.parameters.items() for text in ("--param", f"{name}={value}")]
-    options = ["-D", "taskmanager.spark.class-data-archive=false", "-D", f"spark.driver.extraClassPath={DRIVER}"]
+    options = [
+        "-D",
+        f"taskmanager.spark.class-data-archive={class_data_archive()}",
+        "-D",
+        f"spark.driver.extraClassPath={DRIVER}",
+    ]
     environment = {**os.environ, "TMPDIR": str(command.temporary), "FIRESTEEL_TEST_COMMAND": command.mark}
     arguments = [
         sys.executable,

@@ -10,10 +10,11 @@ import pytest
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
+from tests.archive import class_data_archive
 from tests.integration.spark.jobs import JobMaker, Runner
 
 CONFIGURATION = {
-    "taskmanager.spark.class-data-archive": "false",  # its archive is made by a process that outlives the backend
+    "taskmanager.spark.class-data-archive": class_data_archive(),
     "taskmanager.memory.task-process.limit": "700m",
 }
 
