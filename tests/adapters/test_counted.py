@@ -7,7 +7,7 @@ from firesteel.model.tasks import IOMetrics
 
 
 def stage(tasks: int, size_bytes: int) -> SimpleNamespace:
-    return SimpleNamespace(num_completed_tasks=tasks, num_bytes_read=size_bytes)
+    return SimpleNamespace(num_tasks=tasks, num_completed_tasks=0, num_bytes_read=size_bytes)
 
 
 def test_operations_are_added_up_and_later_word_of_one_counts() -> None:

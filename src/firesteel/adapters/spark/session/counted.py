@@ -21,10 +21,14 @@ class SparkCounts:
         self._operations: dict[str, _Operation] = {}
 
     def note(self, operation_id: str | None, stages: Sequence[Any]) -> None:
-        """Note what is known of one operation so far; later word of it counts, unless it says nothing."""
+        """Note what is known of one operation so far; later word of it counts, unless it says nothing.
+
+        All tasks of its stages, not those that have ended: the last word comes up to an interval before the operation's
+        end, and figures are of those that have ended well.
+        """
         if stages and operation_id is not None and len(self._operations) <= OPERATIONS_KEPT_MAX:
             self._operations[operation_id] = _Operation(
-                sum(stage.num_completed_tasks for stage in stages), sum(stage.num_bytes_read for stage in stages)
+                sum(stage.num_tasks for stage in stages), sum(stage.num_bytes_read for stage in stages)
             )
 
     def total(self, rows_read: int) -> IOMetrics:
