@@ -33,6 +33,8 @@ def hadoop_settings(config: Configuration, environment: Mapping[str, str]) -> di
     Raises ConfigurationError.
     """
     found = {key: text for key, option in _FLINKS.items() if (text := config.get_option(option))}
+    if found[PATH_STYLE] == "auto":
+        del found[PATH_STYLE]
     _check_url(found.get(ENDPOINT, ""))
     if ENDPOINT not in found and environment.get("AWS_ENDPOINT_URL"):
         found[ENDPOINT] = environment["AWS_ENDPOINT_URL"]

@@ -54,7 +54,7 @@ S3_SECRET_KEY = ConfigOption(
 S3_PATH_STYLE = ConfigOption(
     "s3.path.style.access",
     "str",
-    "",
-    "Whether the bucket is in the path of a URL and not in its host; empty means so for a server that is not Amazon's.",
-    ("true", "false"),
+    "auto",
+    "Whether the bucket is in the path of a URL and not in its host; `auto` means so for a server that is not Amazon's.",
+    ("auto", "true", "false"),
 )
