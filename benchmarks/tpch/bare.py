@@ -2,7 +2,7 @@
 
 `python -m benchmarks.tpch.bare PORT TOKEN [KEY=VALUE...]` reads requests as JSON lines ({"file": ..., "parameters": {...},
 "stored": [...], "scratch": ...}), runs each in a session with these settings on a Spark Connect server, and answers with the
-seconds that took. What the functions named in `stored` return is written below `scratch`, and read from there.
+seconds that took. What the functions named in `stored` return, if any, is written below `scratch`, and read from there.
 """
 
 import json
@@ -25,7 +25,7 @@ def run_bare(graph: LogicalGraph, spark: SparkSession, request: Mapping[str, Any
         assert definition.callable is not None, "these pipelines have functions only"
         arguments = {each.name: values[each.name] for each in definition.arguments if each.name in values}
         values[name] = definition.callable(**arguments)
-        if name in request["stored"]:
+        if name in request.get("stored", ()):
             path = f"{request['scratch']}/{name}"
             values[name].write.parquet(path)
             values[name] = spark.read.parquet(path)
