@@ -79,6 +79,8 @@ class Executions:
         self._schedule(schedulable_after(self.graph, self.partitions, finished), now_ms)
 
     def _schedule(self, regions: Regions, now_ms: int) -> None:
+        if not len(regions):
+            return
         self.graph.move(regions, ExecutionState.SCHEDULED, now_ms)
         for logical, part in self.topology.split(regions):
             self.pool.wait((RegionIndex(region) for region in part.tolist()), self.wants[logical.index])
