@@ -195,3 +195,12 @@ class MastersOfABucket(Masters):
 @pytest.mark.parametrize("masters", [Masters, MastersOfABucket])
 def test_nothing_acknowledged_is_lost(masters: type[Masters]) -> None:
     run_state_machine_as_test(masters, settings=settings(max_examples=200, stateful_step_count=30, deadline=None))
+
+
+def test_a_claim_finds_the_journal_that_the_holder_begins_meanwhile() -> None:
+    """It had listed the one before, which is deleted when it wants to read it."""
+    masters = MastersOfABucket()
+    for name in "aaaab":
+        masters.claims_it(name=name)
+    masters.writes(count=5, name="b")
+    masters.claims_it_while_the_other_one_writes(at=0, name="a")

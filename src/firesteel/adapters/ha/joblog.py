@@ -56,8 +56,7 @@ class JobLog:
         self._claim = None
         if self._published is None or self._published != JournalHeader(number=newest, token=token):
             if newest:
-                name = _name(newest, JOURNAL)
-                holder = read_header(name, self._contents(name)).token
+                newest, holder = self._holder(newest)
                 if token < holder:
                     raise StaleLeader(f"the jobs are led under {holder}")
             self._publish(JournalHeader(number=newest + 1, token=token))
@@ -105,6 +104,17 @@ class JobLog:
     # ── claims ───────────────────────────────────────────────────────────────────────────────
     def _newest(self) -> int:
         return max(_numbers(self._directory.names(), JOURNAL), default=0)
+
+    def _holder(self, newest: int) -> tuple[int, FencingToken]:
+        """Number and leader of the newest journal, of which that was the number; its holder may begin another meanwhile."""
+        while True:
+            name = _name(newest, JOURNAL)
+            try:
+                return newest, read_header(name, self._contents(name)).token
+            except FileNotFoundError:
+                if (newer := self._newest()) <= newest:
+                    raise
+                newest = newer
 
     def _contents(self, name: str) -> bytes:
         try:
