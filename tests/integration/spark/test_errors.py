@@ -51,6 +51,18 @@ def test_missing_input_path(backend: SparkTaskBackend, do: Runner, jobs: JobMake
     assert not (tmp_path / ".firesteel-staging").exists()
 
 
+def test_a_storage_without_jars_is_told_with_what_reads_it(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    """Spark says it first when the sink writes."""
+    body = "def source(spark):\n    return spark.read.parquet('s3a://bucket/in')\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.message.startswith(
+        "s3a://bucket/in: Spark has no jars for s3a://; name them: -D spark.jars.packages="
+    )
+    assert failure.kind is FailureKind.NON_RECOVERABLE
+
+
 def test_missing_column_names_function_and_line(
     backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
 ) -> None:

@@ -46,7 +46,12 @@ class S3Keys:
     def __init__(self, bucket: str, access: S3Access) -> None:
         """Raises TargetRefused when the library is not installed."""
         self._bucket, self._access = bucket, access
-        self._client, self._copying = _client(access, SILENCE_LIMIT_S), _client(access, COPY_LIMIT_S)
+        try:
+            self._client, self._copying = _client(access, SILENCE_LIMIT_S), _client(access, COPY_LIMIT_S)
+        except ImportError:
+            raise TargetRefused(
+                f"s3://{bucket} needs a library that is not installed: {sys.executable} -m pip install {LIBRARY}"
+            ) from None
 
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
@@ -170,13 +175,9 @@ class S3Keys:
 
 @functools.lru_cache(maxsize=8)
 def _client(access: S3Access, silence_limit_s: float) -> Any:
-    try:
-        import boto3
-        from botocore.config import Config
-    except ImportError:
-        raise TargetRefused(
-            f"s3:// needs a library that is not installed: {sys.executable} -m pip install {LIBRARY}"
-        ) from None
+    import boto3
+    from botocore.config import Config
+
     limits = Config(
         connect_timeout=CONNECT_LIMIT_S,
         read_timeout=silence_limit_s,

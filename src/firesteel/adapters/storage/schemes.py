@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -77,19 +77,17 @@ def bucket_and_path(uri: str) -> tuple[str, str]:
     return bucket, "/".join(steps)
 
 
-def missing_jars(text: str, uri_of: Callable[[str], str]) -> str:
-    """What to do when Spark has said this of a scheme that it has no jars for; empty when it is about something else.
-
-    `uri_of` gives the URI of that scheme that it was asked for, or nothing.
-    """
+def missing_scheme(text: str) -> str:
+    """The scheme that Spark says in `text` it has no jars for; empty when it speaks of something else."""
     found = re.search(r'No FileSystem for scheme "?(\w+)"?', text)
     name = found[1].lower() if found is not None else ""
     if not name and (found := re.search(r"org\.apache\.hadoop\.fs\.(s3a|azurebfs|gs)\.\S+ not found", text)):
         name = {"azurebfs": "abfss"}.get(found[1], found[1])
-    if not name:
-        return ""
-    uri = uri_of(name)
-    packages = SCHEMES[name].packages if name in SCHEMES else ""
-    return (
-        f"{uri}{': ' * bool(uri)}Spark has no jars for {name}://; name them: -D spark.jars.packages={packages or '...'}"
-    )
+    return name
+
+
+def missing_jars(scheme: str, uri: str) -> str:
+    """What to do when Spark has no jars for the scheme. `uri`: what wants it, where that is known."""
+    packages = SCHEMES[scheme].packages if scheme in SCHEMES else ""
+    advice = f"Spark has no jars for {scheme}://; name them: -D spark.jars.packages={packages or '...'}"
+    return f"{uri}: {advice}" if uri else advice

@@ -16,7 +16,7 @@ from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed, Target
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
-from firesteel.adapters.storage.schemes import missing_jars
+from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.sinks import sink_store
 from firesteel.adapters.storage.sinkstore import SinkStore
 from firesteel.model.ids import derived_id
@@ -241,7 +241,7 @@ def _write(df: Any, file_format: str, target: FileTarget, path: str, mode: str) 
         (told,) = re.findall(r"(?s)^(?:\[[\w.]+\] )?(.*?)\.?\s*(?:SQLSTATE|$)", str(error))
         raise SinkRefused(f"write_{file_format}: {told}; cast it, to string for one, or leave it out") from None
     except PySparkException as error:
-        advice = missing_jars(str(error), lambda scheme: target.path)
-        if advice:
-            raise SinkRefused(f"write_{file_format}: {advice}") from None
-        raise
+        scheme = missing_scheme(str(error))
+        if not scheme or scheme != scheme_name(path):
+            raise  # what `df` reads is in another storage
+        raise SinkRefused(f"write_{file_format}: {missing_jars(scheme, target.path)}") from None

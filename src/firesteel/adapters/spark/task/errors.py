@@ -12,7 +12,7 @@ from firesteel.adapters.spark.exchange.partitions import PartitionLost
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
-from firesteel.adapters.storage.schemes import missing_jars
+from firesteel.adapters.storage.schemes import missing_jars, missing_scheme
 from firesteel.model.failures import FailureInfo, FailureKind
 
 MAX_MESSAGE_CHARS = 2_000
@@ -52,8 +52,9 @@ def describe(
         return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
     if isinstance(error, PySparkException):
         failure = _spark_failure(error, plan, locate, trace)
-        if jars := missing_jars(str(error), uri_of):
-            return msgspec.structs.replace(failure, message=jars, kind=FailureKind.NON_RECOVERABLE)
+        if scheme := missing_scheme(str(error)):
+            advice = missing_jars(scheme, uri_of(scheme))
+            return msgspec.structs.replace(failure, message=advice, kind=FailureKind.NON_RECOVERABLE)
         return _with_path(failure, locate, explain_path) if error.getCondition() == _NO_PATH else failure
     vertex, location = locate.from_traceback(error)
     is_hopeless = isinstance(error, PipelineRefused) or no_retry_mends(error)
