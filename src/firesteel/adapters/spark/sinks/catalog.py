@@ -8,6 +8,8 @@ import msgspec
 from firesteel.adapters.spark.refusals import SinkRefused
 
 SESSION_CATALOG = "spark_catalog"
+MADE_BY = "firesteel.commit"
+"""Property of a table: the commit that has made it."""
 FORMATS = ("parquet", "csv", "json", "orc")
 """Formats whose tables are nothing but the files in their directories."""
 _IDENTIFIER = r"(?:`(?:[^`]|``)+`|\w+)"

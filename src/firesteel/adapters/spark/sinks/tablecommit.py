@@ -5,40 +5,26 @@ made, if there was none; partitions are added, and removed where all rows were r
 """
 
 import json
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark.session.attempt import AttemptSession
-from firesteel.adapters.spark.sinks.catalog import CatalogTable, look_up, quoted
+from firesteel.adapters.spark.sinks.catalog import MADE_BY, CatalogTable, look_up, quoted
+from firesteel.adapters.spark.sinks.commitsession import commit_session
 from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, decode
-from firesteel.adapters.spark.wire import SessionName
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import CommitRefused
 from firesteel.adapters.storage.manifest import is_done
 from firesteel.model.tasks import SinkCommit, StagedPart
 
-MADE_BY = "firesteel.commit"
-"""Property of a table: the commit that has made it."""
-
 
 def perform(payload: bytes) -> bytes:
     """Commit what a SinkWork names. Run in a process of its own. Raises CommitRefused, OSError, Spark's errors."""
     work = msgspec.json.decode(payload, type=SinkWork)
-    endpoint = work.endpoint
-    assert endpoint is not None, "the worker has said where Spark is"
-    spark = AttemptSession(lambda: endpoint, SessionName("firesteel", str(uuid.uuid4())), "firesteel-commit", {}).get()
-    client: Any = spark.client
-    client.set_retry_policies([])  # a JVM that has died does not come back: the master tries again
-    try:
-        told = _commit(spark, work, [decode(reference, StagedFiles) for reference in work.references])
-    finally:
-        client.release_session()
-        client.close()
-    return told.encode()
+    with commit_session(work, {}) as spark:
+        return _commit(spark, work, [decode(reference, StagedFiles) for reference in work.references]).encode()
 
 
 def files_of(commit: SinkCommit) -> SinkCommit:

@@ -7,7 +7,6 @@ process that was killed leaves its query running in Spark, and another worker ma
 
 import json
 import time
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from firesteel.adapters.spark.refusals import UserError
-from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.sinks import deltacommit, icebergcommit, versions
-from firesteel.adapters.spark.sinks.catalog import quoted
-from firesteel.adapters.spark.sinks.versions import MADE_BY, VersionedTable
+from firesteel.adapters.spark.sinks.catalog import MADE_BY, quoted
+from firesteel.adapters.spark.sinks.commitsession import commit_session
+from firesteel.adapters.spark.sinks.versions import VersionedTable
 from firesteel.adapters.spark.staged.references import SinkWork, StagedRows, decode
-from firesteel.adapters.spark.wire import SessionName
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import CommitRefused
 
@@ -39,19 +37,10 @@ class Contended(Exception):
 def perform(payload: bytes) -> bytes:
     """Commit what a SinkWork names. Run in a process of its own. Raises CommitRefused, Contended, Spark's errors."""
     work = msgspec.json.decode(payload, type=SinkWork)
-    endpoint = work.endpoint
-    assert endpoint is not None, "the worker has said where Spark is"
     staged = [decode(reference, StagedRows) for reference in work.references]
     settings = {**staged[0].settings, **work.secrets, **icebergcommit.fresh(staged[0])}
-    name = SessionName("firesteel", str(uuid.uuid4()))
-    spark = AttemptSession(lambda: endpoint, name, "firesteel-commit", settings).get()
-    client: Any = spark.client
-    client.set_retry_policies([])  # a JVM that has died does not come back: the master tries again
-    try:
+    with commit_session(work, settings) as spark:
         commit(spark, work.commit_id, staged)
-    finally:
-        client.release_session()
-        client.close()
     return b""
 
 

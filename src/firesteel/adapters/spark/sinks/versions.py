@@ -10,12 +10,10 @@ import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.sinks import catalog
-from firesteel.adapters.spark.sinks.catalog import SESSION_CATALOG, TableName, quoted, whole_name
+from firesteel.adapters.spark.sinks.catalog import MADE_BY, SESSION_CATALOG, TableName, quoted, whole_name
 
 FORMATS = ("delta", "iceberg")
 DYNAMIC = "overwrite-partitions"
-MADE_BY = "firesteel.commit"
-"""Property of a table: the commit that has made it, rows included."""
 _NOT_THERE = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
