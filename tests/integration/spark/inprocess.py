@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import firesteel as fs
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.spark.session.context import AttemptContext
 from firesteel.adapters.spark.task.plan import RegionPlan
@@ -67,6 +68,20 @@ class InProcess:
                 tracker.register(region, self._attempt(graph, deployment, functions, draw))
                 assert tracker.key_types.conflict is None, tracker.key_types.conflict
         return gather_commits([tracker.outcomes[region] for region in sorted(tracker.outcomes)])
+
+    def stage_table(self, sql: str, *call: Any, parallelism: int = 1, **options: Any) -> tuple[SinkCommit, ...]:
+        """What a job has staged that writes the rows of a query."""
+        pipeline = fs.Pipeline("tables")
+
+        @pipeline.source
+        def rows(spark: Any) -> Any:
+            return spark.sql(sql)
+
+        @pipeline.sink(parallelism=parallelism, inputs={"rows": fs.rebalance()} if parallelism > 1 else {})
+        def result(rows: Any) -> None:
+            fs.write_table(rows, *call, **options)
+
+        return self.run(pipeline)
 
     def _attempt(
         self, graph: JobGraph, deployment: TaskDeployment, functions: dict[str, Any], draw: Callable[[int], DrawnSplits]

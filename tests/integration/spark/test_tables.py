@@ -33,27 +33,13 @@ class Tables:
     def __init__(self, local: InProcess, backend: SparkTaskBackend, do: Callable[[Any], Any]) -> None:
         self.local, self.backend, self.do = local, backend, do
 
-    def staged(self, sql: str, *call: Any, parallelism: int = 1, **options: Any) -> tuple[SinkCommit, ...]:
-        """What a job has staged that writes the rows of a query."""
-        pipeline = fs.Pipeline("tables")
-
-        @pipeline.source
-        def rows(spark: Any) -> Any:
-            return spark.sql(sql)
-
-        @pipeline.sink(parallelism=parallelism, inputs={"rows": fs.rebalance()} if parallelism > 1 else {})
-        def result(rows: Any) -> None:
-            fs.write_table(rows, *call, **options)
-
-        return self.local.run(pipeline)
-
     def commit(self, commits: tuple[SinkCommit, ...]) -> None:
         """As workers do, who may do it again."""
         for commit in (*commits, *commits):
             self.do(self.backend.commit(commit))
 
     def write(self, *call: Any, **options: Any) -> None:
-        self.commit(self.staged(*call, **options))
+        self.commit(self.local.stage_table(*call, **options))
 
     def rows(self, table: str) -> Counter[tuple[Any, ...]]:
         self.local.spark.sql(f"REFRESH TABLE {table}")  # its own session may know an older state
@@ -72,13 +58,13 @@ def staging_left(tables: Tables, table: str) -> list[Path]:
 
 def test_a_partitioned_table_is_made_extended_and_overwritten(tables: Tables) -> None:
     days = "select id, concat('d ', id % 3) as day from range(6)"
-    staged = tables.staged(days, "days", "error", "day", compression="gzip")
+    staged = tables.local.stage_table(days, "days", "error", "day", compression="gzip")
     assert not tables.local.spark.catalog.tableExists("days"), "visible before the job has ended"
     tables.commit(staged)
     assert tables.rows("days") == Counter((n, f"d {n % 3}") for n in range(6))
     with pytest.raises(TargetExists, match=r"`days` exists"):
-        tables.staged(days, "days", "error")
-    assert tables.staged(days, "default.days", "ignore") == ()
+        tables.local.stage_table(days, "days", "error")
+    assert tables.local.stage_table(days, "default.days", "ignore") == ()
     tables.write("select 'new/=' as DAY, 7 as ID union all select null, 8", "days", "append", parallelism=3)
     assert tables.rows("days") == Counter([*((n, f"d {n % 3}") for n in range(6)), (7, "new/="), (8, None)])
     tables.write("select 9 as id, 'd 1' as day", "days", "overwrite", overwrite_partitions="dynamic")
@@ -103,7 +89,7 @@ def test_values_are_stored_as_the_table_has_them(tables: Tables, tmp_path: Path)
         ("select 1 as n, 's' as s, now() as t, 5 as more", "column more that the table has not"),
     ):
         with pytest.raises(SinkRefused, match=named):
-            tables.staged(sql, "wide")
+            tables.local.stage_table(sql, "wide")
     spark.sql("CREATE TABLE buckets (a int) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS")
     spark.sql("CREATE VIEW looked_at AS SELECT 1 AS a")
     for call, named in (
@@ -116,10 +102,10 @@ def test_values_are_stored_as_the_table_has_them(tables: Tables, tmp_path: Path)
         (("fresh", "upsert"), "mode='upsert' is for tables of Delta and Iceberg"),
     ):
         with pytest.raises(SinkRefused, match=named):
-            tables.staged("select 1 as a", *call)
+            tables.local.stage_table("select 1 as a", *call)
     for using in ("delta", "Iceberg"):
         with pytest.raises(SinkRefused, match=f"tables of {using.lower()} need the jars? of .* by spark.jars.packages"):
-            tables.staged("select 1 as a", "fresh", using=using)
+            tables.local.stage_table("select 1 as a", "fresh", using=using)
 
 
 def test_a_catalog_whose_jar_is_missing_is_said(local: InProcess) -> None:
@@ -132,12 +118,12 @@ def test_a_catalog_whose_jar_is_missing_is_said(local: InProcess) -> None:
 
 def test_what_has_changed_since_rows_were_staged_is_told(tables: Tables) -> None:
     spark = tables.local.spark
-    one = tables.staged("select 1 as a", "race", "error")
-    other = tables.staged("select 2 as a", "race", "ignore")
+    one = tables.local.stage_table("select 1 as a", "race", "error")
+    other = tables.local.stage_table("select 2 as a", "race", "ignore")
     tables.commit(one)
     tables.commit(other)
     assert tables.rows("race") == Counter([(1,)])
-    third = tables.staged("select 3 as a", "race")
+    third = tables.local.stage_table("select 3 as a", "race")
     spark.sql("DROP TABLE race")
     with pytest.raises(TaskFailedError, match="is gone since its rows were staged"):
         tables.commit(third)
@@ -149,7 +135,7 @@ def test_what_has_changed_since_rows_were_staged_is_told(tables: Tables) -> None
 
 
 def test_a_commit_that_died_after_its_files_goes_on(tables: Tables) -> None:
-    (commit,) = tables.staged("select id, id % 2 as p from range(4)", "half", "append", "p")
+    (commit,) = tables.local.stage_table("select id, id % 2 as p from range(4)", "half", "append", "p")
     tables.local.spark.sql("CREATE TABLE half (id bigint, p bigint) USING parquet PARTITIONED BY (p)")
     staged = decode(commit.staging, StagedFiles)
     from firesteel.adapters.storage.sinks import commit_sink

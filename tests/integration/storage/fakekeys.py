@@ -14,6 +14,19 @@ from firesteel.testing.power import PowerCut
 T = TypeVar("T")
 
 
+class Time:
+    """A clock that waiting puts forward."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
 @dataclass
 class FakeKeys:
     """`cut_at`, `fail_at`: the request of that number, from now on, is the last, or fails; done before that if `done`.

@@ -13,25 +13,12 @@ from firesteel.adapters.storage.objectsinks import ObjectSinks
 from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit, StagedPart
 from firesteel.testing.power import PowerCut
-from tests.integration.storage.fakekeys import FakeKeys
+from tests.integration.storage.fakekeys import FakeKeys, Time
 
 OUT, STAGING = "a/out/", "a/.firesteel-staging/"
 MODES = ("overwrite", "append", "error", "ignore", "overwrite-partitions")
 JOB, OTHER = "1" * 32, "2" * 32
 NAMES = ("p=0/part-0-x.parquet", "p=1/part-1-x.parquet")
-
-
-class Time:
-    """A clock that waiting puts forward."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def clock(self) -> float:
-        return self.now
-
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def sinks(keys: FakeKeys, time: Time | None = None) -> ObjectSinks:

@@ -22,7 +22,7 @@ from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.adapters.storage.s3settings import S3Access, hadoop_settings
 from firesteel.model.options import Configuration
 from tests.durable.s3 import s3_server
-from tests.integration.storage.fakekeys import FakeKeys
+from tests.integration.storage.fakekeys import FakeKeys, Time
 
 
 @pytest.fixture(scope="module")

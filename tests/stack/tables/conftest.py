@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 
-import firesteel as fs
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.staged.references import SinkWork
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
@@ -71,20 +70,6 @@ class Tables:
     def name(self, table: str) -> str:
         return self.format.table(table)
 
-    def staged(self, sql: str, *call: Any, parallelism: int = 1, **options: Any) -> tuple[SinkCommit, ...]:
-        """What a job has staged that writes the rows of a query."""
-        pipeline = fs.Pipeline("tables")
-
-        @pipeline.source
-        def rows(spark: Any) -> Any:
-            return spark.sql(sql)
-
-        @pipeline.sink(parallelism=parallelism, inputs={"rows": fs.rebalance()} if parallelism > 1 else {})
-        def result(rows: Any) -> None:
-            fs.write_table(rows, *call, **options)
-
-        return self.local.run(pipeline)
-
     def commit(self, commits: tuple[SinkCommit, ...]) -> None:
         """As a worker does, and another at the same time, and then one once more."""
 
@@ -103,7 +88,7 @@ class Tables:
         return SinkWork(references=commit.stagings, commit_id=commit.commit_id, mode=commit.mode, endpoint=endpoint)
 
     def write(self, *call: Any, **options: Any) -> None:
-        self.commit(self.staged(*call, **options))
+        self.commit(self.local.stage_table(*call, **options))
 
     def kill_in(self, commit: SinkCommit, place: str) -> None:
         """The process that commits it is killed there; what it has begun in Spark goes on."""

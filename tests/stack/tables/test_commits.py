@@ -17,13 +17,15 @@ def of(*rows: tuple[int, int]) -> Counter[tuple[int, int]]:
 
 def test_every_mode_is_one_version(tables: Tables) -> None:
     name = tables.name("modes")
-    staged = tables.staged("select id, id % 2 as k from range(4)", name, "error", "k", using=tables.format.name)
+    staged = tables.local.stage_table(
+        "select id, id % 2 as k from range(4)", name, "error", "k", using=tables.format.name
+    )
     assert not tables.local.spark.catalog.tableExists(name), "visible before the job has ended"
     tables.commit(staged)
     assert tables.rows("modes") == of((0, 0), (1, 1), (2, 0), (3, 1))
     with pytest.raises(TargetExists, match="exists"):
-        tables.staged("select 1L as id, 1L as k", name, "error")
-    assert tables.staged("select 1L as id, 1L as k", name, "ignore") == ()
+        tables.local.stage_table("select 1L as id, 1L as k", name, "error")
+    assert tables.local.stage_table("select 1L as id, 1L as k", name, "ignore") == ()
     tables.write("select 1 as K, id + 4 as ID from range(2)", name, "append", parallelism=2)
     assert tables.rows("modes") == of((0, 0), (1, 1), (2, 0), (3, 1), (4, 1), (5, 1))
     tables.write("select 9L as id, 1L as k", name, "overwrite", overwrite_partitions="dynamic")
@@ -42,7 +44,7 @@ def test_commits_that_were_killed_30_times_are_there_once(tables: Tables) -> Non
         key = "id" if mode == "upsert" else ()
         rows = of(*((id, number) for id in range(number, 3 * number + 3)))
         sql = f"select id, {number}L as k from range({number}, {3 * number + 3})"
-        (commit,) = tables.staged(sql, name, mode, using=tables.format.name, key=key)
+        (commit,) = tables.local.stage_table(sql, name, mode, using=tables.format.name, key=key)
         for place in PLACES[number % 2 :]:
             tables.kill_in(commit, place)
             kills += 1
@@ -62,8 +64,8 @@ def test_commits_that_were_killed_30_times_are_there_once(tables: Tables) -> Non
 def test_others_who_append_meanwhile_lose_nothing(tables: Tables) -> None:
     name, spark = tables.name("shared"), tables.local.spark
     spark.sql(f"CREATE TABLE {name} (id bigint, k bigint) USING {tables.format.name}")
-    first = tables.staged("select 1L as id, 1L as k", name)
-    other = tables.staged("select 2L as id, 2L as k", name)
+    first = tables.local.stage_table("select 1L as id, 1L as k", name)
+    other = tables.local.stage_table("select 2L as id, 2L as k", name)
     for commit in (*first, *other):
         tables.kill_in(commit, "written")
     spark.sql(f"INSERT INTO {name} VALUES (3, 3)")
@@ -81,13 +83,13 @@ def test_what_can_not_be_written_is_said(tables: Tables) -> None:
         (("select 1 as id, 2 as k", name, "upsert"), "goes with mode='upsert'"),
     ):
         with pytest.raises(SinkRefused, match=named):
-            tables.staged(*call)
+            tables.local.stage_table(*call)
     with pytest.raises(SinkRefused, match=f"has the format {using}, not parquet"):
-        tables.staged("select 1 as id, 2 as k", name, using="parquet")
-    doubled = tables.staged("select 1 as id, id as k from range(2)", name, "upsert", key="id")
+        tables.local.stage_table("select 1 as id, 2 as k", name, using="parquet")
+    doubled = tables.local.stage_table("select 1 as id, id as k from range(2)", name, "upsert", key="id")
     with pytest.raises(TaskFailedError, match="several rows to be written have the key id=1"):
         tables.do(tables.backend.commit(doubled[0]))
-    late = tables.staged("select 1 as id, 2 as k", name)
+    late = tables.local.stage_table("select 1 as id, 2 as k", name)
     spark.sql(f"DROP TABLE {name}")
     with pytest.raises(TaskFailedError, match="is gone since its rows were staged"):
         tables.do(tables.backend.commit(late[0]))

@@ -27,7 +27,7 @@ def race(request: pytest.FixtureRequest, tables: Tables) -> tuple[str, SinkCommi
     table = f"race_{CALLS.index(request.param)}"
     name = tables.name(table)
     tables.write("select id, id as k from range(2)", name, "error", "k", using=tables.format.name)
-    (commit,) = tables.staged("select 7L as id, 7L as k", name, mode, **options)
+    (commit,) = tables.local.stage_table("select 7L as id, 7L as k", name, mode, **options)
     return table, commit
 
 
