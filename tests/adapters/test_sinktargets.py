@@ -51,10 +51,10 @@ def test_a_directory_below_it_may_be(submitted: Path) -> None:
     [
         (
             "hdfs://nn/x",
-            "write_parquet: hdfs://nn/x: sinks do not write to hdfs:// yet .served are paths, file:, s3://",
+            "write_parquet: hdfs://nn/x: firesteel does not write to hdfs:// yet .served are paths, file:, s3://",
         ),
-        ("gs://bucket/x", "gs://bucket/x: sinks do not write to gs:// yet"),
-        ("abfss://c@a.dfs.core.windows.net/x", "sinks do not write to abfss:// yet"),
+        ("gs://bucket/x", "gs://bucket/x: firesteel does not write to gs:// yet"),
+        ("abfss://c@a.dfs.core.windows.net/x", "firesteel does not write to abfss:// yet"),
         ("s4://bucket/x", r"s4://bucket/x: s4:// is no storage that firesteel knows; did you mean s3://\?"),
         ("s3n://bucket/x", "did you mean s3://"),
         ("hfds://bucket/x", "did you mean hdfs://"),

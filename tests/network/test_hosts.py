@@ -156,7 +156,9 @@ def test_files_and_options_that_can_not_be_meant(hosts: Hosts) -> None:
     assert "a host is named twice" in refused(ONE, f"{ONE}:1\n{ONE}:2")
     assert "2 masters need high-availability.type" in refused(ONE, f"{ONE}\n{TWO}")
     assert "worker.example can't reach a master at localhost" in refused("worker.example")
-    assert "set cluster.work-dir to a directory all share" in refused(f"{ONE}\n{TWO}", "", "cluster.work-dir=")
+    assert "set cluster.results-dir (or cluster.work-dir) to what all share" in refused(
+        f"{ONE}\n{TWO}", "", "cluster.work-dir="
+    )
     assert "names one worker" in refused(f"{ONE}\n{ONE}", "", "taskmanager.resource-id=me")
     assert "env.ssh.opts: No closing quotation" in refused(ONE, "", "env.ssh.opts='")
     assert hosts.cluster("start", "--masters", str(hosts.conf / "masters"))[0] == 2

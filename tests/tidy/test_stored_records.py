@@ -9,7 +9,7 @@ import pytest
 
 from firesteel.adapters.ha.objectregister import LeaderObject
 from firesteel.adapters.ha.zookeeper import LeaderNode
-from firesteel.adapters.spark.exchange.partitions import Manifest
+from firesteel.adapters.spark.exchange.resultfiles import Manifest
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable
 from firesteel.adapters.spark.staged.references import StagedFiles, StagedRows, WrittenByUser
 from firesteel.adapters.storage.manifest import write_manifest

@@ -12,6 +12,7 @@ from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from tests.archive import class_data_archive
 from tests.integration.spark.jobs import JobMaker, Runner
+from tests.integration.spark.storages import Storage
 
 CONFIGURATION = {
     "taskmanager.spark.class-data-archive": class_data_archive(),
@@ -53,3 +54,8 @@ def do(runner: asyncio.Runner) -> Runner:
 @pytest.fixture
 def jobs(blobs: LocalBlobStore, tmp_path: Path) -> JobMaker:
     return JobMaker(blobs, tmp_path)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path / "stored"))

@@ -93,7 +93,7 @@ class InProcess:
         hooks: list[Any] = self.spark.client._session_hooks
         before = list(hooks)
         try:
-            return plan.run(lambda function: functions[function.name], where)
+            return plan.run(lambda function: functions[function.name], where, str(where))
         finally:
             hooks[:] = before
 

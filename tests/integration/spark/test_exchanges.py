@@ -1,7 +1,11 @@
-"""Stored results with several subpartitions: every row in one place, equal keys in the same one."""
+"""Stored results with several subpartitions: every row in one place, equal keys in the same one.
+
+`make test-stack` runs these tests on other storages: tests/stack/test_stored_results.py.
+"""
 
 import contextlib
 import datetime
+import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -10,13 +14,15 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from firesteel.adapters.spark.exchange import partitions
 from firesteel.adapters.spark.exchange.layout import UNSHUFFLED_MAX, Layout
+from firesteel.adapters.spark.exchange.resultfiles import MANIFEST_FILE, PartitionLost
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from firesteel.adapters.storage.serving import directories_at
 from firesteel.model.ids import DataSetID
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
+from tests.integration.spark.storages import Storage
 
 pytestmark = pytest.mark.spark
 DATASET = DataSetID("d")
@@ -34,14 +40,16 @@ def as_text(frame: Any) -> Any:
 
 
 def shares(
-    local: InProcess, directory: Path, frames: list[Any], layout: Layout, view: Callable[[Any], Any] = lambda f: f
+    local: InProcess, storage: Storage, frames: list[Any], layout: Layout, view: Callable[[Any], Any] = lambda f: f
 ) -> list[list[Any]]:
     """What each consumer reads of what the producers store."""
+    own = uuid.uuid4().hex
     stored = [
-        partitions.store(frame, directory / str(index), DATASET, index, layout) for index, frame in enumerate(frames)
+        storage.results.store(frame, f"{storage.root}/{own}/{index}", DATASET, index, layout=layout)
+        for index, frame in enumerate(frames)
     ]
     frames = [
-        partitions.read(local.spark, stored, index, directory / f"read-{index}")
+        storage.results.read(local.spark, stored, index, local.directory / own / f"read-{index}")
         for index in range(layout.subpartitions)
     ]
     return [view(frame).collect() for frame in frames]
@@ -62,16 +70,16 @@ def shares(
 )
 @pytest.mark.parametrize("subpartitions", [5, UNSHUFFLED_MAX + 1])
 def test_equal_keys_of_any_width_meet(
-    local: InProcess, tmp_path: Path, types: tuple[str, ...], values: Any, subpartitions: int
+    local: InProcess, storage: Storage, types: tuple[str, ...], values: Any, subpartitions: int
 ) -> None:
     from pyspark.sql import functions as F
 
     where: dict[str, set[int]] = {}
-    for number, data_type in enumerate(types):
+    for data_type in types:
         frame = local.spark.createDataFrame([(v,) for v in values], "k " + types[-1]).withColumn(
             "k", F.col("k").cast(data_type)
         )
-        found = shares(local, tmp_path / str(number), [frame], Layout(subpartitions, ("k",)))
+        found = shares(local, storage, [frame], Layout(subpartitions, ("k",)))
         assert sum(map(len, found)) == len(values)
         for index, rows in enumerate(found):
             for row in rows:
@@ -91,13 +99,13 @@ def test_equal_keys_of_any_width_meet(
     ],
 )
 def test_keys_that_spark_finds_equal_meet(
-    local: InProcess, tmp_path: Path, types: list[str], values: str, same: str
+    local: InProcess, storage: Storage, types: list[str], values: str, same: str
 ) -> None:
     where: dict[str, set[int]] = {}
-    for number, each in enumerate(types):
+    for each in types:
         frame = local.spark.sql(f"select cast(k as {each}) as k from (select explode(array({values})) as k)")
         view = lambda f: f.selectExpr(f"string({same}) as k")  # noqa: E731
-        found = shares(local, tmp_path / str(number), [frame], Layout(7, ("k",)), view)
+        found = shares(local, storage, [frame], Layout(7, ("k",)), view)
         for index, rows in enumerate(found):
             for row in rows:
                 where.setdefault(row.k, set()).add(index)
@@ -106,37 +114,37 @@ def test_keys_that_spark_finds_equal_meet(
 
 
 @pytest.mark.parametrize("subpartitions", [4, UNSHUFFLED_MAX + 1])
-def test_rows_are_spread_evenly_without_keys(local: InProcess, tmp_path: Path, subpartitions: int) -> None:
+def test_rows_are_spread_evenly_without_keys(local: InProcess, storage: Storage, subpartitions: int) -> None:
     frames = [local.spark.range(100).repartition(1), local.spark.range(100)]
-    found = shares(local, tmp_path, frames, Layout(subpartitions))
+    found = shares(local, storage, frames, Layout(subpartitions))
     assert sorted(row.id for rows in found for row in rows) == sorted([*range(100), *range(100)])
     assert all(len(rows) > 80 // subpartitions for rows in found)
 
 
-def test_what_few_share_is_written_without_a_shuffle(local: InProcess, tmp_path: Path) -> None:
+def test_what_few_share_is_written_without_a_shuffle(local: InProcess, storage: Storage) -> None:
     """Each of Spark's tasks writes its rows where they belong; many tasks and subpartitions would be too many files."""
     frame = local.spark.range(0, 1_000, 1, 3)
     for subpartitions, files in ((4, 3 * 4), (UNSHUFFLED_MAX + 1, UNSHUFFLED_MAX + 1)):
-        where = tmp_path / str(subpartitions)
-        partitions.store(frame, where, DATASET, 0, Layout(subpartitions, ("id",)))
-        assert len(list(where.rglob("*.parquet"))) == files
+        where = f"{storage.root}/{subpartitions}"
+        storage.results.store(frame, where, DATASET, 0, layout=Layout(subpartitions, ("id",)))
+        assert len(storage.results.files.written(where)) == files
 
 
-def test_a_result_without_columns_keeps_its_rows(local: InProcess, tmp_path: Path) -> None:
-    found = shares(local, tmp_path, [local.spark.range(10).select()], Layout(3))
+def test_a_result_without_columns_keeps_its_rows(local: InProcess, storage: Storage) -> None:
+    found = shares(local, storage, [local.spark.range(10).select()], Layout(3))
     assert sum(map(len, found)) == 10
     assert all(not row.__fields__ for rows in found for row in rows)
 
 
 @pytest.mark.parametrize("layout", [Layout(), Layout(4), Layout(4, ("a.b",))])
-def test_types_names_and_nothing_at_all(local: InProcess, tmp_path: Path, layout: Layout) -> None:
+def test_types_names_and_nothing_at_all(local: InProcess, storage: Storage, layout: Layout) -> None:
     frame = local.spark.sql(
         "select 1 as `a.b`, null as `a.b ,;{}()=`, interval 1 day as d, interval 2 month as m,"
         " parse_json('{\"x\":1}') as v, named_struct('f', array(map(1, 2))) as s, timestamp_ntz'2020-01-01' as n"
     )
-    rows = [row for part in shares(local, tmp_path / "full", [frame], layout, as_text) for row in part]
+    rows = [row for part in shares(local, storage, [frame], layout, as_text) for row in part]
     assert rows == as_text(frame).collect()
-    empty = shares(local, tmp_path / "empty", [frame.where("1 = 0")], layout, as_text)
+    empty = shares(local, storage, [frame.where("1 = 0")], layout, as_text)
     assert [row for part in empty for row in part] == []
 
 
@@ -154,60 +162,68 @@ def test_types_names_and_nothing_at_all(local: InProcess, tmp_path: Path, layout
     ],
 )
 def test_what_cannot_be_stored_or_hashed_is_refused_by_name(
-    local: InProcess, tmp_path: Path, sql: str, key: str, named: str
+    local: InProcess, storage: Storage, sql: str, key: str, named: str
 ) -> None:
     with pytest.raises(PipelineRefused) as refused:
-        partitions.store(local.spark.sql(sql), tmp_path / "x", DATASET, 0, Layout(2, (key,) if key else ()))
+        storage.results.store(
+            local.spark.sql(sql), f"{storage.root}/x", DATASET, 0, layout=Layout(2, (key,) if key else ())
+        )
     assert named in str(refused.value)
 
 
-def test_producers_with_different_columns_are_refused(local: InProcess, tmp_path: Path) -> None:
+def test_producers_with_different_columns_are_refused(local: InProcess, storage: Storage) -> None:
     frames = [local.spark.sql("select 1 as x"), local.spark.sql("select 'a' as x")]
     with pytest.raises(PipelineRefused, match="subtasks 0 and 1 of its input have different columns"):
-        shares(local, tmp_path, frames, Layout(2))
+        shares(local, storage, frames, Layout(2))
 
 
 @pytest.mark.parametrize("layout", [Layout(1), Layout(2)])
-def test_a_stored_result_that_is_gone_is_reported_as_lost(local: InProcess, tmp_path: Path, layout: Layout) -> None:
+def test_a_stored_result_that_is_gone_is_reported_as_lost(
+    local: InProcess, storage: Storage, tmp_path: Path, layout: Layout
+) -> None:
     """All of it, or a file: Spark would read what is left, and say nothing."""
-    stored = partitions.store(local.spark.range(100), tmp_path / "x", DATASET, 0, layout)
-    frame = partitions.read(local.spark, [stored], layout.subpartitions - 1, tmp_path / "read")
-    next((tmp_path / "x").rglob("part-*.parquet")).unlink()
-    with pytest.raises(partitions.PartitionLost):
-        partitions.check_there([stored], layout.subpartitions - 1)
-    with pytest.raises(partitions.PartitionLost):
-        partitions.read(local.spark, [stored], layout.subpartitions - 1, tmp_path / "read")
-    assert layout.subpartitions == 1 or partitions.read(local.spark, [stored], 0, tmp_path / "other").count() < 100, (
-        "it reads another one"
-    )
+    last, where = layout.subpartitions - 1, f"{storage.root}/x"
+    stored = storage.results.store(local.spark.range(100), where, DATASET, 0, layout=layout)
+    began_before = storage.results
+    frame = began_before.read(local.spark, [stored], last, tmp_path / "read")
+    storage.delete(where, list(storage.results.files.written(where))[-1])
+    for results in (began_before, storage.results):
+        with pytest.raises(PartitionLost):
+            results.files.check_there([stored], last)
+        with pytest.raises(PartitionLost):
+            results.read(local.spark, [stored], last, tmp_path / "read")
+    assert (
+        layout.subpartitions == 1 or storage.results.read(local.spark, [stored], 0, tmp_path / "other").count() < 100
+    ), "it reads another one"
     local.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        assert raises_when_read(frame)
+        assert raises_when_read(frame, where)
     finally:
         local.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
-    manifest = tmp_path / "x" / partitions.MANIFEST_FILE
-    manifest.write_bytes(manifest.read_bytes()[:-1])
-    with pytest.raises(partitions.PartitionLost):
-        partitions.read(local.spark, [stored], 0, tmp_path / "read")
-    manifest.unlink()
-    with pytest.raises(partitions.PartitionLost):
-        partitions.read(local.spark, [stored], 0, tmp_path / "read")
+    directories = directories_at(where, storage.settings)
+    directories.write(where, MANIFEST_FILE, directories.read(where, MANIFEST_FILE)[:-1])
+    with pytest.raises(PartitionLost):
+        storage.results.read(local.spark, [stored], 0, tmp_path / "read")
+    storage.delete(where, MANIFEST_FILE)
+    with pytest.raises(PartitionLost):
+        storage.results.read(local.spark, [stored], 0, tmp_path / "read")
 
 
-def raises_when_read(frame: Any) -> bool:
+def raises_when_read(frame: Any, where: str) -> bool:
+    """And names the location, by which the producer is known that has to run again."""
     try:
         frame.collect()
     except PySparkException as error:
-        return "PATH_NOT_FOUND" in str(error) or "FILE_NOT_EXIST" in str(error)
+        return where in str(error) and ("PATH_NOT_FOUND" in str(error) or "FILE_NOT_EXIST" in str(error))
     return False
 
 
-def test_settings_for_sinks_cut_nothing_off_what_is_stored(local: InProcess, tmp_path: Path) -> None:
+def test_settings_for_sinks_cut_nothing_off_what_is_stored(local: InProcess, storage: Storage) -> None:
     unit = "spark.sql.parquet.outputTimestampType"
     local.spark.conf.set(unit, "TIMESTAMP_MILLIS")
     try:
         frame = local.spark.sql("select array(timestamp'2024-02-29 01:02:03.000004') as t")
-        ((row,),) = shares(local, tmp_path, [frame], Layout(1), as_text)
+        ((row,),) = shares(local, storage, [frame], Layout(1), as_text)
         assert row.t == "[2024-02-29 01:02:03.000004]"
         assert local.spark.conf.get(unit) == "TIMESTAMP_MILLIS"
     finally:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.exchange import partitions
 from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
+from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares.guard import ShareGuard
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
@@ -53,7 +53,7 @@ class Tables:
     """The two inputs, stored once a layout."""
 
     def __init__(self, spark: Any, directory: Path) -> None:
-        self._spark, self._directory = spark, directory
+        self._spark, self._directory, self._results = spark, directory, StoredResults()
         self._reads = 0
         self._stored: dict[tuple[str, int, tuple[str, ...]], ResultPartition] = {}
         low = [(n % 5 if n % 7 else None, n % 3, n % 4, (n % 2, n % 3, n), n % 6, "abc"[n % 3]) for n in range(40)]
@@ -67,11 +67,13 @@ class Tables:
         layout = WHOLE if broadcast or parallelism == 1 else Layout(parallelism, edge.keys)
         key = (edge.source, layout.subpartitions, layout.keys)
         if key not in self._stored:
-            where = self._directory / f"{edge.source}-{layout.subpartitions}-{'-'.join(layout.keys)}"
-            self._stored[key] = partitions.store(self._frames[edge.source], where, edge.source, 0, layout)
+            where = f"{self._directory}/{edge.source}-{layout.subpartitions}-{'-'.join(layout.keys)}"
+            self._stored[key] = self._results.store(self._frames[edge.source], where, edge.source, 0, layout=layout)
         stored = self._stored[key]
         self._reads += 1
-        return partitions.read(self._spark, [stored], subtask, self._directory / f"read-{self._reads}"), stored.columns
+        return self._results.read(
+            self._spark, [stored], subtask, self._directory / f"read-{self._reads}"
+        ), stored.columns
 
 
 def test_random_plans_give_on_shares_what_they_give_on_the_whole(local: InProcess, tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_trouble_with_the_disk_says_what_to_do(
 
 
 def test_other_storage_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(TaskFailedError, match=r"hdfs://host/x: sinks do not write to hdfs:// yet"):
+    with pytest.raises(TaskFailedError, match=r"hdfs://host/x: firesteel does not write to hdfs:// yet"):
         sinks.remove_location("hdfs://host/x")
 
 

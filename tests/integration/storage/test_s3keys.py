@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from firesteel.adapters.spark.exchange import footers
-from firesteel.adapters.storage import objectsinks, s3keys
+from firesteel.adapters.storage import objectdirectories, s3keys
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.keys import Found, Keys
 from firesteel.adapters.storage.lease import LEASE_S, Lease, LeaseLost
@@ -108,7 +108,7 @@ def test_large_objects_are_copied_in_parts_and_half_a_copy_is_given_up(
 
 
 def test_rows_are_counted_by_the_ends_of_files(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objectsinks, "END_BYTES", 1_000)
+    monkeypatch.setattr(objectdirectories, "END_BYTES", 1_000)
     data, store = io.BytesIO(), ObjectSinks(keys)
     pyarrow.parquet.write_table(pyarrow.table({"id": range(10_000)}), data)
     for name in ("x", "y"):
@@ -116,7 +116,7 @@ def test_rows_are_counted_by_the_ends_of_files(keys: Keys, monkeypatch: pytest.M
     ends = functools.partial(store.end_of, "s3://firesteel/f")
     assert len(ends("x.parquet").read()) == 1_000 < len(data.getvalue())
     assert footers.rows_of(ends, ["x.parquet", "y.parquet"]) == 20_000
-    monkeypatch.setattr(objectsinks, "END_BYTES", 100)
+    monkeypatch.setattr(objectdirectories, "END_BYTES", 100)
     assert footers.rows_of(ends, ["x.parquet"]) == -1, "not all of the footer"
 
 

@@ -58,7 +58,9 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     pipes: str = ""
     """Directory with the pipes `stdout` and `stderr`, for a script: what it prints goes there instead."""
     partitions: str
-    """Directory under which the attempt stores its results."""
+    """Directory of this machine for what the attempt has to do with results: lists of what it reads, rows it returns."""
+    results: str
+    """Location under which it stores its results: the same, or one that the workers share."""
     scheduler_pool: str
     """Scheduler pool of its session, unless the job's settings name another."""
     settings: dict[str, str]

@@ -37,8 +37,8 @@ SCHEMES: Mapping[str, Scheme] = {
 }
 
 
-def scheme_of(uri: str) -> Scheme:
-    """What serves the URI, in our own processes too. Raises TargetRefused."""
+def scheme_of(uri: str, *, instead: str = "") -> Scheme:
+    """What serves the URI, in our own processes too. Raises TargetRefused; `instead`: what else may be done then."""
     name = scheme_name(uri)
     known = SCHEMES.get(name)
     if known is None:
@@ -46,10 +46,7 @@ def scheme_of(uri: str) -> Scheme:
         hint = f"; did you mean {near[0]}://?" if near else ""
         raise TargetRefused(f"{uri}: {name}:// is no storage that firesteel knows{hint} ({_SERVED})")
     if not known.ours:
-        raise TargetRefused(
-            f"{uri}: sinks do not write to {name}:// yet ({_SERVED}); let Spark write there itself, with df.write in a sink"
-            " that is declared idempotent=True"
-        )
+        raise TargetRefused(f"{uri}: firesteel does not write to {name}:// yet ({_SERVED}){instead}")
     return known
 
 

@@ -3,26 +3,10 @@
 from collections.abc import Mapping
 
 from firesteel.adapters.storage.errors import CommitRefused, TargetRefused
-from firesteel.adapters.storage.localsinks import LocalSinks
-from firesteel.adapters.storage.schemes import bucket_and_path, scheme_of
-from firesteel.adapters.storage.sinkstore import SinkStore
+from firesteel.adapters.storage.serving import NOTHING_SET, directories_at, sink_store
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
-
-NOTHING_SET: Mapping[str, str] = {}
-
-
-def sink_store(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> SinkStore:
-    """What serves sinks at this URI. `settings` are those of `hadoop_settings`. Raises TargetRefused."""
-    if scheme_of(uri).ours == "local":
-        return LocalSinks()
-    from firesteel.adapters.storage.objectsinks import ObjectSinks
-    from firesteel.adapters.storage.s3keys import S3Keys
-    from firesteel.adapters.storage.s3settings import S3Access
-
-    bucket, _ = bucket_and_path(uri)
-    return ObjectSinks(S3Keys(bucket, S3Access.of(settings)))
 
 
 def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -> str:
@@ -47,7 +31,7 @@ def remove_location(location: str, settings: Mapping[str, str] = NOTHING_SET) ->
     Raises TaskFailedError.
     """
     try:
-        sink_store(location, settings).remove(location)
+        directories_at(location, settings).remove(location)
     except TargetRefused as error:
         failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=str(error))
         raise TaskFailedError(failure) from error

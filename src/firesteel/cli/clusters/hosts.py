@@ -78,9 +78,11 @@ def check(config: Configuration, masters: Sequence[Placed], workers: Sequence[Pl
     if elsewhere and LOOPBACK.fullmatch(address):
         text = f"{elsewhere[0]} can't reach a master at {address}: set {options.JOBMANAGER_ADDRESS.key} to this host's name"
         raise CommandError(text, BAD_USAGE)
-    if len({each.address for each in workers}) > 1 and not config.get_option(options.WORK_DIR):
+    shared = config.get_option(options.RESULTS_DIR) or config.get_option(options.WORK_DIR)
+    if len({each.address for each in workers}) > 1 and not shared:
         text = (
-            f"workers read what those of other hosts have stored: set {options.WORK_DIR.key} to a directory all share"
+            f"workers read what those of other hosts have stored: set {options.RESULTS_DIR.key} (or"
+            f" {options.WORK_DIR.key}) to what all share, a directory or s3://BUCKET/PATH"
         )
         raise CommandError(text, BAD_USAGE)
     if sum(each.count for each in workers) > 1 and config.get_option(options.TASKMANAGER_RESOURCE_ID):

@@ -16,7 +16,13 @@ WORK_DIR = ConfigOption(
     "cluster.work-dir",
     "str",
     "",
-    "Directory for logs, blobs, stored results and caches; empty means a temporary one that goes at the end.",
+    "Directory for logs, blobs, caches and, unless `cluster.results-dir` is set, stored results; empty means a temporary one that goes at the end.",
+)
+RESULTS_DIR = ConfigOption(
+    "cluster.results-dir",
+    "str",
+    "",
+    "Where regions store results for one another: a directory that all workers share, or s3://BUCKET/PATH; empty means each worker's own directory below `cluster.work-dir`.",
 )
 
 CLUSTER_DIR = ConfigOption(

@@ -1,30 +1,27 @@
 """Results that outlive their attempt: Parquet, columns by position, in a directory of the attempt's own.
 
-A result of several subpartitions is written by one Spark action into a directory for each, which Spark names by it. The
-manifest beside them says which files are whose.
+A result of several subpartitions is written by one Spark action into a directory for each, which Spark names by it.
 """
 
 import contextlib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark.exchange import footers
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
+from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
 from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable
 from firesteel.adapters.spark.exchange.storedfiles import read_files
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.storage.serving import NOTHING_SET, directories_at
 from firesteel.model.ids import DataSetID
-from firesteel.model.stored import StoredRecord
 from firesteel.model.tasks import ResultPartition
 
-MANIFEST_FILE = "_firesteel.json"
-"""Spark ignores names that begin with an underscore."""
 _SHARE = re.compile(rf"{SUBPARTITION}=(\d+)/")
 _TIMESTAMP_UNIT = "spark.sql.parquet.outputTimestampType"
 _OPEN_FILES_MAX = "spark.sql.maxConcurrentOutputFileWriters"
@@ -40,104 +37,63 @@ _FORMAT = {
 directory is the attempt's own, and what is in it counts only once the attempt has ended well: one rename a file will do."""
 
 
-class Manifest(StoredRecord, frozen=True, kw_only=True):
-    """Contents of the files in a result's directory."""
+class StoredResults:
+    """Stores and reads results in one attempt. `settings` are those of storages."""
 
-    schema: str
-    """Spark's, as JSON: of the files, columns by position."""
-    voids: tuple[int, ...]
-    """Positions of columns that hold nothing but null, and have the type void."""
-    files: tuple[tuple[str, ...], ...]
-    """Names of files by subpartition."""
-    ordered: bool = False
-    """The rows are in an order that their producer has given them: that of the files' names, and of each file."""
+    def __init__(self, settings: Mapping[str, str] = NOTHING_SET) -> None:
+        self.files = ResultFiles(partial(directories_at, settings=settings))
 
+    def store(
+        self, frame: Any, location: str, dataset_id: DataSetID, subtask: int, *, layout: Layout = WHOLE
+    ) -> ResultPartition:
+        """One action: write `frame` and describe it. A frame without columns keeps its number of rows.
 
-class PartitionLost(Exception):
-    """A registered result is not where it was: its producer must run again."""
+        Raises PipelineRefused for columns that can't be stored or hashed.
+        """
+        columns = tuple(frame.columns)
+        own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
+        voids = check_storable(columns, own_schema)
+        schema = _stored_schema(own_schema, voids)
+        laid_out = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
+        with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
+            _writer(laid_out, layout).parquet(self.files.as_spark(location))
+        sizes = self.files.written(location)
+        ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(sizes) < 2 or is_ordered(frame))
+        by_subpartition = _by_subpartition(list(sizes), layout.subpartitions)
+        self.files.describe(
+            location, Manifest(schema=schema.json(), voids=voids, files=by_subpartition, ordered=ordered)
+        )
+        return ResultPartition(
+            dataset_id=dataset_id,
+            subtask=subtask,
+            location=location,
+            rows=self.files.rows_in(location, sizes),
+            size_bytes=sum(sizes.values()),
+            columns=columns,
+            subpartitions=layout.subpartitions,
+            key_types=laid_out.key_types,
+        )
 
-    def __init__(self, location: str) -> None:
-        super().__init__(f"the stored result {location} is gone")
-        self.location = location
+    def read(self, spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
+        """The frame that consumer subtask `subtask` reads of the producers' results, with the user's column names.
 
+        `directory` is the reader's own, on this machine, and new. The columns are as nullable as they were, and of one
+        producer's result the rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the
+        producers' columns differ.
+        """
+        from pyspark.sql import functions
 
-def store(frame: Any, directory: Path, dataset_id: DataSetID, subtask: int, layout: Layout = WHOLE) -> ResultPartition:
-    """One action: write `frame` and describe it. A frame without columns keeps its number of rows.
-
-    Raises PipelineRefused for columns that can't be stored or hashed.
-    """
-    columns = tuple(frame.columns)
-    own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
-    voids = check_storable(columns, own_schema)
-    schema = _stored_schema(own_schema, voids)
-    laid_out = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
-    with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
-        _writer(laid_out, layout).parquet(str(directory))
-    names = _parquet_files(directory)
-    ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(names) < 2 or is_ordered(frame))
-    files = _by_subpartition(names, layout.subpartitions)
-    manifest = Manifest(schema=schema.json(), voids=voids, files=files, ordered=ordered)
-    (directory / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
-    rows, size = footers.count(directory, names)
-    return ResultPartition(
-        dataset_id=dataset_id,
-        subtask=subtask,
-        location=str(directory),
-        rows=rows,
-        size_bytes=size,
-        columns=columns,
-        subpartitions=layout.subpartitions,
-        key_types=laid_out.key_types,
-    )
-
-
-def read(spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
-    """The frame that consumer subtask `subtask` reads of the producers' results, with the user's column names.
-
-    `directory` is the reader's own, and new. The columns are as nullable as they were, and of one producer's result the
-    rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the producers' columns differ.
-    """
-    from pyspark.sql import functions
-
-    manifests = check_there(stored, subtask)
-    _check_alike(stored, manifests)
-    files = [
-        Path(partition.location, name)
-        for partition, manifest in zip(stored, manifests, strict=True)
-        for name in manifest.files[subtask if partition.subpartitions > 1 else 0]
-    ]
-    in_order = len(stored) == 1 and manifests[0].ordered
-    frame = read_files(spark, _common_schema(manifests), files, directory, in_order=in_order)
-    columns, voids = stored[0].columns, manifests[0].voids
-    if voids:
-        shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
-        frame = frame.select([column.alias(f"c{n}") for n, column in enumerate(shown)])
-    return frame.toDF(*columns) if columns else frame.select()
-
-
-def rows_of(stored: Sequence[ResultPartition], subtask: int) -> int:
-    """Number of rows of these results that consumer subtask `subtask` reads, -1 when they are not counted."""
-    if all(partition.subpartitions == 1 for partition in stored):
-        return -1 if any(partition.rows < 0 for partition in stored) else sum(partition.rows for partition in stored)
-    shares = [(partition, _manifest(partition).files[subtask]) for partition in stored]
-    if sum(len(names) for _, names in shares) > footers.MAX_FOOTERS:
-        return -1
-    counts = [footers.count(Path(partition.location), names)[0] for partition, names in shares]
-    return -1 if min(counts) < 0 else sum(counts)
-
-
-def check_there(stored: Sequence[ResultPartition], subtask: int) -> list[Manifest]:
-    """The producers' manifests. Raises PartitionLost when a file is gone that consumer subtask `subtask` reads.
-
-    Spark itself fails of a file that is gone, as of any error; this says which result it was. It is asked before a query is
-    made and when it has ended.
-    """
-    manifests = [_manifest(partition) for partition in stored]
-    for partition, manifest in zip(stored, manifests, strict=True):
-        names = manifest.files[subtask if partition.subpartitions > 1 else 0]
-        if not all(os.path.exists(os.path.join(partition.location, name)) for name in names):
-            raise PartitionLost(partition.location)
-    return manifests
+        shares = self.files.check_there(stored, subtask)
+        manifests = [share.manifest for share in shares]
+        _check_alike(stored, manifests)
+        sizes = {f"{share.location}/{name}": size for share in shares for name, size in share.sizes.items()}
+        in_order = len(stored) == 1 and manifests[0].ordered
+        frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order)
+        columns, voids = stored[0].columns, manifests[0].voids
+        if voids:
+            shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
+            frame = frame.select([column.alias(f"c{n}") for n, column in enumerate(shown)])
+        return frame.toDF(*columns) if columns else frame.select()
 
 
 def _settings_of(spark: Any, schema: Any, files_open: int) -> dict[str, str]:
@@ -204,13 +160,6 @@ def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, .
     return tuple(map(tuple, shares))
 
 
-def _manifest(partition: ResultPartition) -> Manifest:
-    try:
-        return msgspec.json.decode(Path(partition.location, MANIFEST_FILE).read_bytes(), type=Manifest)
-    except (FileNotFoundError, msgspec.MsgspecError):  # gone, torn by a power cut, or of another version of firesteel
-        raise PartitionLost(partition.location) from None
-
-
 def _common_schema(manifests: Sequence[Manifest]) -> Any:
     """Schema of producers that differ in nothing but what may be null: there everything may."""
     from pyspark.sql.types import StructType
@@ -240,11 +189,3 @@ def _check_alike(stored: Sequence[ResultPartition], manifests: Sequence[Manifest
 
 def _shown(shape: tuple[Any, ...]) -> str:
     return f"({', '.join(shape[0])}) of {shape[2]}"
-
-
-def _parquet_files(directory: Path) -> list[str]:
-    """Names of the files, below `directory`, in the order of Spark's tasks."""
-    found = [path.relative_to(directory).as_posix() for path in directory.rglob("*.parquet")]
-    return sorted(
-        found, key=lambda name: (len(os.path.basename(name).split("-")[1]), name)
-    )  # from 100,000 on more digits

@@ -6,10 +6,10 @@ files by size; so where their order counts each has a list of its own, and the s
 """
 
 import json
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 ORDERED_MARK = "firesteel-in-order"
 """Begins the names of directories with lists of files whose order counts: a plan that has one reads rows in order."""
@@ -18,39 +18,45 @@ _UNLISTED = "read only with spark.sql.streaming.fileStreamSink.ignoreMetadata at
 _BLOCK_BYTES = 32 * 1024 * 1024
 
 
-def read_files(spark: Any, schema: Any, files: Sequence[Path], directory: Path, *, in_order: bool) -> Any:
-    """A frame of these Parquet files with exactly that schema. `directory` is the caller's own, for the lists."""
+def read_files(spark: Any, schema: Any, files: Mapping[str, int], directory: Path, *, in_order: bool) -> Any:
+    """A frame of these Parquet files, with their sizes in bytes, with exactly that schema. They are named as Spark names
+    them; `directory` is the caller's own, on this machine, for the lists."""
     reader = spark.read.schema(schema)  # a known schema saves Spark a job
     # A job that is lenient with the files of its sources must still not lose rows of its own results.
     reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true")
-    parts = [[file] for file in files] if in_order and files else [list(files)]
+    entries = [_entry(file, size) for file, size in files.items()]
+    parts = [[entry] for entry in entries] if in_order and entries else [entries]
     name = ORDERED_MARK if in_order else "files"
     return _one_after_another(
         [reader.parquet(_listed(part, directory / f"{name}-{n}")) for n, part in enumerate(parts)]
     )
 
 
-def _listed(files: Sequence[Path], directory: Path) -> str:
+def _listed(entries: Sequence[str], directory: Path) -> str:
     log = directory / "_spark_metadata"
     log.mkdir(parents=True, exist_ok=True)
     (directory / _UNLISTED).touch()
-    (log / "0").write_text("\n".join(["v1", *map(_entry, files)]))
+    (log / "0").write_text("\n".join(["v1", *entries]))
     return str(directory)
 
 
-def _entry(file: Path) -> str:
-    status = os.stat(file)
+def _entry(file: str, size_bytes: int) -> str:
     return json.dumps(
         {
-            "path": file.absolute().as_uri(),
-            "size": status.st_size,
+            "path": _as_uri(file),
+            "size": size_bytes,
             "isDir": False,
-            "modificationTime": status.st_mtime_ns // 1_000_000,
+            "modificationTime": 0,  # which nobody may ask for
             "blockReplication": 1,
             "blockSize": _BLOCK_BYTES,
             "action": "add",
         }
     )
+
+
+def _as_uri(file: str) -> str:
+    scheme, separator, path = file.partition("://")
+    return f"{scheme}://{quote(path)}" if separator else Path(file).absolute().as_uri()
 
 
 def _one_after_another(frames: list[Any]) -> Any:

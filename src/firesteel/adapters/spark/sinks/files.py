@@ -17,7 +17,7 @@ from firesteel.adapters.spark.session.context import AttemptContext, current_att
 from firesteel.adapters.spark.sinks import writeroptions
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
-from firesteel.adapters.storage.sinks import sink_store
+from firesteel.adapters.storage.serving import sink_store
 from firesteel.adapters.storage.sinkstore import SinkStore
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit

@@ -5,10 +5,11 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from firesteel.adapters.spark.exchange.partitions import PartitionLost
+from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
@@ -50,6 +51,8 @@ def describe(
     locate = _Locator(plan, code)
     if isinstance(error, PartitionLost):
         return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
+    if isinstance(error, ResultsUnreachable):
+        return FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), exception=_raised(error), trace=trace)
     if isinstance(error, PySparkException):
         failure = _spark_failure(error, plan, locate, trace)
         if scheme := missing_scheme(str(error)):
@@ -146,7 +149,7 @@ def _is_environment(name: str, text: str) -> bool:
 def _lost_partitions(plan: RegionPlan, condition: str, text: str) -> tuple[str, ...]:
     if not any(mark in condition or mark in text for mark in _STORED_READ_FAILED):
         return ()
-    return tuple(location for location in plan.input_locations if location in text)
+    return tuple(location for location in plan.input_locations if location in text or quote(location, "/:") in text)
 
 
 def _main_sentence(text: str, condition: str) -> str:

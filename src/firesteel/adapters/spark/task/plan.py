@@ -3,15 +3,15 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark.exchange import partitions
 from firesteel.adapters.spark.exchange.fileorigins import FileOrigins
-from firesteel.adapters.spark.exchange.layout import layout_of
+from firesteel.adapters.spark.exchange.layout import Layout, layout_of
+from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.exchange.results import stage_rows
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session.attempt import AttemptSession
@@ -20,7 +20,7 @@ from firesteel.adapters.spark.session.settings import Changes, merged, refuse_ch
 from firesteel.adapters.spark.shares.guard import APPROVED, ShareGuard
 from firesteel.adapters.spark.splits.argument import splits_argument
 from firesteel.adapters.spark.splits.finder import SplitFinder
-from firesteel.model.ids import JobVertexID
+from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex, Partitioner
 from firesteel.model.splits import DrawnSplits, InputFormat
 from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
@@ -44,6 +44,7 @@ class RegionPlan:
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
+        self._results = StoredResults(attempt.storage)
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
         self._settings: dict[str, Changes] = {}
@@ -61,8 +62,13 @@ class RegionPlan:
         """Locations of the stored results that this region reads."""
         return tuple(partition.location for partition in self._deployment.inputs)
 
-    def run(self, resolve: Resolve, partition_directory: Path) -> TaskOutcome:
-        """Call every function; store what blocking edges read."""
+    @property
+    def stores(self) -> bool:
+        """Whether it stores results."""
+        return any(self._stored_of(self._deployment.vertices))
+
+    def run(self, resolve: Resolve, directory: Path, results: str) -> TaskOutcome:
+        """Call every function; store what blocking edges read at the location `results`, and anything else in `directory`."""
         self._session.names.begin()
         vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
         if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
@@ -74,25 +80,25 @@ class RegionPlan:
                 self.active = function
                 self.callables[function.name] = resolve(function)
         if vertices[0].parallelism > 1:
-            self._watch_shares(vertices[0].parallelism, partition_directory.parent / APPROVED)
-        self._read_inputs(partition_directory / "inputs")
+            self._watch_shares(vertices[0].parallelism, directory.parent / APPROVED)
+        self._read_inputs(directory / "inputs")
         if vertices[0].draws_splits:
-            self._draw(vertices[0], partition_directory)
+            self._draw(vertices[0], directory, results)
         else:
             for vertex in vertices:
-                self._run_vertex(vertex, partition_directory)
+                self._run_vertex(vertex, directory, results)
         for stored in self._read:
-            partitions.check_there(stored, self._deployment.subtask)
+            self._results.files.check_there(stored, self._deployment.subtask)
         if not any(f.kind is FunctionKind.SOURCE for vertex in vertices for f in vertex.functions):
-            self.rows_read = _sum([partitions.rows_of(stored, self._deployment.subtask) for stored in self._read])
+            self.rows_read = _sum([self._results.files.rows_of(each, self._deployment.subtask) for each in self._read])
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
 
-    def _run_vertex(self, vertex: JobVertex, directory: Path) -> None:
+    def _run_vertex(self, vertex: JobVertex, directory: Path, results: str) -> None:
         for function in vertex.functions:
             self._call(vertex, function)
             if function.kind is FunctionKind.RESULT:
                 stage_rows(self._attempt, self.frames[function.name], directory)
-        self._store(vertex, directory)
+        self._store(vertex, results)
 
     def _find_splits(self, function: Function) -> TaskOutcome:
         self.active = function
@@ -100,13 +106,13 @@ class RegionPlan:
         subtasks = max(v.parallelism for v in self._graph.vertices if function.splits in _declared_splits(v))
         return TaskOutcome(splits=self._finder.find(function.splits, subtasks))
 
-    def _draw(self, vertex: JobVertex, directory: Path) -> None:
+    def _draw(self, vertex: JobVertex, directory: Path, results: str) -> None:
         """A source draws splits until there is no more, and stores what it makes of each draw. Without any, it stores
         an empty result, for its columns."""
         number = 0
         while not (drawn := self._attempt.draw_splits(number)).is_end or number == 0:
             self._drawn = drawn
-            self._run_vertex(vertex, directory / f"draw-{number}")
+            self._run_vertex(vertex, directory / f"draw-{number}", f"{results}/draw-{number}")
             if drawn.is_end:
                 return
             number += 1
@@ -122,7 +128,7 @@ class RegionPlan:
             carries_rows = edge.exchange is ExchangeMode.BLOCKING and edge.partitioner is not Partitioner.SPLITS
             if carries_rows and edge.target in self._deployment.vertices:
                 stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
-                frame = partitions.read(self._session.get(), stored, subtask, directory / str(len(self._read)))
+                frame = self._results.read(self._session.get(), stored, subtask, directory / str(len(self._read)))
                 self._read.append(stored)
                 name = self._datasets[edge.source].name
                 self._inputs[edge.target, name] = frame
@@ -214,18 +220,21 @@ class RegionPlan:
         found = self._finder.find(declared, 1)
         return splits_argument(declared, found.splits, found.schema, path)
 
-    def _store(self, vertex: JobVertex, directory: Path) -> None:
+    def _store(self, vertex: JobVertex, results: str) -> None:
+        name, subtask = vertex.functions[-1].name, self._deployment.subtask
+        for dataset, layout in self._stored_of([vertex.id]):
+            frame = self.frames[name]
+            if self._drawn is not None and self._drawn.is_end:
+                frame = frame.limit(0)
+            partition = self._results.store(frame, f"{results}/{dataset}", dataset, subtask, layout=layout)
+            self._stored_here.append(msgspec.structs.replace(partition, settings=tuple(self._settings[name].items())))
+
+    def _stored_of(self, vertices: Collection[JobVertexID]) -> Iterator[tuple[DataSetID, Layout]]:
+        """Data sets of these vertices that blocking edges read."""
         for dataset in self._graph.datasets:
             layout = layout_of(self._graph, dataset.id)
-            if dataset.producer == vertex.id and layout is not None:
-                name, where = vertex.functions[-1].name, directory / dataset.id
-                frame = self.frames[name]
-                if self._drawn is not None and self._drawn.is_end:
-                    frame = frame.limit(0)
-                partition = partitions.store(frame, where, dataset.id, self._deployment.subtask, layout)
-                self._stored_here.append(
-                    msgspec.structs.replace(partition, settings=tuple(self._settings[name].items()))
-                )
+            if dataset.producer in vertices and layout is not None:
+                yield dataset.id, layout
 
 
 def _sum(counts: list[int]) -> int:

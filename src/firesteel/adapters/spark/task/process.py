@@ -91,7 +91,10 @@ class TaskProcess:
         _silence_error_records()
         offer_by_default(self.session)
         self._paths.install()
-        outcome: TaskOutcome = self._plan.run(self._resolver(), Path(self._task.partitions))
+        directory, results = Path(self._task.partitions), self._task.results
+        if results != self._task.partitions and self._plan.stores:  # others clear it up when this machine is gone
+            self._report_staging(results)
+        outcome: TaskOutcome = self._plan.run(self._resolver(), directory, results)
         counted = self._counts.total(self._plan.rows_read)
         return wire.Finished(msgspec.structs.replace(outcome, io=counted), self.session.opened)
 

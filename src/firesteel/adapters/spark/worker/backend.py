@@ -29,10 +29,12 @@ from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, result_max_bytes
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
+from firesteel.adapters.storage.resultslocation import results_location
 from firesteel.adapters.storage.s3settings import hadoop_settings, spark_settings
+from firesteel.adapters.storage.sinks import remove_location
 from firesteel.model import options
 from firesteel.model.ids import JobID, RegionAttemptID
-from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, ExchangeMode
 from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
@@ -69,6 +71,8 @@ class SparkTaskBackend:
         self._cleanups: dict[JobID, BackgroundTasks] = {}
         """After the attempts of each job."""
         self._storage = hadoop_settings(config, os.environ)
+        self._results, self._sharing = results_location(config), set[JobID]()
+        """Where workers share stored results, if they do, and jobs that have used it from here."""
         intended = self._work_dir / SINKS / "intended"
         self._output = SinkOutput(self._forks, self._artifacts, intended, self.endpoint, self._storage)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
@@ -178,7 +182,11 @@ class SparkTaskBackend:
         if job_id in self._cleanups:
             await self._cleanups[job_id].join()
             self._cleanups.pop(job_id, None)
-        await self._output.release(job_id)
+        shared = f"{self._results}/{job_id}" if job_id in self._sharing else ""
+        if shared:
+            await asyncio.to_thread(remove_location, shared, self._storage)
+            self._sharing.discard(job_id)
+        await self._output.release(job_id, removed=shared)
         await self._output.discard([str(self._work_dir / name / job_id) for name in ("attempts", "partitions")])
         await self._artifacts.release(job_id)
         await asyncio.to_thread(self._printed.end, job_id)
@@ -188,6 +196,9 @@ class SparkTaskBackend:
     async def _assignment(self, job: JobInformation, deployment: TaskDeployment, seat: Seat) -> wire.RunTask:
         attempt = deployment.attempt
         name = f"{attempt.region}-{attempt.attempt}"
+        partitions = str(self._work_dir / "partitions" / attempt.job_id / name)
+        if self._results and any(edge.exchange is ExchangeMode.BLOCKING for edge in job.graph.edges):
+            self._sharing.add(attempt.job_id)
         code = await self._artifacts.use(attempt.job_id, job.graph.artifacts)
         return wire.RunTask(
             job=job,
@@ -202,7 +213,8 @@ class SparkTaskBackend:
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if _is_script(job) else "",
-            partitions=str(self._work_dir / "partitions" / attempt.job_id / name),
+            partitions=partitions,
+            results=f"{self._results}/{attempt.job_id}/{name}" if self._results else partitions,
             scheduler_pool=seat.scheduler_pool,
             settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
             storage=self._storage,

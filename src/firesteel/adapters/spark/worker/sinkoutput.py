@@ -22,7 +22,8 @@ from firesteel.adapters.spark.staged.references import (
     scheme_of,
 )
 from firesteel.adapters.spark.wire import SparkAddress
-from firesteel.adapters.storage.sinks import NOTHING_SET, commit_sink, remove_location
+from firesteel.adapters.storage.serving import NOTHING_SET
+from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.tasks import SinkCommit
@@ -100,11 +101,12 @@ class SinkOutput:
         for reference in references:
             await self._remove(reference)
 
-    async def release(self, job_id: JobID) -> None:
-        """The job is over: remove what its attempts here have left, and forget its secrets."""
+    async def release(self, job_id: JobID, *, removed: str = "") -> None:
+        """The job is over: remove what its attempts here have left, and forget its secrets. What lies below `removed` is
+        gone."""
         # A user's sink is not asked to undo here what another worker may have committed: the master says what was not.
         mine = [each for each in self._staged.get(job_id, ()) if scheme_of(each) != TWO_PHASE_SCHEME]
-        await self.discard(mine)
+        await self.discard([each for each in mine if not removed or not each.startswith(f"{removed}/")])
         await asyncio.to_thread(forget_staged, self._intended.parent, job_id)
         self._staged.pop(job_id, None)
         self._secrets.pop(job_id, None)
@@ -133,4 +135,4 @@ class SinkOutput:
             try:
                 remove_location(location, self._storage)
             except TaskFailedError as error:
-                logger.warning("what a sink had staged was not removed: %s", error.failure.message)
+                logger.warning("what an attempt had written was not removed: %s", error.failure.message)
