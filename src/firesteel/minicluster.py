@@ -56,6 +56,8 @@ class MiniCluster:
     the store in memory. Raises AssertionsDisabled under `python -O`.
     """
 
+    goodbye = "closing the cluster"
+
     def __init__(
         self,
         config: Configuration | None = None,

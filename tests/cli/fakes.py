@@ -28,6 +28,8 @@ FAILURE = FailureInfo(
 class FakeCluster:
     """Runs a job by letting its views go by: one for each time it is asked, the last one for ever."""
 
+    goodbye = "closing the cluster"
+
     def __init__(self, statuses: tuple[JobStatus, ...] = (JobStatus.RUNNING, JobStatus.FINISHED)) -> None:
         self.client = FakeClient(statuses)
         self.closed = False

@@ -14,8 +14,8 @@ import httpx
 import psutil
 import pytest
 
+from firesteel.cli.background import CLUSTER_VARIABLE, ClusterDirectory
 from firesteel.cli.clusters import thishost
-from firesteel.cli.clusters.processes import CLUSTER_VARIABLE, ClusterDirectory
 from firesteel.model.options import Configuration
 
 Command = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from firesteel.cli.clusters.processes import Recorded
+from firesteel.cli.background import Recorded
 from tests.conftest import RUN_MARK
 from tests.network.sshserver import SshServer
 from tools import openssh

@@ -13,8 +13,8 @@ from firesteel.adapters.spark.exchange.resultfiles import Manifest
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable
 from firesteel.adapters.spark.staged.references import StagedFiles, StagedRows, WrittenByUser
 from firesteel.adapters.storage.manifest import write_manifest
+from firesteel.cli.background import Recorded
 from firesteel.cli.clusters.hosts import HostCluster, Placed
-from firesteel.cli.clusters.processes import Recorded
 from firesteel.cli.clusters.ssh import Ssh
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact

@@ -50,6 +50,9 @@ COMMANDS = {
 }
 """Module and one line of help, by command; the module has a click command of the same name."""
 
+INNER_COMMANDS = {"keptcluster": ("firesteel.cli.processes.keptcluster", "The process of a cluster that `run` keeps.")}
+"""The same, for commands that only firesteel itself gives: they are not listed."""
+
 
 class Commands(click.Group):
     """A group whose commands are modules that are imported when their command is called."""
@@ -58,10 +61,11 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        known = {**COMMANDS, **INNER_COMMANDS}
+        if cmd_name not in known:
             return None
         name = f"{cmd_name}_" if hasattr(builtins, cmd_name) else cmd_name
-        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), name)
+        command = getattr(importlib.import_module(known[cmd_name][0]), name)
         assert isinstance(command, click.Command), "a command's module defines it under its name"
         return command
 

@@ -65,6 +65,8 @@ def _attachment(configuration: Configuration) -> Attachment:
 class RemoteCluster:
     """`async with RemoteCluster(configuration) as cluster: ...`; its client says when nobody answers."""
 
+    goodbye = ""
+
     def __init__(self, configuration: Configuration) -> None:
         """Raises ConfigurationError."""
         self.client = http_client(configuration)

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import click
 
+from firesteel.cli.background import ClusterDirectory
 from firesteel.cli.clusters import hosts, thishost
-from firesteel.cli.clusters.processes import ClusterDirectory
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
+from firesteel.cli.keeping import manage as kept
 from firesteel.cli.settings import load_configuration
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused
@@ -129,6 +130,7 @@ def _with_high_availability(
 def stop(workers_file: Path | None, masters_given: str | None, definitions: Sequence[str]) -> int:
     """End the cluster, and remove its work files and jobs; its logs stay, and what lies in high-availability.storageDir.
 
+    So do all clusters end that `firesteel run --keep-warm` has left behind, with their logs.
     Hosts are those it was started on; files of hosts are for a cluster that was started from elsewhere.
     """
     placed = _placed(workers_file, masters_given, 1)
@@ -136,9 +138,10 @@ def stop(workers_file: Path | None, masters_given: str | None, definitions: Sequ
     directory = ClusterDirectory(config)
     with directory.locked():
         hosts.add(directory, config, placed)
-        if not directory.read() and hosts.read_cluster(directory) is None:
+        is_there = bool(directory.read()) or hosts.read_cluster(directory) is not None
+        if not is_there and not kept.there_are(config):
             raise CommandError("no cluster runs here", UNREACHABLE)
-        code = hosts.stop(directory, config)
+        code = max(kept.stop(config), hosts.stop(directory, config) if is_there else FINISHED)
     if code != UNREACHABLE:
         click.echo("stopped")
     return code
@@ -147,13 +150,16 @@ def stop(workers_file: Path | None, masters_given: str | None, definitions: Sequ
 @cluster.command()
 @definitions_option
 def status(definitions: Sequence[str]) -> int:
-    """Say which processes run, and whether one of them leads.
+    """Say which processes run, and whether one of them leads; also which clusters `firesteel run --keep-warm` has left behind.
 
     Exit code 0 when all that were started run and a master answers for the cluster, 1 when not, 3 without a cluster.
     """
     config = load_configuration(definitions)
     directory = ClusterDirectory(config)
+    is_kept = kept.show(config)
     if not directory.read() and hosts.read_cluster(directory) is None:
+        if is_kept:
+            return FINISHED
         raise CommandError("no cluster runs here", UNREACHABLE)
     found = [thishost.status(directory), hosts.status(directory, config)]
     running = [each for each in directory.read() if each.role == "jobmanager" and each.process() is not None]

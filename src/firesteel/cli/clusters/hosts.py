@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from firesteel.cli.background import ClusterDirectory
 from firesteel.cli.clusters import thishost
 from firesteel.cli.clusters.onhost import Order, Role, Verb
-from firesteel.cli.clusters.processes import ClusterDirectory
 from firesteel.cli.clusters.ssh import Outcome, Ssh
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.model import options

@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from firesteel.cli.background import ClusterDirectory
 from firesteel.cli.clusters import thishost
-from firesteel.cli.clusters.processes import ClusterDirectory
 from firesteel.cli.exits import BAD_USAGE, FINISHED, UNREACHABLE, CommandError
 from firesteel.cli.settings import CONF_DIR_VARIABLE, CONF_FILE
 from firesteel.model.options import Configuration, ConfigurationError

@@ -6,9 +6,8 @@ import sys
 
 import msgspec
 
+from firesteel.cli.background import START_LIMIT_S, stop_limit_s
 from firesteel.cli.clusters.onhost import MARK, Answer, Order
-from firesteel.cli.clusters.processes import START_LIMIT_S
-from firesteel.cli.clusters.thishost import stop_limit_s
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
 from firesteel.model import options
 from firesteel.model.options import Configuration

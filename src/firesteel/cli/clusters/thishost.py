@@ -5,24 +5,20 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from firesteel.cli.clusters.processes import (
+from firesteel.cli.background import (
+    HELPERS_LIMIT_S,
     ClusterDirectory,
     Recorded,
     end_helpers,
     end_processes,
     start_process,
+    stop_limit_s,
     until_serving,
 )
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.cli.java import java_problem
 from firesteel.model import options
 from firesteel.model.options import Configuration
-
-STOP_GRACE_S = 5.0
-"""Time beyond the limits that the processes have for their own end."""
-
-HELPERS_LIMIT_S = 30.0
-"""What workers leave, a JVM that makes the archive of Spark's classes once per installation, has this long for its end."""
 
 STOP_COMMAND = "firesteel cluster stop"
 
@@ -110,11 +106,6 @@ def end_all(directory: ClusterDirectory, config: Configuration) -> list[Recorded
     end_helpers(directory, HELPERS_LIMIT_S)
     forget(directory)
     return killed
-
-
-def stop_limit_s(config: Configuration) -> float:
-    """Time that processes may take to end by themselves."""
-    return 3 * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000 + STOP_GRACE_S
 
 
 def forget(directory: ClusterDirectory) -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import tempfile
 import traceback
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +26,7 @@ from firesteel.cli.following.prints import job_prints
 from firesteel.cli.following.watch import End, Watch
 from firesteel.cli.java import java_problem
 from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
-from firesteel.cli.jobs.scriptarguments import JobCommand
+from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
 from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
 from firesteel.cli.logs import open_log_file
 from firesteel.cli.settings import load_configuration, named_values, pairs
@@ -56,6 +57,9 @@ log = logging.getLogger("firesteel.cli")
 
 class Cluster(Protocol):
     """A cluster that can also run a function in a process that has PySpark loaded."""
+
+    goodbye: str
+    """What is said when it is left; empty for nothing."""
 
     @property
     def client(self) -> ClusterOperations: ...
@@ -90,6 +94,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster is another process, and the job's life does not end with this one's."""
     detach: bool = False
     as_json: bool = False
+    keep_warm_s: float | None = None
+    """Time for which a cluster of its own is to stay; None for not at all."""
 
     @property
     def is_script(self) -> bool:
@@ -136,8 +142,14 @@ _JOB_OPTIONS = (
 )
 
 
-@click.command(cls=JobCommand)
+@click.command(cls=RunCommand)
 @job_options
+@click.option(
+    KEEP_WARM,
+    "keep_warm",
+    metavar="[TIME]",
+    help='The cluster of its own stays, for the next run in this directory, until it has had no job for TIME, like "30 min".',
+)
 @click.option("--detach", is_flag=True, help="Print the job's id once it is safe with the master, and leave it.")
 @click.option(
     "--shutdown-on-attached-exit",
@@ -152,7 +164,8 @@ def run(**arguments: Any) -> int:
     A plain PySpark script is a file without an import of firesteel: it gets ARGUMENTS, all that follows its name,
     what it prints is printed here, and its exit code is this command's.
 
-    On a cluster of its own, or on the one that --master or rest.address name. The result goes to
+    On a cluster of its own, on the one that a former run in this directory has left behind (--keep-warm), or on the one
+    that --master or rest.address name. The result goes to
     standard output, everything else to standard error. Ctrl-C cancels the job; pressed again, its end is not waited for.
     """
     return run_command(**arguments)
@@ -167,10 +180,11 @@ def run_command(
 ) -> int:
     """Build and run a job as the options say, on what `opener` opens: by default on what `open_cluster` does."""
     as_json, verbose = rest["as_json"], rest.pop("verbose")
+    keep_warm = rest.pop("keep_warm", None)
     wishes = {
         JOB_PRIORITY.key: rest.pop("priority"),
         JOB_QUEUE.key: rest.pop("queue"),
-        JOB_TIMEOUT.key: _timeout(timeout),
+        JOB_TIMEOUT.key: str(_time_ms("--timeout", timeout)) if timeout is not None else None,
         EXECUTION_ATTACHED.key: "false" if rest.pop("detach", False) else None,
         SHUTDOWN_ON_ATTACHED_EXIT.key: "true" if rest.pop("ends_with_client", False) else None,
     }
@@ -188,6 +202,7 @@ def run_command(
         job_id=job_id_of(given) if (given := rest.pop("job_id")) else "",
         elsewhere=opener is None and bool(configuration.get_option(REST_ADDRESS)),
         detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
+        keep_warm_s=_time_ms(KEEP_WARM, keep_warm) / 1_000 if keep_warm is not None else None,
         **rest,
     )
     log_file = open_log_file(options.configuration)
@@ -208,11 +223,17 @@ def run_command(
 
 async def run_job_somewhere(options: RunOptions) -> End | JobID:
     """Run the job on the cluster that is configured, or on one of its own. Raises CommandError."""
+    keep_s = options.keep_warm_s
+    if keep_s is not None and (options.elsewhere or keep_s <= 0):
+        why = (
+            "it is for a cluster of this command's own, and another one is named" if keep_s else "write a time above 0"
+        )
+        raise CommandError(f"{KEEP_WARM}: {why}", BAD_USAGE)
     if options.detach and not options.elsewhere:
         raise CommandError("a cluster of its own ends with the command: name another one with --master", BAD_USAGE)
     if not options.elsewhere and (problem := java_problem()):
         raise CommandError(problem, UNREACHABLE)
-    return await run_job(options, open_cluster)
+    return await run_job(options, open_cluster if options.elsewhere else functools.partial(open_kept, keep_s=keep_s))
 
 
 async def run_job(options: RunOptions, opener: Opener) -> End | JobID:
@@ -248,6 +269,15 @@ def open_cluster(configuration: Configuration) -> AbstractAsyncContextManager[Cl
     return cluster
 
 
+@contextlib.asynccontextmanager
+async def open_kept(configuration: Configuration, *, keep_s: float | None) -> AsyncIterator[Cluster]:
+    """The kept cluster of this directory, if one fits, or is to be begun; else one of the command's own."""
+    from firesteel.cli.keeping.visit import find_or_begin
+
+    async with await find_or_begin(configuration, keep_s) or open_cluster(configuration) as cluster:
+        yield cluster
+
+
 async def _run(
     options: RunOptions, job_id: JobID, opener: Opener, display: JobDisplay, interrupts: Interrupts
 ) -> End | JobID:
@@ -270,8 +300,8 @@ async def _run(
         else:
             watch.prints = job_prints(cluster.client, job_id, display.printed)
         end = await watch.until_end()
-        if not options.elsewhere:
-            display.note("closing the cluster")
+        if cluster.goodbye:
+            display.note(cluster.goodbye)
     return end
 
 
@@ -334,10 +364,9 @@ def _report(message: str, trace: str, log_file: Path, verbose: bool) -> None:
         click.echo(f"firesteel: the full trace is in {log_file} (or use --verbose)", err=True)
 
 
-def _timeout(text: str | None) -> str | None:
-    if text is None:
-        return None
+def _time_ms(option: str, text: str) -> int:
+    """Milliseconds. Raises CommandError."""
     try:
-        return str(parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text))
+        return parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text)
     except ValueError:
-        raise CommandError(f'--timeout {text}: write seconds, or a time like "90 s" or "10 min"', BAD_USAGE) from None
+        raise CommandError(f'{option} {text}: write seconds, or a time like "90 s" or "10 min"', BAD_USAGE) from None

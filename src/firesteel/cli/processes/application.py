@@ -55,6 +55,8 @@ def application(taskmanagers: int, **arguments: Any) -> int:
 class Application:
     """A master in this process and workers beside it, as a cluster that `run` can use."""
 
+    goodbye = "closing the cluster"
+
     def __init__(self, config: Configuration, taskmanagers: int, definitions: Sequence[str]) -> None:
         """Raises CommandError, or ConfigurationError."""
         if config.get_option(options.HA_TYPE) != "none":

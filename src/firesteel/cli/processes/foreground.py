@@ -45,8 +45,12 @@ class ClusterProcess(Protocol):
 
 
 def run_in_foreground(definitions: Sequence[str], make: Callable[[Configuration], ClusterProcess]) -> int:
+    """Run what `make` makes of the command's configuration. Returns the exit code."""
+    return serve_in_foreground(load_configuration(definitions), make)
+
+
+def serve_in_foreground(config: Configuration, make: Callable[[Configuration], ClusterProcess]) -> int:
     """Run what `make` makes, and say on standard output when it serves. Returns the exit code."""
-    config = load_configuration(definitions)
     log_to_stderr()
     _allow_many_files()
     try:

@@ -18,6 +18,7 @@ import psutil
 
 from firesteel.cli.exits import UNREACHABLE, CommandError
 from firesteel.client.finding import PROCESSES_FILE, cluster_directory
+from firesteel.model import options
 from firesteel.model.options import Configuration
 from firesteel.model.stored import StoredRecord
 
@@ -26,6 +27,12 @@ START_LIMIT_S = 60.0
 
 CLUSTER_VARIABLE = "FIRESTEEL_CLUSTER"
 """Environment variable of all processes of a cluster, and of those that they start: its directory."""
+
+STOP_GRACE_S = 5.0
+"""Time beyond the limits that the processes have for their own end."""
+
+HELPERS_LIMIT_S = 30.0
+"""What workers leave, a JVM that makes the archive of Spark's classes once per installation, has this long for its end."""
 
 LOOK_S = 0.05
 LOG_LINES_SHOWN = 10
@@ -36,7 +43,7 @@ class Recorded(StoredRecord, frozen=True, kw_only=True):
     """A process that was started in the background."""
 
     role: str
-    """`jobmanager` or `taskmanager`."""
+    """`jobmanager` or `taskmanager`; or `kept cluster`, which is both."""
     pid: int
     started: float
     """Time of its start as the system says it, in seconds since the epoch."""
@@ -139,7 +146,7 @@ def until_serving(record: Recorded) -> Recorded:
     mark = f"started {record.role} "
     until_s = time.monotonic() + START_LIMIT_S
     while time.monotonic() < until_s:
-        lines = _log_lines(record)
+        lines = log_lines(record)
         where = next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
         if where:
             return msgspec.structs.replace(record, where=where)
@@ -148,6 +155,11 @@ def until_serving(record: Recorded) -> Recorded:
             raise CommandError(f"the {record.role} has ended at once; its log {record.log} says:\n{last}", UNREACHABLE)
         time.sleep(LOOK_S)
     raise CommandError(f"the {record.role} has not come up within {START_LIMIT_S:g} s; see {record.log}", UNREACHABLE)
+
+
+def stop_limit_s(config: Configuration) -> float:
+    """Time that processes may take to end by themselves."""
+    return 3 * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000 + STOP_GRACE_S
 
 
 def end_processes(records: Sequence[Recorded], limit_s: float) -> list[Recorded]:
@@ -184,7 +196,8 @@ def _is_of(process: psutil.Process, directory: ClusterDirectory) -> bool:
     return False
 
 
-def _log_lines(record: Recorded) -> list[str]:
+def log_lines(record: Recorded) -> list[str]:
+    """The lines that it has logged until now."""
     try:
         return Path(record.log).read_text(errors="replace").splitlines()
     except OSError:
