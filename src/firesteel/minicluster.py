@@ -7,6 +7,7 @@ without a master uses it, and tests do, with hooks to end workers and to change 
 import asyncio
 import contextlib
 import logging
+import os
 import shutil
 import tempfile
 import uuid
@@ -21,6 +22,7 @@ from firesteel.adapters.ha.jobarchive import MemoryJobArchive
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.adapters.spark.jvm.supervisor import EMBEDDED_MARK
+from firesteel.adapters.storage.resultsprobe import probe_results
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import BackendFactory, Worker, limited, spark_backend
@@ -98,6 +100,8 @@ class MiniCluster:
         Raises what a backend's start raises (no Java, no disk space); nothing is left behind then.
         """
         try:
+            if self.config.get_option(options.RESULTS_DIR):
+                await asyncio.to_thread(probe_results, self.config, "this cluster", os.environ)
             await asyncio.to_thread(self._open_work_dir)
             for _ in range(self._initial_workers):
                 await self.start_task_executor()

@@ -45,6 +45,7 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.NotifySlotAvailable(resource_id=W1, instance_id=INSTANCE, report=REPORT),
     m.DisconnectTaskExecutor(resource_id=W1, reason="goodbye"),
     m.TaskExecutorRegistered(instance_id=InstanceID("i2")),
+    m.TaskExecutorRefused(reason="it stores results elsewhere"),
     m.RequestSlots(instance_id=INSTANCE, job_id=JOB, job_master=JOB_MASTER, slots=((1, AllocationID("b")),)),
     m.HeartbeatRequest(),
     AskWorker(instance_id=INSTANCE, number=1, inquiry=DumpThreads()),

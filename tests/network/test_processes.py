@@ -214,3 +214,26 @@ def test_the_master_serves_rest_and_ends_when_told_to(tmp_path: Path) -> None:
             assert await master.wait() == 0
 
     asyncio.run(story())
+
+
+def test_a_worker_that_stores_results_elsewhere_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path) as it:
+            await it.start_worker("one")
+            await it.until_slots(2)
+            for name, own in (
+                ("other", {"cluster.work-dir": str(tmp_path / "other")}),
+                ("none", {"cluster.results-dir": "s3://absent/x", "s3.endpoint": "http://127.0.0.1:1"}),
+            ):
+                worker = await it.start_worker(name, **own)
+                assert await worker.wait() == 3, it.log(name)
+            assert "it can't go on" not in it.log("other")
+            told = f"worker other stores results in {tmp_path}/other, and one in {tmp_path}/work: neither could read"
+            assert told in it.log("other")
+            assert "taskmanager none can't use s3a://absent/x (cluster.results-dir) for stored results" in it.log(
+                "none"
+            )
+            assert not (tmp_path / "work" / "none" / "logs").exists()
+            assert (await it.overview()).task_managers == 1
+
+    asyncio.run(story())

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import platform
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
 from firesteel.adapters.spark.worker.workdirs import TEMPORARY, open_own
+from firesteel.adapters.storage.resultsprobe import probe_results
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
 from firesteel.model import options
@@ -55,9 +57,14 @@ class TaskManager:
     async def start(self) -> None:
         """Look for the master, and offer slots once it is found.
 
-        Raises what the backend's start raises (no Java, no disk space); nothing is left behind then.
+        Raises what the backend's start raises (no Java, no disk space), or ResultsUnusable; nothing is left behind then.
         """
         self._work_dir = await asyncio.to_thread(self._open_work_dir)
+        try:
+            results = await asyncio.to_thread(probe_results, self.config, str(self), os.environ)
+        except BaseException:
+            await asyncio.to_thread(self._clean_up)
+            raise
         self._log.enter_context(process_log(self._work_dir / "logs" / "taskmanager.log"))
         logger.info("taskmanager %s in %s", self.resource_id, self._work_dir)
         host, port = self.config.get_option(options.JOBMANAGER_ADDRESS), self.config.get_option(options.JOBMANAGER_PORT)
@@ -78,6 +85,7 @@ class TaskManager:
             backend=backend,
             desk=WorkerDesk(self._work_dir, backend, blobs),
             inheritance=self._dead_workers,
+            results=results,
             on_broken=self._fail,
         )
         self._leaders.start()

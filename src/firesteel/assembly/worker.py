@@ -12,6 +12,7 @@ from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
 from firesteel.model.options import Configuration
+from firesteel.model.resources import UNTOLD_STORAGE, ResultsStorage
 from firesteel.runtime.ports import Inheritance, TaskBackend
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_settings
@@ -36,10 +37,11 @@ class Worker:
         backend: TaskBackend,
         desk: WorkerDesk,
         inheritance: Inheritance | None = None,
+        results: ResultsStorage = UNTOLD_STORAGE,
         on_broken: Callable[[Exception], None],
     ) -> None:
         self.resource_id, self.backend, self._config = resource_id, backend, config
-        core = TaskExecutorCore(resource_id, task_executor_settings(config), rpc.address(resource_id))
+        core = TaskExecutorCore(resource_id, task_executor_settings(config, results), rpc.address(resource_id))
         self.endpoint = TaskExecutorEndpoint(
             core,
             rpc,

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from firesteel.core.registration import FLINKS_DEFAULTS, RegistrationTimeouts
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.model import messages as m
-from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
+from firesteel.model.resources import (
+    UNKNOWN_HARDWARE,
+    UNTOLD_STORAGE,
+    HardwareDescription,
+    ResourceProfile,
+    ResultsStorage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +58,5 @@ class TaskExecutorSettings:
     slot_timeout_ms: int
     master_grace_ms: int
     hardware: HardwareDescription = UNKNOWN_HARDWARE
+    results: ResultsStorage = UNTOLD_STORAGE
     registration: RegistrationTimeouts = FLINKS_DEFAULTS

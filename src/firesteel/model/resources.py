@@ -36,4 +36,18 @@ class HardwareDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 UNSPECIFIED = ResourceProfile()
+
+
+class ResultsStorage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The storage in which a worker stores results for others."""
+
+    where: str = ""
+    """For people."""
+    identity: str = ""
+    """Equal for two workers that reach the same storage; empty when nobody has looked."""
+
+
+UNTOLD_STORAGE = ResultsStorage()
+
+
 UNKNOWN_HARDWARE = HardwareDescription()

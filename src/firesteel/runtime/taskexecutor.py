@@ -20,7 +20,7 @@ from firesteel.model.inquiries import AnyAnswer, InquiryRefused
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobVertex
 from firesteel.model.options import Configuration
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
-from firesteel.model.resources import HardwareDescription, ResourceProfile
+from firesteel.model.resources import UNTOLD_STORAGE, HardwareDescription, ResourceProfile, ResultsStorage
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
@@ -40,6 +40,10 @@ logger = logging.getLogger(__name__)
 
 class RegistrationTimeout(Exception):
     """The cluster's fault, or the network's: there was no master to work for."""
+
+
+class RegistrationRefused(Exception):
+    """Whoever has set up the worker: it does not fit to those that are there."""
 
 
 class TaskExecutorEndpoint(Endpoint):
@@ -111,7 +115,7 @@ class TaskExecutorEndpoint(Endpoint):
                 self._unwatch.pop(effect.component)()
             case w.GiveUp():
                 logger.warning("%s gives up: %s", self.core.address, effect.reason)
-                self._break(RegistrationTimeout(effect.reason))
+                self._break((RegistrationRefused if effect.is_refused else RegistrationTimeout)(effect.reason))
             case _:
                 assert_never(effect)
 
@@ -263,7 +267,7 @@ def _backend_failure(error: Exception) -> FailureInfo:
     )
 
 
-def task_executor_settings(config: Configuration) -> TaskExecutorSettings:
+def task_executor_settings(config: Configuration, results: ResultsStorage = UNTOLD_STORAGE) -> TaskExecutorSettings:
     slots = config.get_option(options.NUMBER_OF_TASK_SLOTS)
     cores = config.get_option(options.TASK_CPU) or float(os.cpu_count() or 1)
     return TaskExecutorSettings(
@@ -274,6 +278,7 @@ def task_executor_settings(config: Configuration) -> TaskExecutorSettings:
         slot_timeout_ms=config.get_option(options.SLOT_TIMEOUT),
         master_grace_ms=config.get_option(options.MASTER_GRACE),
         registration=registration_timeouts(config),
+        results=results,
         hardware=HardwareDescription(
             cpu_cores=os.cpu_count() or -1,
             physical_memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),

@@ -12,7 +12,7 @@ from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID,
 from firesteel.model.inquiries import DumpThreads, ThreadDump, ThreadEntry, WorkerAnswered
 from firesteel.model.messages import Leader
 from firesteel.model.reports import SlotAllocation, SlotReport
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import ResourceProfile, ResultsStorage
 from tests.core.stories.player import Player, listed, show
 
 SETTINGS = ResourceManagerSettings(10_000, 50_000, spread_slots=False)
@@ -60,10 +60,12 @@ class ResourceManagerPlayer(Player):
         self.out += [f"    {job} {show(place)}" for job, place in self.core.queue().items()]
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
-    def do_worker(self, name: str, *slots: str, unheard: str = "") -> None:
-        """`worker w1 . 2 alloc1:job`: it registers with slots: free ones (or of that many cores), and taken ones."""
-        report = self._report(slots, unheard)
-        self.deliver(name, m.RegisterTaskExecutor(resource_id=ResourceID(name), report=report))
+    def do_worker(self, name: str, *slots: str, unheard: str = "", stores: str = "") -> None:
+        """`worker w1 . 2 alloc1:job`: it registers with slots: free ones (or of that many cores), and taken ones.
+        `stores=/work:1`: results, in the storage 1, which it finds at /work."""
+        report, (where, _, identity) = self._report(slots, unheard), stores.rpartition(":")
+        results = ResultsStorage(where, identity)
+        self.deliver(name, m.RegisterTaskExecutor(resource_id=ResourceID(name), report=report, results=results))
 
     def do_slots(
         self, name: str, *slots: str, kind: str = "heartbeat", answers: str = "", instance: str = "", unheard: str = ""

@@ -72,6 +72,9 @@ class TaskExecutorPlayer(Player):
     def do_registered(self, instance: str = "i1", token: str = "1") -> None:
         self.deliver("rm", m.TaskExecutorRegistered(instance_id=InstanceID(instance)), int(token))
 
+    def do_refused(self, token: str = "1") -> None:
+        self.deliver("rm", m.TaskExecutorRefused(reason="it stores results elsewhere"), int(token))
+
     def do_slot(self, *words: str, instance: str = "i1", jm: str = "1", token: str = "1") -> None:
         """`slot 0 a 1 b`: the ResourceManager requests slot 0 as allocation a, ..., for the JobMaster of epoch `jm`."""
         body = m.RequestSlots(

@@ -31,6 +31,9 @@ class Directories(Protocol):
     def write(self, location: str, name: str, data: bytes) -> None:
         """Write a file below a location at which there is something, whatever is there by that name."""
 
+    def create(self, location: str, name: str, data: bytes) -> bytes:
+        """Make a file that is not there, and what is above it; returns what it holds, if it is another's then that."""
+
     def remove(self, location: str) -> None:
         """Delete all that is there or below, and what marks it; idempotent."""
 

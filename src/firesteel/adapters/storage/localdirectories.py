@@ -1,6 +1,8 @@
 """Directories of this machine, or mounted on it."""
 
+import contextlib
 import os
+import uuid
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -44,6 +46,18 @@ class LocalDirectories:
 
     def write(self, location: str, name: str, data: bytes) -> None:
         (as_path(location) / name).write_bytes(data)
+
+    def create(self, location: str, name: str, data: bytes) -> bytes:
+        local.make_directory(as_path(location))
+        path = as_path(location) / name
+        own = path.with_name(f".{name}-{uuid.uuid4().hex}")
+        own.write_bytes(data)
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.link(own, path)  # whole at once, and once
+        finally:
+            own.unlink()
+        return path.read_bytes()
 
     def remove(self, location: str) -> None:
         local.remove(as_path(location))

@@ -7,6 +7,7 @@ from typing import BinaryIO
 from firesteel.adapters.storage.directories import is_hidden
 from firesteel.adapters.storage.keys import Keys
 from firesteel.adapters.storage.objectcommit import key_of, remove_staged
+from firesteel.adapters.storage.objects import Conflict, put_once
 from firesteel.adapters.storage.schemes import bucket_and_path, scheme_of
 
 END_BYTES = 1024 * 1024
@@ -49,6 +50,14 @@ class ObjectDirectories:
 
     def write(self, location: str, name: str, data: bytes) -> None:
         self._keys.write(f"{key_of(location)}/{name}", data)
+
+    def create(self, location: str, name: str, data: bytes) -> bytes:
+        key = f"{key_of(location)}/{name}"
+        try:
+            put_once(self._keys, key, data, None)
+        except Conflict:
+            return self._keys.get(key).data
+        return data
 
     def remove(self, location: str) -> None:
         remove_staged(self._keys, key_of(location))

@@ -20,6 +20,7 @@ from firesteel.cli.settings import load_configuration
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.ports import TaskFailedError
+from firesteel.runtime.taskexecutor import RegistrationRefused
 
 STOP_LIMITS = 3
 """A process that is stopping is ended hard after so many times `cluster.services.shutdown-timeout`: each part has one."""
@@ -97,7 +98,7 @@ async def _serve(config: Configuration, make: Callable[[Configuration], ClusterP
     if not process.failed.done():
         return FINISHED
     failed = process.failed.result()
-    if isinstance(failed, Refused):
+    if isinstance(failed, Refused | RegistrationRefused):
         raise CommandError(f"the master can't be worked with: {failed}", UNREACHABLE)
     raise CommandError(f"it can't go on: {type(failed).__name__}: {failed}", BROKEN)
 

@@ -8,6 +8,7 @@ from firesteel.core.heartbeat import HeartbeatMonitor
 from firesteel.core.machine import Core
 from firesteel.core.requests import Asked
 from firesteel.core.resourcemanager.inquiries import INQUIRIES_MAX, AskTaskManager, InquiryTimeout
+from firesteel.core.resourcemanager.storages import stores_elsewhere
 from firesteel.core.settings import ResourceManagerSettings
 from firesteel.core.slots.manager import SlotManager
 from firesteel.core.slots.queue import can_ever_hold, queue_places
@@ -125,10 +126,14 @@ class ResourceManagerCore(Core):
     def _register_worker(self, sender: Address, body: m.RegisterTaskExecutor) -> None:
         """A repeat is answered again; the instance id stays as long as the worker is registered."""
         worker = self._tracker.workers.get(body.resource_id)
+        if worker is None and (why := stores_elsewhere(body, self._tracker.workers.values())):
+            self._narrate(f"refused worker {body.resource_id}: {why}")
+            self._send(sender, m.TaskExecutorRefused(reason=why))
+            return
         if worker is None:
             self._registrations += 1
             instance_id = InstanceID(derived_id(self.token, self._registrations, body.resource_id))
-            worker = TrackedWorker(body.resource_id, instance_id, sender, self.now_ms, body.hardware)
+            worker = TrackedWorker(body.resource_id, instance_id, sender, self.now_ms, body.hardware, body.results)
             self._tracker.add_worker(worker)
             self._heartbeats.watch(("worker", body.resource_id), self.now_ms)
             self._narrate(f"registered worker {body.resource_id}")

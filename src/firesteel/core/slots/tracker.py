@@ -8,7 +8,13 @@ from enum import Enum
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
 from firesteel.model.messages import DEFAULT_QUEUE, Leader
 from firesteel.model.reports import SlotReport
-from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
+from firesteel.model.resources import (
+    UNKNOWN_HARDWARE,
+    UNTOLD_STORAGE,
+    HardwareDescription,
+    ResourceProfile,
+    ResultsStorage,
+)
 
 
 class SlotState(Enum):
@@ -39,6 +45,7 @@ class TrackedWorker:
     address: Address
     since_ms: int
     hardware: HardwareDescription = UNKNOWN_HARDWARE
+    results: ResultsStorage = UNTOLD_STORAGE
     slots: dict[int, TrackedSlot] = field(default_factory=dict)
     free: dict[int, None] = field(default_factory=dict)
     """Indices of the slots that are FREE."""

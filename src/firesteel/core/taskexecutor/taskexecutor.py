@@ -124,6 +124,8 @@ class TaskExecutorCore(Core):
         match body:
             case m.TaskExecutorRegistered():
                 self._registration.instance_id = body.instance_id
+            case m.TaskExecutorRefused():
+                self._effects.append(w.GiveUp(body.reason, is_refused=True))
             case m.HeartbeatRequest():
                 self._send_to_resource_manager(m.TaskExecutorHeartbeat)
             case m.RequestSlots() | AskWorker():
@@ -156,8 +158,9 @@ class TaskExecutorCore(Core):
     def _register(self) -> None:
         leader = self._registration.leader
         if leader is not None and self._registration.instance_id is None:
-            me, hardware, report = self.resource_id, self.settings.hardware, self._slot_report()
-            self._send_leader(leader, m.RegisterTaskExecutor(resource_id=me, report=report, hardware=hardware))
+            me, own, report = self.resource_id, self.settings, self._slot_report()
+            body = m.RegisterTaskExecutor(resource_id=me, report=report, hardware=own.hardware, results=own.results)
+            self._send_leader(leader, body)
             self._set_timer(RegistrationDue(), self._registration.tries.wait_ms())
 
     def _send_to_resource_manager(self, kind: type[m.TaskExecutorHeartbeat] | type[m.NotifySlotAvailable]) -> None:

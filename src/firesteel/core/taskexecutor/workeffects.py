@@ -123,6 +123,8 @@ class GiveUp(Effect):
     """End the worker, which is of no use to anybody."""
 
     reason: str
+    is_refused: bool = False
+    """The ResourceManager has said so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from firesteel.model.messages.taskexecutor import (
     ReleaseJobResources,
     RequestSlots,
     SubmitTasks,
+    TaskExecutorRefused,
     TaskExecutorRegistered,
     ToTaskExecutor,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "SlotRequestAnswer",
     "SubmitTasks",
     "TaskExecutorHeartbeat",
+    "TaskExecutorRefused",
     "TaskExecutorRegistered",
     "TaskManagerReport",
     "ToDispatcher",

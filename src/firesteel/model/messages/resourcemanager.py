@@ -5,7 +5,13 @@ from firesteel.model.inquiries import WorkerAnswered
 from firesteel.model.message import Message
 from firesteel.model.messages.shared import DisconnectTaskExecutor
 from firesteel.model.reports import SlotReport
-from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
+from firesteel.model.resources import (
+    UNKNOWN_HARDWARE,
+    UNTOLD_STORAGE,
+    HardwareDescription,
+    ResourceProfile,
+    ResultsStorage,
+)
 
 DEFAULT_QUEUE = "default"
 """Queue of jobs that name none."""
@@ -15,6 +21,7 @@ class RegisterTaskExecutor(Message, frozen=True, omit_defaults=True):
     resource_id: ResourceID
     report: SlotReport
     hardware: HardwareDescription = UNKNOWN_HARDWARE
+    results: ResultsStorage = UNTOLD_STORAGE
 
 
 class TaskExecutorHeartbeat(Message, frozen=True):

@@ -13,6 +13,12 @@ class TaskExecutorRegistered(Message, frozen=True):
     instance_id: InstanceID
 
 
+class TaskExecutorRefused(Message, frozen=True):
+    """Answers RegisterTaskExecutor: the worker is of no use to this cluster, and is to end."""
+
+    reason: str
+
+
 class RequestSlots(Message, frozen=True):
     """Slots by index are to be a job's, each under the name of its allocation."""
 
@@ -95,7 +101,7 @@ FromJobMaster = (
 )
 """To a TaskExecutor."""
 
-FromResourceManager = TaskExecutorRegistered | RequestSlots | HeartbeatRequest | AskWorker
+FromResourceManager = TaskExecutorRegistered | TaskExecutorRefused | RequestSlots | HeartbeatRequest | AskWorker
 """To a TaskExecutor."""
 
 ToTaskExecutor = FromJobMaster | FromResourceManager

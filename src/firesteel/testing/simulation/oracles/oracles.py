@@ -23,6 +23,7 @@ from firesteel.model.messages import (
     Leader,
     RequestSlots,
     SubmitTasks,
+    TaskExecutorRefused,
     TaskExecutorRegistered,
 )
 from firesteel.model.states import JobStatus
@@ -233,7 +234,7 @@ def component_of(body: AnyMessage) -> str:
     """Whose leader says this to a worker."""
     if isinstance(body, SubmitTasks):
         return body.job.graph.job_id
-    if isinstance(body, TaskExecutorRegistered | RequestSlots | HeartbeatRequest):
+    if isinstance(body, TaskExecutorRegistered | TaskExecutorRefused | RequestSlots | HeartbeatRequest):
         return RESOURCE_MANAGER
     return str(getattr(body, "job_id", ""))
 
