@@ -1,18 +1,13 @@
 """Plain JDBC from Python: a connection in a small JVM beside this process, for what Spark has no words for.
 
-Spark writes rows; that a commit is one transaction, only the database's own connection can say. The gateway is py4j's,
-which comes with PySpark; its JVM starts in 0.2 s and ends with this process, however that ends.
+Spark writes rows; that a commit is one transaction, only the database's own connection can say.
 """
 
 import contextlib
-import glob
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from firesteel.adapters.spark.jvm import launch
-
-_JVM_FLAGS = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+from firesteel.adapters.spark import gateway
 
 
 class DatabaseError(Exception):
@@ -71,7 +66,7 @@ class Database:
 @contextlib.contextmanager
 def connected(url: str, properties: Mapping[str, str], class_path: str) -> Iterator[Database]:
     """A connection; what was not committed is rolled back at the end. Raises DatabaseError."""
-    with _jvm(class_path) as jvm:
+    with gateway.opened(class_path) as jvm:
         settings = jvm.java.util.Properties()
         for name, value in properties.items():
             settings.setProperty(name, value)
@@ -85,31 +80,6 @@ def connected(url: str, properties: Mapping[str, str], class_path: str) -> Itera
             yield Database(connection)
         finally:
             connection.close()
-
-
-@contextlib.contextmanager
-def _jvm(class_path: str) -> Iterator[Any]:
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-    installation = launch.find_installation()
-    (jar,) = glob.glob(f"{installation.home}/jars/py4j-*.jar")
-    paths = os.pathsep.join(filter(None, (class_path, launch.base_class_path(installation))))
-    port, token, process = launch_gateway(
-        jarpath=jar,
-        classpath=paths,
-        javaopts=_JVM_FLAGS,
-        die_on_exit=True,
-        java_path=installation.java,
-        enable_auth=True,
-        return_proc=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    try:
-        yield gateway.jvm
-    finally:
-        gateway.shutdown()
-        with process:  # closes its pipes and awaits its end
-            process.kill()  # else it waits for the end of this process
 
 
 @contextlib.contextmanager

@@ -1,16 +1,17 @@
 """Rows into a table of a database: staged by Spark in a table beside it, and committed in one transaction."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firesteel.adapters.spark.exchange.storable import types_within
+from firesteel.adapters.spark.gateway import class_path_of
+from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists, UserError
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
 from firesteel.adapters.spark.sinks.database import DatabaseError, connected
-from firesteel.adapters.spark.sinks.jdbccommit import StagedTable, column_types, place_of, resolved, schema_prefix
+from firesteel.adapters.spark.sinks.jdbccommit import StagedTable, column_types, place_of, schema_prefix
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, encode
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
@@ -51,7 +52,7 @@ def write_jdbc(
     elif checked == UPSERT:
         raise SinkRefused("write_jdbc: mode='upsert' works in a pipeline only; Spark itself has none")
     else:
-        _write(df, url, table, checked, {**settings, **resolved(given)})
+        _write(df, url, table, checked, {**settings, **resolved("write_jdbc", given)})
 
 
 class _Staging:
@@ -64,9 +65,7 @@ class _Staging:
         identity = attempt.deployment.attempt
         self._place = len(attempt.sinks)
         self._id = derived_id("sink", identity.job_id, identity.region, identity.attempt, self._place)
-        conf = df.sparkSession.conf
-        paths = (conf.get("spark.driver.extraClassPath", ""), conf.get("spark.jars", "").replace(",", os.pathsep))
-        self._class_path = os.pathsep.join(filter(None, paths))
+        self._class_path = class_path_of(df.sparkSession)
 
     def write(self, mode: str, keys: tuple[str, ...], options: Mapping[str, str]) -> None:
         """Look at the target, write the rows beside it, note the commit."""
@@ -106,13 +105,13 @@ class _Staging:
         self._attempt.check_target(commit)
         self._attempt.report_staging(reference, self._secrets)
         self._attempt.allow_write(staging)
-        connection = resolved({**self._public, **self._secrets})
+        connection = resolved("write_jdbc", {**self._public, **self._secrets})
         _write(self._df, self._url, staging, "overwrite", {**options, **connection})
         self._attempt.sinks.append(commit)
 
     def _target(self) -> tuple[dict[str, str], str]:
         """The types of its columns, if there is such a table, and what it is."""
-        properties = resolved({**self._public, **self._secrets})
+        properties = resolved("write_jdbc", {**self._public, **self._secrets})
         try:
             with connected(self._url, properties, self._class_path) as database:
                 return column_types(database, self._table), place_of(database, self._table)

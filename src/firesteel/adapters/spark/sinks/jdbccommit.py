@@ -4,15 +4,13 @@ The transaction also notes the commit's id in `_firesteel_commits`, beside the t
 whomever, finds the note and does nothing; two that are performed at once wait for one another on it. PostgreSQL.
 """
 
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
-from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.sinks.database import Database, DatabaseError, connected
 from firesteel.adapters.spark.staged.references import SinkWork, decode
 from firesteel.adapters.storage.errors import CommitRefused
@@ -82,17 +80,12 @@ def _folded(name: str) -> str:
     return name[1:-1] if name.startswith('"') else name.lower()
 
 
-def resolved(properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties with the values that `env:NAME` and `file:/path` stand for, on this worker. Raises UserError."""
-    return {name: _value(name, value) for name, value in properties.items()}
-
-
 def perform(payload: bytes) -> bytes:
     """Commit, or remove, what a SinkWork names. Run in a process of its own. Raises CommitRefused, DatabaseError."""
     work = msgspec.json.decode(payload, type=SinkWork)
     staged = [decode(reference, StagedTable) for reference in work.references]
     first = staged[0]
-    properties = resolved({**first.properties, **work.secrets})
+    properties = resolved("write_jdbc", {**first.properties, **work.secrets})
     for attempt in range(1, CONNECT_ATTEMPTS + 1):
         try:
             with connected(first.url, properties, first.class_path) as database:
@@ -126,18 +119,6 @@ def drop(database: Database, staged: Sequence[StagedTable]) -> None:
     for each in staged:
         database.execute(f"DROP TABLE IF EXISTS {each.staging}")
     database.commit()
-
-
-def _value(name: str, value: str) -> str:
-    kind, found, place = value.partition(":")
-    try:
-        if found and kind == "env":
-            return os.environ[place]
-        if found and kind == "file":
-            return Path(place).read_text().strip()
-    except (KeyError, OSError) as error:
-        raise UserError(f"write_jdbc: property {name} can't be read from {value} on this worker: {error!r}") from None
-    return value
 
 
 def _move(database: Database, mode: str, staged: Sequence[StagedTable]) -> None:

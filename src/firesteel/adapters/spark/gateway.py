@@ -1,0 +1,47 @@
+"""A small JVM beside this process, for what Spark Connect has no words for: a database's or a broker's own client.
+
+The gateway is py4j's, which comes with PySpark; its JVM starts in 0.2 s and ends with this process, however that ends.
+"""
+
+import contextlib
+import glob
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from firesteel.adapters.spark.jvm import launch
+
+_JVM_FLAGS = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
+
+def class_path_of(spark: Any) -> str:
+    """The jars that the user has given the session's Spark, beside its own."""
+    conf = spark.conf
+    paths = (conf.get("spark.driver.extraClassPath", ""), conf.get("spark.jars", "").replace(",", os.pathsep))
+    return os.pathsep.join(filter(None, paths))
+
+
+@contextlib.contextmanager
+def opened(class_path: str) -> Iterator[Any]:
+    """py4j's view of a JVM with these jars and Spark's own; it ends with the block."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    installation = launch.find_installation()
+    (jar,) = glob.glob(f"{installation.home}/jars/py4j-*.jar")
+    paths = os.pathsep.join(filter(None, (class_path, launch.base_class_path(installation))))
+    port, token, process = launch_gateway(
+        jarpath=jar,
+        classpath=paths,
+        javaopts=_JVM_FLAGS,
+        die_on_exit=True,
+        java_path=installation.java,
+        enable_auth=True,
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        with process:  # closes its pipes and awaits its end
+            process.kill()  # else it waits for the end of this process
