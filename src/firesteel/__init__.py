@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from firesteel.adapters.spark.sinks.tables import write_table
     from firesteel.adapters.spark.sinks.twophase import write_two_phase
     from firesteel.adapters.spark.splits.argument import DateSplits, FileSplits, RangeSplits
+    from firesteel.adapters.spark.splits.kafka import KafkaSplits
     from firesteel.client.cluster import AsyncClusterClient, ClusterClient
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from firesteel.pipeline.definition import noop
     from firesteel.pipeline.distributions import broadcast, forward, hash_by, rebalance
     from firesteel.pipeline.errors import InvalidPipeline
+    from firesteel.pipeline.kafkasplits import kafka_splits
     from firesteel.pipeline.splits import date_splits, file_splits, param, range_splits
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "DateSplits",
     "FileSplits",
     "InvalidPipeline",
+    "KafkaSplits",
     "MiniCluster",
     "Pipeline",
     "RangeSplits",
@@ -36,6 +39,7 @@ __all__ = [
     "file_splits",
     "forward",
     "hash_by",
+    "kafka_splits",
     "noop",
     "param",
     "range_splits",
@@ -56,6 +60,7 @@ _HOMES = {
     "DateSplits": "firesteel.adapters.spark.splits.argument",
     "FileSplits": "firesteel.adapters.spark.splits.argument",
     "InvalidPipeline": "firesteel.pipeline.errors",
+    "KafkaSplits": "firesteel.adapters.spark.splits.kafka",
     "MiniCluster": "firesteel.minicluster",
     "Pipeline": "firesteel.pipeline.authoring",
     "RangeSplits": "firesteel.adapters.spark.splits.argument",
@@ -66,6 +71,7 @@ _HOMES = {
     "file_splits": "firesteel.pipeline.splits",
     "forward": "firesteel.pipeline.distributions",
     "hash_by": "firesteel.pipeline.distributions",
+    "kafka_splits": "firesteel.pipeline.kafkasplits",
     "noop": "firesteel.pipeline.definition",
     "param": "firesteel.pipeline.splits",
     "range_splits": "firesteel.pipeline.splits",

@@ -10,7 +10,7 @@ import msgspec
 
 from firesteel.model.ids import DataSetID, JobID, JobVertexID
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
-from firesteel.model.splits import InputFormat
+from firesteel.model.splits import InputFormat, is_moving
 
 SCHEMA_VERSION = 1
 
@@ -119,9 +119,12 @@ class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def draws_splits(self) -> bool:
-        """Whether its subtasks draw input splits. With parallelism 1 the one subtask reads all there is at once."""
+        """Whether its subtasks draw input splits. With parallelism 1 the one subtask reads all there is at once; it draws
+        that where the next attempt would find something else."""
         head = self.functions[0]
-        return self.parallelism > 1 and head.kind is FunctionKind.SOURCE and head.splits is not None
+        if head.kind is not FunctionKind.SOURCE or head.splits is None:
+            return False
+        return self.parallelism > 1 or is_moving(head.splits)
 
 
 class IntermediateDataSet(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import re
 
 _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|credential|api-?key|access[.-]?key|account\.key|service-key|auth-params|basic-auth"
-    r"|jaas\.config|http-headers|private-?key|encryption\.key",
+    r"|jaas\.config|http-headers|private-?key|encryption\.key|keystore\.key",
     re.IGNORECASE,
 )
 

@@ -50,7 +50,27 @@ class DateInputFormat(msgspec.Struct, frozen=True, kw_only=True, tag="dates"):
     days: int = 1
 
 
-InputFormat = Union[FileInputFormat, RangeInputFormat, DateInputFormat]
+class KafkaInputFormat(msgspec.Struct, frozen=True, kw_only=True, tag="kafka"):
+    """The records that topics hold, from one offset of each partition until before another."""
+
+    servers: str | ParameterReference
+    topics: str | ParameterReference
+    """Names between commas."""
+    starting: str | ParameterReference
+    ending: str | ParameterReference
+    """`earliest`, `latest`, a time, or offsets as JSON: `pipeline/kafkasplits.py` reads it."""
+    split_records: int
+    properties: dict[str, str] = {}
+    """The Kafka client's own, without secrets."""
+    options: dict[str, str] = {}
+
+
+InputFormat = Union[FileInputFormat, RangeInputFormat, DateInputFormat, KafkaInputFormat]
+
+
+def is_moving(declared: InputFormat) -> bool:
+    """Whether who looks later finds something else: then it is found once a job, and drawn, also by a single subtask."""
+    return isinstance(declared, KafkaInputFormat)
 
 
 # ── what an enumeration finds ────────────────────────────────────────────────────────────────
@@ -86,7 +106,16 @@ class DateInputSplit(Split, frozen=True, tag="dates"):
     days: int
 
 
-InputSplit = Union[FileInputSplit, RangeInputSplit, DateInputSplit]
+class KafkaInputSplit(Split, frozen=True, tag="kafka"):
+    """Offsets `start` <= offset < `end` of a partition. `weight` is their number: of records there may be fewer."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+InputSplit = Union[FileInputSplit, RangeInputSplit, DateInputSplit, KafkaInputSplit]
 
 
 class SplitEnumeration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,8 +7,8 @@ def undivided_source(parallelism: int) -> str:
     """Refusal of a source without splits that is to run in several subtasks."""
     return (
         f"parallelism={parallelism}: this source has no splits, so each subtask would read everything; give it"
-        " splits=fs.file_splits(...), fs.range_splits(...) or fs.date_splits(...), or leave it at 1 (Spark still spreads"
-        " the query over its own tasks) and give the functions behind it a parallelism"
+        " splits=fs.file_splits(...), or others of fs.*_splits, or leave it at 1 (Spark still spreads the query over its own"
+        " tasks) and give the functions behind it a parallelism"
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from firesteel.model.jobgraph import DEFAULT_GROUP, FunctionKind
 from firesteel.model.options import ConfigurationError, parse_duration_ms, parse_memory_mib
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
-from firesteel.model.splits import DateInputFormat, FileInputFormat, InputFormat, RangeInputFormat
+from firesteel.model.splits import DateInputFormat, FileInputFormat, InputFormat, KafkaInputFormat, RangeInputFormat
 from firesteel.model.unsupported import partial_resources
 from firesteel.pipeline.distributions import FORWARD, Distribution
 from firesteel.pipeline.errors import InvalidPipeline
@@ -38,8 +38,8 @@ class FunctionOptions(TypedDict, total=False):
     inputs: Inputs
     """Distribution of each input that has one, by argument name."""
     splits: InputFormat
-    """What the subtasks of a source share: `file_splits(...)`, `range_splits(...)` or `date_splits(...)`. The function
-    gets the splits it is to read as the argument `splits`."""
+    """What the subtasks of a source share: `file_splits(...)`, `range_splits(...)`, `date_splits(...)` or
+    `kafka_splits(...)`. The function gets the splits it is to read as the argument `splits`."""
     share: Share
     """How the result reaches its consumers: `store` keeps it once, in Parquet; `recompute` computes it for each;
     `cache` has Spark cache it, for consumers that are fused with it into one region."""
@@ -234,8 +234,9 @@ def _splits(definition: FunctionDefinition, splits: Any) -> InputFormat | None:
     takes_them = any(argument.name == SPLITS_ARGUMENT for argument in definition.arguments)
     if splits is None:
         return None
-    if not isinstance(splits, FileInputFormat | RangeInputFormat | DateInputFormat):
-        raise definition.error(f"splits={splits!r}: must be file_splits(...), range_splits(...) or date_splits(...)")
+    if not isinstance(splits, FileInputFormat | RangeInputFormat | DateInputFormat | KafkaInputFormat):
+        made_by = "file_splits(...), range_splits(...), date_splits(...) or kafka_splits(...)"
+        raise definition.error(f"splits={splits!r}: must be {made_by}")
     if definition.kind is not FunctionKind.SOURCE:
         raise definition.error(f"only a source has input splits, and this is a {definition.kind.value}")
     if not takes_them:

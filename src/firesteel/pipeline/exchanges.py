@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, Partitioner
+from firesteel.model.splits import is_moving
 from firesteel.pipeline.distributions import FORWARD, Distribution
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.logical import LogicalEdge, LogicalGraph
@@ -98,7 +99,8 @@ def _not_cached(
 
 def _draws_splits(graph: LogicalGraph, name: str, parallelism: Mapping[str, int]) -> bool:
     """Whether the function runs once a draw, and what reads it must not."""
-    return graph.functions[name].splits is not None and parallelism[name] > 1
+    splits = graph.functions[name].splits
+    return splits is not None and (parallelism[name] > 1 or is_moving(splits))
 
 
 def _fused(graph: LogicalGraph, wishes: Sequence[bool]) -> list[bool]:

@@ -22,6 +22,7 @@ from firesteel.model.splits import (
     DateInputFormat,
     FileInputFormat,
     InputFormat,
+    KafkaInputFormat,
     ParameterReference,
     RangeInputFormat,
 )
@@ -32,7 +33,7 @@ FILE_FORMATS = ("parquet", "csv", "json", "text", "orc")
 
 
 def param(name: str, default: int | str | date | None = None) -> Any:
-    """The value of job parameter `name`, as an argument of `file_splits`, `range_splits` or `date_splits`."""
+    """The value of job parameter `name`, as an argument of `file_splits` and its kin."""
     if not isinstance(name, str) or not name.isidentifier():
         raise InvalidPipeline(f'param({name!r}): name a job parameter, like param("input")')
     return ParameterReference(name, default.isoformat() if isinstance(default, date) else default)
@@ -88,7 +89,10 @@ def date_splits(start: date | str, end: date | str, *, days: int = 1) -> DateInp
 
 def references(declared: InputFormat) -> list[tuple[ParameterReference, type]]:
     """The job parameters that a declaration names, with the types they must have."""
-    types: dict[str, type] = {"path": str, "lower": int, "upper": int, "count": int, "start": date, "end": date}
+    types: dict[str, type] = {
+        **{"path": str, "lower": int, "upper": int, "count": int, "start": date, "end": date},
+        **{"servers": str, "topics": str, "starting": str, "ending": str},
+    }
     values = ((getattr(declared, name), types[name]) for name in declared.__struct_fields__ if name in types)
     return [(value, wanted) for value, wanted in values if isinstance(value, ParameterReference)]
 
@@ -125,7 +129,7 @@ def _finder(vertex: JobVertex) -> JobVertex:
         name=name,
         uid=f"{source.uid}.{SPLITS_ARGUMENT}",
         kind=FunctionKind.SPLITS,
-        wants_session=isinstance(source.splits, FileInputFormat),
+        wants_session=isinstance(source.splits, FileInputFormat | KafkaInputFormat),
         location=source.location,
         splits=source.splits,
     )

@@ -15,10 +15,13 @@ _JVM_FLAGS = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
 def class_path_of(spark: Any) -> str:
-    """The jars that the user has given the session's Spark, beside its own."""
+    """The jars that the user has given the session's Spark, beside its own: also those that it has fetched itself."""
     conf = spark.conf
-    paths = (conf.get("spark.driver.extraClassPath", ""), conf.get("spark.jars", "").replace(",", os.pathsep))
-    return os.pathsep.join(filter(None, paths))
+    jars = conf.get("spark.jars", "")
+    if not jars and conf.get("spark.submit.deployMode", ""):
+        # Spark keeps settings to itself that look like secrets, and a jar of Kafka's has "token" in its name.
+        jars = spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'spark.jars')").first()[0] or ""
+    return os.pathsep.join(filter(None, (conf.get("spark.driver.extraClassPath", ""), jars.replace(",", os.pathsep))))
 
 
 @contextlib.contextmanager

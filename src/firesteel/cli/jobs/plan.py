@@ -27,6 +27,7 @@ from firesteel.model.splits import (
     DateInputFormat,
     FileInputFormat,
     InputFormat,
+    KafkaInputFormat,
     ParameterReference,
     RangeInputFormat,
     SplitArgument,
@@ -183,6 +184,10 @@ def _splits(declared: InputFormat) -> str:
             return f"splits: {_shown(count)} ranges of {column}, {limits}"
         case DateInputFormat(days=days):
             return f"splits: {_count(days, 'day')} each, {_shown(declared.start)} until before {_shown(declared.end)}"
+        case KafkaInputFormat():
+            limits = f"from {_shown(declared.starting)} to {_shown(declared.ending)}"
+            size = f"{declared.split_records:,} records each at the most"
+            return f"splits: Kafka topics {_shown(declared.topics)} at {_shown(declared.servers)}, {limits}, {size}"
 
 
 def _shown(value: SplitArgument) -> str:

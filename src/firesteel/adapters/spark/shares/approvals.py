@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from firesteel.adapters.spark.splits.kafka import FORMAT, RANGE_OPTIONS
+
 
 class Approvals:
     """Empty files in a directory of the job's, named by what was approved. Whoever finds one need not ask."""
@@ -37,7 +39,10 @@ def digest_of(relations: Iterable[Any], settings: Mapping[str, str]) -> str:
 
 
 def _forget_places(message: Any, ids: dict[int, int]) -> None:
-    """Number plan ids anew, and leave out files, lines of code and the numbers of marks, in place."""
+    """Number plan ids anew, and leave out files, offsets, lines of code and the numbers of marks, in place."""
+    if message.DESCRIPTOR.name == "DataSource" and message.format == FORMAT:
+        for option in RANGE_OPTIONS:
+            message.options.pop(option, None)
     for field, value in message.ListFields():
         is_mark = field.name == "name" and message.DESCRIPTOR.name == "CollectMetrics"
         is_place = field.name == "origin" or (field.name in ("paths", "predicates") and field.is_repeated)

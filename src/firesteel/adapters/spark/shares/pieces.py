@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from firesteel.adapters.spark.splits.argument import DateSplits, FileSplits, RangeSplits
+from firesteel.adapters.spark.splits.kafka import FORMAT, KafkaSplits
 from firesteel.adapters.spark.splits.paths import escaped
 
 _ROW_BY_ROW = ("filter", "subquery_alias", "with_columns_renamed", "to_df", "drop")
@@ -17,7 +18,7 @@ _ROW_BY_ROW = ("filter", "subquery_alias", "with_columns_renamed", "to_df", "dro
 class Pieces:
     """`splits`: the argument the source is called with."""
 
-    def __init__(self, splits: FileSplits | RangeSplits | DateSplits) -> None:
+    def __init__(self, splits: FileSplits | RangeSplits | DateSplits | KafkaSplits) -> None:
         self._splits = splits
 
     def __contains__(self, relation: Any) -> bool:
@@ -38,6 +39,9 @@ class Pieces:
                 return bool(source.predicates) and set(source.predicates) <= set(predicates)
             case DateSplits(dates=dates):
                 return bool(source.paths) and all(_names_one(path, dates) for path in source.paths)
+            case KafkaSplits(offsets=offsets):
+                given = {name: source.options.get(name) for name in ("assign", "startingOffsets", "endingOffsets")}
+                return bool(source.format == FORMAT) and given in offsets
 
     def _is_condition(self, condition: Any) -> bool:
         """Whether it keeps rows of the splits only: their predicate, or that and something else."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from firesteel.adapters.spark.splits.kafka import KafkaSplits
 from firesteel.adapters.spark.splits.paths import escaped, partition_root
 from firesteel.model.splits import (
     DateInputFormat,
@@ -14,6 +15,8 @@ from firesteel.model.splits import (
     FileInputSplit,
     InputFormat,
     InputSplit,
+    KafkaInputFormat,
+    KafkaInputSplit,
     RangeInputFormat,
     RangeInputSplit,
 )
@@ -115,13 +118,15 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def splits_argument(declared: InputFormat, splits: Sequence[InputSplit], schema: str, path: str) -> Any:
-    """The argument `splits` for these; `path` is where files of a FileInputFormat were looked for."""
+def splits_argument(declared: InputFormat, splits: Sequence[InputSplit], schema: str, place: str) -> Any:
+    """The argument `splits` for these; `place` is where they were looked for."""
     match declared:
         case FileInputFormat():
             files = [file for split in splits if isinstance(split, FileInputSplit) for file in split.files]
-            return FileSplits(declared, path, files, schema)
+            return FileSplits(declared, place, files, schema)
         case RangeInputFormat(column=column):
             return RangeSplits(column, [split for split in splits if isinstance(split, RangeInputSplit)])
         case DateInputFormat():
             return DateSplits([split for split in splits if isinstance(split, DateInputSplit)])
+        case KafkaInputFormat():
+            return KafkaSplits(declared, place, [split for split in splits if isinstance(split, KafkaInputSplit)])

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 import msgspec
 
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.splits import kafka
+from firesteel.adapters.spark.splits.offsets import cut
 from firesteel.adapters.spark.splits.paths import absolute
 from firesteel.model.splits import (
     MAX_SPLITS,
@@ -21,6 +23,7 @@ from firesteel.model.splits import (
     FileInputFormat,
     FileInputSplit,
     InputFormat,
+    KafkaInputFormat,
     ParameterReference,
     RangeInputFormat,
     RangeInputSplit,
@@ -32,6 +35,8 @@ OPEN_COST_BYTES = 4 * _MIB
 """Cost of opening a file, as Spark has it (`spark.sql.files.openCostInBytes`)."""
 BATCH_BYTES = 16 * _MIB
 """Less than this is read faster than a query starts."""
+BATCH_RECORDS = 20_000
+"""Fewer records of Kafka than this are read faster than a query starts."""
 SPLITS_PER_SUBTASK = 16
 """Splits for each subtask even of little data: down to the cost of opening a file, to be shared evenly."""
 MAX_FILES = 1_000_000
@@ -56,15 +61,19 @@ class SplitFinder:
                 return self._ranges(declared)
             case DateInputFormat():
                 return self._dates(declared)
+            case KafkaInputFormat():
+                return self._topics(declared, subtasks)
 
-    def path_of(self, declared: InputFormat) -> str:
-        """Path at which files are looked for, absolute; empty when it isn't files."""
+    def place_of(self, declared: InputFormat) -> str:
+        """Where it is looked for: the path of files, absolute, or the servers of topics; empty for others."""
         if isinstance(declared, FileInputFormat):
             return absolute(str(self._value(declared.path)), self._base)
+        if isinstance(declared, KafkaInputFormat):
+            return str(self._value(declared.servers))
         return ""
 
     def _files(self, declared: FileInputFormat, subtasks: int) -> SplitEnumeration:
-        path = self.path_of(declared)
+        path = self.place_of(declared)
         reader = self._spark().read.format(declared.format).options(**declared.options)
         if declared.schema:
             reader = reader.schema(_schema(declared.schema))
@@ -119,6 +128,15 @@ class SplitFinder:
             for index in range(count)
         ]
         return SplitEnumeration(splits=tuple(splits))
+
+    def _topics(self, declared: KafkaInputFormat, subtasks: int) -> SplitEnumeration:
+        ranges = kafka.find(declared, self._value, self._spark())
+        total = sum(each.weight for each in ranges)
+        even = max(BATCH_RECORDS, total // (SPLITS_PER_SUBTASK * subtasks))
+        limit = min(declared.split_records, even)
+        _check_count(sum(-(-each.weight // limit) for each in ranges), "a larger split_records")
+        at_once = BATCH_RECORDS if subtasks > 1 else max(total, 1)  # its function may expect to be called once
+        return SplitEnumeration(splits=cut(ranges, limit), batch_weight=at_once)
 
     def _value(self, argument: Any) -> Any:
         if isinstance(argument, ParameterReference):

@@ -11,6 +11,7 @@ import msgspec
 
 from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
+from firesteel.adapters.spark.task import kafkafailures
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme
@@ -58,6 +59,10 @@ def describe(
         if scheme := missing_scheme(str(error)):
             advice = missing_jars(scheme, uri_of(scheme))
             return msgspec.structs.replace(failure, message=advice, kind=FailureKind.NON_RECOVERABLE)
+        sentence, is_hopeless = kafkafailures.told_of(str(error))
+        if sentence:
+            kind = FailureKind.NON_RECOVERABLE if is_hopeless else failure.kind
+            return msgspec.structs.replace(failure, message=sentence, kind=kind)
         return _with_path(failure, locate, explain_path) if error.getCondition() == _NO_PATH else failure
     vertex, location = locate.from_traceback(error)
     is_hopeless = isinstance(error, PipelineRefused) or no_retry_mends(error)

@@ -74,7 +74,7 @@ class RegionPlan:
         if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
             self._session.get()  # decorators at module level may ask for it
         if vertices[0].functions[0].kind is FunctionKind.SPLITS:
-            return self._find_splits(vertices[0].functions[0])
+            return self._find_splits(vertices[0])
         for vertex in vertices:  # imports first: a broken module must not cost a started query
             for function in vertex.functions:
                 self.active = function
@@ -100,10 +100,12 @@ class RegionPlan:
                 stage_rows(self._attempt, self.frames[function.name], directory)
         self._store(vertex, results)
 
-    def _find_splits(self, function: Function) -> TaskOutcome:
-        self.active = function
+    def _find_splits(self, finder: JobVertex) -> TaskOutcome:
+        self.active = function = finder.functions[0]
         assert function.splits is not None, "what finds splits knows of what"
-        subtasks = max(v.parallelism for v in self._graph.vertices if function.splits in _declared_splits(v))
+        found = {dataset.id for dataset in self._graph.datasets if dataset.producer == finder.id}
+        drawing = {edge.target for edge in self._graph.edges if edge.source in found}
+        (subtasks,) = (vertex.parallelism for vertex in self._graph.vertices if vertex.id in drawing)
         return TaskOutcome(splits=self._finder.find(function.splits, subtasks))
 
     def _draw(self, vertex: JobVertex, directory: Path, results: str) -> None:
@@ -214,11 +216,11 @@ class RegionPlan:
 
     def _splits(self, declared: InputFormat) -> Any:
         """Splits that were drawn, or, when nothing is to be shared, all there are."""
-        path = self._finder.path_of(declared)
+        place = self._finder.place_of(declared)
         if self._drawn is not None:
-            return splits_argument(declared, self._drawn.splits, self._drawn.schema, path)
+            return splits_argument(declared, self._drawn.splits, self._drawn.schema, place)
         found = self._finder.find(declared, 1)
-        return splits_argument(declared, found.splits, found.schema, path)
+        return splits_argument(declared, found.splits, found.schema, place)
 
     def _store(self, vertex: JobVertex, results: str) -> None:
         name, subtask = vertex.functions[-1].name, self._deployment.subtask
@@ -240,10 +242,6 @@ class RegionPlan:
 def _sum(counts: list[int]) -> int:
     """-1 when any of them is not known."""
     return -1 if min(counts, default=-1) < 0 else sum(counts)
-
-
-def _declared_splits(vertex: JobVertex) -> list[InputFormat]:
-    return [function.splits for function in vertex.functions if function.splits is not None]
 
 
 def convert_parameters(graph: JobGraph, base: Path) -> dict[str, Any]:
