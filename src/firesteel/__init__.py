@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from firesteel.adapters.spark.exchange.results import ResultRows
     from firesteel.adapters.spark.sinks.files import write_csv, write_json, write_parquet, write_text
     from firesteel.adapters.spark.sinks.jdbc import write_jdbc
+    from firesteel.adapters.spark.sinks.kafka import write_kafka
     from firesteel.adapters.spark.sinks.tables import write_table
     from firesteel.adapters.spark.sinks.twophase import write_two_phase
     from firesteel.adapters.spark.splits.argument import DateSplits, FileSplits, RangeSplits
@@ -47,6 +48,7 @@ __all__ = [
     "write_csv",
     "write_jdbc",
     "write_json",
+    "write_kafka",
     "write_parquet",
     "write_table",
     "write_text",
@@ -79,6 +81,7 @@ _HOMES = {
     "write_csv": "firesteel.adapters.spark.sinks.files",
     "write_jdbc": "firesteel.adapters.spark.sinks.jdbc",
     "write_json": "firesteel.adapters.spark.sinks.files",
+    "write_kafka": "firesteel.adapters.spark.sinks.kafka",
     "write_parquet": "firesteel.adapters.spark.sinks.files",
     "write_table": "firesteel.adapters.spark.sinks.tables",
     "write_text": "firesteel.adapters.spark.sinks.files",

@@ -82,7 +82,19 @@ def test_a_sink_that_writes_by_itself_is_told_unless_it_says_that_it_may() -> No
     assert told(bare, idempotent=True) == ()
 
 
-def test_all_that_firesteel_writes_with_is_known_to_be_transactional() -> None:
-    from firesteel.pipeline.transactions import TRANSACTIONAL
+def to_kafka(rows: Any) -> None:
+    fs.write_kafka(rows, "orders", "broker:9092")
+    fs.write_parquet(rows, "out")
 
-    assert set(TRANSACTIONAL) == {name for name in fs.__all__ if name.startswith("write_")}
+
+def test_a_sink_that_writes_to_kafka_is_told_that_it_does_so_at_least_once() -> None:
+    (sentence,) = told(to_kafka)
+    assert sentence.startswith("sink 'to_kafka' writes to Kafka, at least once: ")
+    assert "idempotent=True" in sentence
+    assert told(to_kafka, idempotent=True) == ()
+
+
+def test_all_that_firesteel_writes_with_is_known_to_be_transactional_or_not() -> None:
+    from firesteel.pipeline.transactions import AT_LEAST_ONCE, TRANSACTIONAL
+
+    assert {*TRANSACTIONAL, *AT_LEAST_ONCE} == {name for name in fs.__all__ if name.startswith("write_")}

@@ -80,7 +80,7 @@ class ShareGuard:
             self._staged.discard(ANYWHERE)
 
     def staging(self, location: str) -> None:
-        """A sink is about to write to that path or table, or ANYWHERE until the function ends."""
+        """A sink is about to write to that path, table or Kafka, or ANYWHERE until the function ends."""
         self._staged.add(location)
 
     def returned(self, function: Function, frame: Any) -> None:
@@ -160,7 +160,8 @@ class ShareGuard:
         self._views.append(copy)
 
     def _is_allowed(self, write: Any) -> bool:
-        return ANYWHERE in self._staged or (write.path or write.options.get("dbtable")) in self._staged
+        where = write.path or write.options.get("dbtable") or write.options.get("kafka.bootstrap.servers")
+        return ANYWHERE in self._staged or where in self._staged
 
     # ── what a plan is ───────────────────────────────────────────────────────────────────────────────────
     def _marking(self) -> Marking:
