@@ -72,6 +72,29 @@ def test_slots_that_fit_nobody_are_left() -> None:
     assert not pool(1, profile=LARGE, offers="ab").slots
 
 
+def test_a_slot_that_was_not_wanted_is_not_taken_when_its_worker_has_not_heard_of_it() -> None:
+    """The worker lets go of it when it hears of it, and a region that was deployed there would fail."""
+    made = pool(offers="a")
+    made.wait([RegionIndex(1)], SMALL)
+    made.offer(W1, [offer("a")], 0)
+    assert not made.slots
+    made.offer(W1, [offer("a"), offer("b")], 0)
+    assert list(made.slots) == ["b"]
+    made.offer(W1, [offer("b")], 0)
+    made.offer(W1, [offer("a"), offer("b")], 0)  # the word did not reach it: it has let go, and was asked again
+    assert list(made.slots) == ["b", "a"]
+
+
+def test_a_slot_that_was_let_go_of_is_not_taken_back_unless_its_worker_was_lost() -> None:
+    made = pool(1, offers="ab")
+    made.drop(AllocationID("b"))
+    made.offer(W1, [offer("a"), offer("b")], 0)
+    assert list(made.slots) == ["a"]
+    made.drop_worker(W1)
+    made.offer(W1, [offer("b")], 0)
+    assert list(made.slots) == ["b"]
+
+
 def test_a_repeated_offer_changes_nothing() -> None:
     made = pool(1, 2, offers="aa")
     assert list(made.slots) == ["a"]

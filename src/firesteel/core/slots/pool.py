@@ -40,6 +40,8 @@ class SlotPool:
         self._free: dict[ResourceID, dict[AllocationID, None]] = {}
         """Free slots of the workers that have any."""
         self._free_count = 0
+        self._unwanted: dict[ResourceID, dict[AllocationID, None]] = {}
+        """Slots in a worker's newest report that it has been, or will be, told are not wanted."""
         self._seat: dict[RegionIndex, tuple[AllocationID, ResourceProfile]] = {}
         self._need: dict[ResourceProfile, int] = {}
 
@@ -65,11 +67,20 @@ class SlotPool:
         """Take the offered slots that fit what the job needs, also when it has enough; leave the others.
 
         One too many that was given back at once would come again, as fast as messages travel, while the ResourceManager
-        has not heard of what the job holds at some other worker. See `surplus`.
+        has not heard of what the job holds at some other worker. See `surplus`. What was not wanted once is not taken when
+        it is offered again: the worker lets go of it as soon as it hears so.
         """
+        known = self._unwanted.pop(worker, {})
+        unwanted: dict[AllocationID, None] = {}
         for offer in offers:
-            if any(offer.profile.fits(profile) for profile in self._need):
+            if offer.allocation_id in self.slots:
+                continue
+            if offer.allocation_id not in known and any(offer.profile.fits(profile) for profile in self._need):
                 self.adopt(worker, offer, now_ms)
+            else:
+                unwanted[offer.allocation_id] = None
+        if unwanted:
+            self._unwanted[worker] = unwanted
 
     def adopt(self, worker: ResourceID, offer: SlotOffer, now_ms: int) -> None:
         """Take an offered slot, unless it is known."""
@@ -133,9 +144,10 @@ class SlotPool:
             self._count(seat[1], -1)
 
     def drop(self, allocation_id: AllocationID) -> RegionIndex | None:
-        """The slot is gone; returns the region that sat in it."""
+        """The slot is gone, or not wanted any more; returns the region that sat in it."""
         slot = self.slots.pop(allocation_id)
         del self._of_worker[slot.worker][allocation_id]
+        self._unwanted.setdefault(slot.worker, {})[allocation_id] = None
         if slot.region is None:
             self._unset_free(slot)
         else:
@@ -146,6 +158,7 @@ class SlotPool:
         """All slots of a worker are gone; nobody sits in them."""
         for slot in self.of_worker(worker):
             self.drop(slot.allocation_id)
+        self._unwanted.pop(worker, None)
 
     def of_worker(self, worker: ResourceID) -> list[PooledSlot]:
         return list(self._of_worker.get(worker, {}).values())
