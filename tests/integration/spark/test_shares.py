@@ -249,6 +249,7 @@ REFUSED = {
     "groupBy(k, l)": lambda i: i.hashed.select("k", "l").intersect(i.hashed.select("l", "k")),
     "mapInPandas": lambda i: i.hashed.mapInPandas(lambda batches: batches, "k int"),
     "observe": lambda i: i.hashed.observe("o", F().count(F().lit(1))),
+    "observe ": lambda i: (i.hashed.observe("o", F().count(F().lit(1))).count(), i.hashed)[1],
     "describe": lambda i: i.hashed.describe("v"),
     "groupBy(l) with a function over groups": lambda i: i.hashed.groupBy("l").applyInPandas(lambda f: f, "k int"),
     "distinct(m)": lambda i: lost(i, lambda j, r: j.drop(i.hashed.k).drop("g").select("*").drop("v", "mx").distinct()),

@@ -12,7 +12,7 @@ from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares import decisions
 from firesteel.adapters.spark.shares.approvals import Approvals, digest_of
 from firesteel.adapters.spark.shares.inputs import input_over
-from firesteel.adapters.spark.shares.marking import Input, Marking, broadcast, relations_in, spread
+from firesteel.adapters.spark.shares.marking import OBSERVE, Input, Marking, broadcast, relations_in, spread
 from firesteel.adapters.spark.shares.physical import Judgement, Rows, judge
 from firesteel.adapters.spark.shares.pieces import Pieces
 from firesteel.adapters.spark.shares.planner import Planner
@@ -94,7 +94,9 @@ class ShareGuard:
     # ── what a function has Spark run ────────────────────────────────────────────────────────────────────
     def on_execute_plan(self, request: Any) -> Any:
         function = self._active
-        if function is not None and not decisions.asking.get():
+        if function is not None and decisions.asking.get():
+            self._check_question(function, request.plan.root)
+        elif function is not None:
             kind = request.plan.WhichOneof("op_type")
             if function.per_share:
                 self._note_definition(request.plan.command)
@@ -105,6 +107,16 @@ class ShareGuard:
             else:
                 raise self._refused(function, "a plan too large to be looked at")
         return request
+
+    def _check_question(self, function: Function, relation: Any) -> None:
+        """How many rows there are is answered for a share; metrics that are observed meanwhile would pass for those of all."""
+
+        def refuse(operator: str) -> None:
+            if operator == OBSERVE:
+                raise self._refused(function, operator)
+
+        if not function.per_share:
+            self._marking().marked(relation, refuse)
 
     def _check_query(self, function: Function, relation: Any) -> None:
         kind = relation.WhichOneof("rel_type")

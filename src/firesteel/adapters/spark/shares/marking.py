@@ -11,8 +11,9 @@ MARK = "firesteel-share-"
 _PLACED = frozenset(("repartition", "repartition_by_expression", "hint"))
 """Operators that change no row, only where rows lie and how they are joined; the planner would believe them."""
 _JOINS = ("join", "as_of_join", "lateral_join")
+OBSERVE = "observe"
 _NEEDS_ALL = {
-    "collect_metrics": "observe",
+    "collect_metrics": OBSERVE,
     "map_partitions": "mapInPandas or mapInArrow",
     "tail": "tail",
     "summary": "summary",
