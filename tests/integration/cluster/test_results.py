@@ -116,6 +116,10 @@ def test_too_many_rows_and_rows_of_failed_jobs_leave_nothing(files: Files, clust
     assert refused.failure is not None
     assert (refused.failure.kind, refused.failure.vertex) == (FailureKind.NON_RECOVERABLE, "everything")
     assert "can't return column 'm' of type array<interval month>" in refused.failure.message
+    nothing = TOO_MANY.replace("spark.range(MANY)", "spark.range(3).select()")
+    refused = do(files.run(files.write(nothing.replace("BODY", "pass"), "nothing.py")))
+    assert refused.failure is not None
+    assert "everything returns rows without columns: select one" in refused.failure.message
     assert do(files.run(many)).status is JobStatus.FINISHED
     # The rows are stored, then another region fails for good: nobody is told of them, so they go.
     kept = {path.name for path in blobs.iterdir()}

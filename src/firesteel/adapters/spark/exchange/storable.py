@@ -23,9 +23,12 @@ def check_storable(names: tuple[str, ...], schema: Any) -> tuple[int, ...]:
 
 
 def check_returnable(function: str, schema: Any) -> None:
-    """Raises PipelineRefused for a column whose values can't come to the caller: Python has none like them."""
+    """Raises PipelineRefused for a column whose values can't come to the caller: Python has none like them; and for rows
+    without columns: what carries rows would forget how many they are."""
     from pyspark.sql import types as T
 
+    if not schema.fields:
+        raise PipelineRefused(f"{function} returns rows without columns: select one, or return how many there are")
     for field in schema.fields:
         kinds = [type(part) for part in types_within(field.dataType)]
         if T.YearMonthIntervalType in kinds or T.CalendarIntervalType in kinds:
