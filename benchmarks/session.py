@@ -94,6 +94,7 @@ def started(folder: Path, settings: Mapping[str, str], workers: int = 1) -> Iter
         "jobmanager.rpc.address": "127.0.0.1",
         "jobmanager.rpc.port": "0",
         "rest.port": "0",
+        "taskmanager.spark.warm-up": "false",
         "cluster.work-dir": str(folder / "work"),
         **settings,
     }

@@ -71,7 +71,9 @@ class MiniCluster:
     ) -> None:
         if not __debug__:
             raise AssertionsDisabled
-        self.config = Configuration({options.RESOURCE_START_UP_TIME.key: "0", **(config or {})})
+        # It has a job at once, or is a test's.
+        defaults = {options.RESOURCE_START_UP_TIME.key: "0", options.SPARK_WARM_UP.key: "false"}
+        self.config = Configuration({**defaults, **(config or {})})
         restart_strategy(self.config, {})  # What does not fit together is refused before anything starts.
         registration_timeouts(self.config)
         self.election = EmbeddedLeaderElection("minicluster")

@@ -79,9 +79,10 @@ class Shell:
 
     def run_arguments(self, *arguments: str, keeps: bool = True) -> list[str]:
         """The input is named by a relative path."""
-        archive = f"taskmanager.spark.class-data-archive={class_data_archive()}"
+        options = [f"class-data-archive={class_data_archive()}", "warm-up=false"]
+        definitions = [text for each in options for text in ("-D", f"taskmanager.spark.{each}")]
         keep = ["--keep-warm", "1 h"] if keeps else []
-        return ["run", *keep, "job.py", "--json", "-p", "input=input", "-D", archive, *arguments]
+        return ["run", *keep, "job.py", "--json", "-p", "input=input", *definitions, *arguments]
 
     def pid(self) -> int:
         (records,) = self.state.glob("firesteel/cluster/kept/*/processes.json")

@@ -133,6 +133,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
         "jobmanager.rpc.port=0",
         "rest.port=0",
         f"taskmanager.spark.class-data-archive={class_data_archive()}",
+        "taskmanager.spark.warm-up=false",
     )
     code, _, err = made.command(
         "cluster", "start", "--taskmanagers", "2", *(part for each in definitions for part in ("-D", each))

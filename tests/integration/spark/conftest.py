@@ -16,6 +16,7 @@ from tests.integration.spark.storages import Storage
 
 CONFIGURATION = {
     "taskmanager.spark.class-data-archive": class_data_archive(),
+    "taskmanager.spark.warm-up": "false",
     "taskmanager.memory.task-process.limit": "700m",
 }
 

@@ -1,14 +1,18 @@
 """What an attempt asks of Spark: plans that nothing of ours makes slower, and no call that can be done without."""
 
 import contextlib
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import firesteel as fs
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.jvm import warmup
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
@@ -29,6 +33,16 @@ def numbers(local: InProcess, tmp_path: Path) -> str:
     path = str(tmp_path / "numbers")
     local.spark.sql("select id as n, id * 2 as twice, cast(id as string) as text from range(100)").write.parquet(path)
     return path
+
+
+def test_a_round_of_the_warm_up(backend: SparkTaskBackend, do: Callable[[Any], Any], tmp_path: Path) -> None:
+    async def run() -> bytes:
+        session = wire.SessionName("firesteel", str(uuid.uuid4()))
+        order = wire.WarmUp(await backend.endpoint(), session, str(tmp_path))
+        return await backend.call(warmup.ENTRY_POINT, msgspec.json.encode(order))
+
+    assert do(run()) == b""
+    assert list(tmp_path.iterdir()) == []
 
 
 class Calls:

@@ -83,6 +83,14 @@ class CallFunction(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
     payload: bytes
 
 
+class WarmUp(msgspec.Struct, frozen=True):
+    """Run small queries in a session of that backend; files for them go below the directory."""
+
+    endpoint: SparkAddress
+    session: SessionName
+    directory: str
+
+
 class KeepSessions(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
     """Be the session keeper of one backend."""
 

@@ -58,7 +58,7 @@ class KeptCluster:
             options.REST_CERTIFICATE.key: "",
             options.REST_USERS_FILE.key: str(self._place / USERS_FILE),
         }
-        self._config = Configuration(start.configuration).merged(closed)
+        self._config = Configuration({options.SPARK_WARM_UP.key: "true", **start.configuration}).merged(closed)
         self._cluster, self._end = MiniCluster(self._config, backend=backend), end
         self._tenancy = Tenancy(start.identity, start.keep_s, self._now_s())
         self._tasks = BackgroundTasks()

@@ -30,6 +30,12 @@ SPARK_CLASS_DATA_ARCHIVE = ConfigOption(
     True,
     "Keep a JVM class-data archive in the user's cache directory, so that a backend starts in half the time from the second start on.",
 )
+SPARK_WARM_UP = ConfigOption(
+    "taskmanager.spark.warm-up",
+    "bool",
+    True,
+    "Run some small queries on a backend that all attempts of the worker share, after its start and while nobody uses it, so that the first job is as fast as later ones. `firesteel run` alone, without --keep-warm, does not by default.",
+)
 SPARK_START_TIMEOUT = ConfigOption(
     "taskmanager.spark.start-timeout",
     "duration",

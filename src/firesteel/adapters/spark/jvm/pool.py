@@ -13,6 +13,7 @@ from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.keeper import KeeperFailed, SessionEnding, SessionKeeper
 from firesteel.adapters.spark.jvm import runaways
 from firesteel.adapters.spark.jvm.server import SparkServer
+from firesteel.adapters.spark.jvm.warmup import WarmUp
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
@@ -30,9 +31,16 @@ RUNAWAY_SAMPLES = 5
 class SparkBackend:
     """One JVM, its successors after deaths, the keeper of its sessions, and the attempts that use it."""
 
-    def __init__(self, server: SparkServer, keeper: SessionKeeper, directory: Path | None = None) -> None:
+    def __init__(
+        self,
+        server: SparkServer,
+        keeper: SessionKeeper,
+        directory: Path | None = None,
+        *,
+        warm_up: WarmUp | None = None,
+    ) -> None:
         """`directory` is its own, and goes with it."""
-        self.server = server
+        self.server, self._warm_up = server, warm_up
         self._keeper, self._directory = keeper, directory
         self._users: dict[RegionAttemptID, None] = {}
         self._suspicion = 0
@@ -54,15 +62,15 @@ class SparkBackend:
     def admit(self, attempt: RegionAttemptID) -> None:
         """Note a user of the JVM: from here on it is not ended in favour of another."""
         self._users[attempt] = None
+        if self._warm_up is not None:
+            self._warm_up.give_way()
 
     def leave(self, attempt: RegionAttemptID) -> None:
         """The attempt is over, and its session closed. Repeatable."""
         self._users.pop(attempt, None)
         if self._cache_is_dirty and not self._users:
             self._background.start(self._clear_cache(), "clear-cache")
-        if self._suspicion and not self._users and not self._watched:
-            self._watched = True
-            self._background.start(self._watch_idle(), "runaways")
+        self._watch_if_suspect()
 
     async def interrupt(self, endpoint: wire.SparkAddress, session: wire.SessionName) -> None:
         """Interrupt what runs in a session, if its JVM still lives."""
@@ -112,9 +120,30 @@ class SparkBackend:
                 self._cache_is_dirty = True
 
     async def _meet(self) -> None:
-        """Start the session keeper as soon as there is something to keep."""
+        """Start the session keeper as soon as there is something to keep, and the warm-up after that."""
         with contextlib.suppress(TaskFailedError):
-            await self._keeper.connect(await self.server.endpoint())
+            endpoint = await self.server.endpoint()
+            await self._keeper.connect(endpoint)
+            if self._warm_up is not None:
+                work = self._warm_up.warm(endpoint, self._is_idle, self._close_unused)
+                warming = self._background.start(work, "warm-up")
+                self.server.death().add_done_callback(lambda _: warming.cancel())
+
+    def _is_idle(self) -> bool:
+        """Nobody uses the JVM, and nothing may run on in it: `_watch_idle` would take the warm-up for that."""
+        return not self._users and not self._suspicion
+
+    async def _close_unused(
+        self, endpoint: wire.SparkAddress, session: wire.SessionName, ending: SessionEnding
+    ) -> None:
+        """Close a session of ours, after which no attempt may leave."""
+        await self.close_session(endpoint, session, ending)
+        self._watch_if_suspect()
+
+    def _watch_if_suspect(self) -> None:
+        if self._suspicion and not self._users and not self._watched:
+            self._watched = True
+            self._background.start(self._watch_idle(), "runaways")
 
     def _suspect(self, interrupted: bool) -> None:
         if interrupted:

@@ -20,6 +20,7 @@ from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.jvm.sizes import BackendSize, backend_size, task_memory_limit_mib
 from firesteel.adapters.spark.jvm.starts import machine_turns
+from firesteel.adapters.spark.jvm.warmup import WarmUp
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.staged.rows import is_blob
 from firesteel.adapters.spark.worker.attempt import AttemptRun
@@ -288,7 +289,10 @@ class SparkTaskBackend:
             self._numbers,
             self._turns,
         )
-        return SparkBackend(SparkServer(spec), SessionKeeper(self._forks), own)
+        # A backend of one job, or a spare, would be warmed at the cost of what others run beside it.
+        is_warmed = is_shared and self._config.get_option(options.SPARK_WARM_UP)
+        warm_up = WarmUp(self._forks, directory / "tmp") if is_warmed else None
+        return SparkBackend(SparkServer(spec), SessionKeeper(self._forks), own, warm_up=warm_up)
 
     def _class_data_archive(self, installation: launch.SparkInstallation, heap_mib: int) -> ClassDataArchive | None:
         wanted = self._config.get_option(options.SPARK_CLASS_DATA_ARCHIVE) and heap_mib <= MAX_HEAP_MIB
