@@ -135,7 +135,8 @@ def waiting_job(files: Files, broker: Kafka, topic: str, scratch: Path, do: Do) 
     (scratch / "killed").touch()
     path = files.write(READ.replace("PARALLELISM", "1"))
     job = do(files.submit(path, given(broker, topic, scratch), RESTARTS))
-    do(until(lambda: bool(drawn(scratch))))
+    do(until(lambda: bool(drawn(scratch)), 300))
+    assert drawn(scratch), "its offsets are not found"
     return job
 
 
