@@ -118,3 +118,40 @@ def test_exit_code_and_output(command, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = command("doctor")
     assert (code, out.splitlines()[1:]) == (1, ["wrong    pandas: 3", "         -> pip install 'pandas<3'"])
     assert json.loads(command("doctor", "--json")[1])["findings"][1]["verdict"] == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"cluster.results-dir": "s4://bucket/x"}, "cluster.results-dir: s4://bucket/x: s4:// is no storage"),
+        (
+            {"cluster.results-dir": "s3://bucket/x", "s3.access-key": "k"},
+            "a worker can't use s3a://bucket/x (cluster.results-dir) for stored results: s3a://bucket/x: s3://bucket: set both",
+        ),
+        (
+            {
+                "cluster.results-dir": "s3://bucket/x",
+                "s3.endpoint": "http://127.0.0.1:1",
+                "s3.access-key": "k",
+                "s3.secret-key": "s",
+            },
+            "a worker can't use s3a://bucket/x (cluster.results-dir) for stored results: s3://bucket/x",
+        ),
+    ],
+)
+def test_a_storage_of_results_that_can_not_be_used(settings: dict[str, str], told: str) -> None:
+    """Spark need not be asked any more."""
+    [finding] = doctor.check_storages(Configuration(settings))
+    assert (finding.subject, finding.verdict) == ("results, for workers", doctor.Verdict.WRONG)
+    assert finding.message.startswith(told)
+
+
+def test_the_storage_of_masters_is_looked_at(tmp_path: Path) -> None:
+    options = {"high-availability.type": "filesystem", "high-availability.storageDir": f"{tmp_path}/ha"}
+    [finding] = doctor.check_storages(Configuration(options))
+    assert (finding.subject, finding.verdict) == ("storage of masters", doctor.Verdict.OK)
+    (tmp_path / "file").touch()
+    options["high-availability.storageDir"] = f"{tmp_path}/file/x"
+    [finding] = doctor.check_storages(Configuration(options))
+    assert finding.verdict is doctor.Verdict.WRONG
+    assert str(tmp_path) in finding.message

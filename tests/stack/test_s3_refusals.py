@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.adapters.storage.resultsprobe import IDENTITY
 from firesteel.adapters.storage.schemes import SCHEMES
+from firesteel.cli import doctor
 from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureInfo
+from firesteel.model.options import Configuration
 from tests.integration.cluster.files import Files
 from tests.stack.conftest import Do, s3_settings, started, until
 from tests.stack.test_s3_commits import keys_at
@@ -69,3 +72,15 @@ def test_it_is_told(kind: str, cluster: MiniCluster, do: Do, tmp_path: Path, s3:
     left = keys_at(s3)
     do(until(lambda: not any(left.found(".firesteel"))))
     assert list(left.found("refused")) == list(left.found(".firesteel")) == []
+
+
+@pytest.mark.parametrize("has_jars", [True, False])
+def test_doctor_asks_workers_and_spark(s3: str, has_jars: bool) -> None:
+    options = {**s3_settings(s3), "cluster.results-dir": "s3://firesteel/looked at"}
+    if not has_jars:
+        del options["spark.jars.packages"]
+    of_worker, of_spark = doctor.check_storages(Configuration(options))
+    assert (of_worker.subject, of_worker.verdict) == ("results, for workers", doctor.Verdict.OK)
+    assert of_spark.verdict is (doctor.Verdict.OK if has_jars else doctor.Verdict.WRONG), of_spark
+    assert has_jars or "Spark has no jars for s3a://; name them: -D spark.jars.packages=" in of_spark.message
+    assert [each.key for each in keys_at(s3).found("looked at/")] == [f"looked at/{IDENTITY}"]

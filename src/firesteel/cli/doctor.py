@@ -1,11 +1,13 @@
 """`firesteel doctor`: what is wrong with this machine, and how to mend it."""
 
+import contextlib
 import importlib.metadata
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
@@ -16,7 +18,7 @@ import msgspec
 from firesteel.cli.exits import FINISHED, JOB_FAILED
 from firesteel.cli.java import HOW_TO_GET, MODULE, OLDEST, find_java, java_problem, major_version
 from firesteel.cli.settings import load_configuration
-from firesteel.model.options import SPARK_HEAP, WORK_DIR, Configuration
+from firesteel.model.options import HA_STORAGE_DIR, RESULTS_DIR, SPARK_HEAP, WORK_DIR, Configuration, ConfigurationError
 from firesteel.runtime.directories import cache_directory
 
 SPARK_SERIES = "4.3"
@@ -138,6 +140,29 @@ def check_memory(configuration: Configuration) -> Iterator[Finding]:
     yield Finding("memory", Verdict.OK, message)
 
 
+def check_storages(configuration: Configuration) -> Iterator[Finding]:
+    """What processes of this cluster share can be used from here: by masters, by workers, and by their Spark."""
+    from firesteel.adapters.ha.storage import configured_storage
+    from firesteel.adapters.storage.resultsprobe import ResultsUnusable, probe_results
+
+    try:
+        storage, where = configured_storage(configuration), configuration.get_option(HA_STORAGE_DIR)
+        if storage is not None:
+            storage.prepare()
+            yield Finding("storage of masters", Verdict.OK, where)
+    except (OSError, ConfigurationError) as error:
+        yield Finding("storage of masters", Verdict.WRONG, str(error), f"set {HA_STORAGE_DIR.key}")
+    if not configuration.get_option(RESULTS_DIR):
+        return
+    try:
+        found = probe_results(configuration, "a worker", os.environ)
+    except (ResultsUnusable, ConfigurationError) as error:
+        yield Finding("results, for workers", Verdict.WRONG, str(error))
+        return
+    yield Finding("results, for workers", Verdict.OK, f"{found.where} (storage {found.identity})")
+    yield from _of_spark(configuration, found.where)
+
+
 def check_dead_workers(configuration: Configuration) -> Iterator[Finding]:
     """Check for what workers that were killed have left here, and nobody has cleared."""
     from firesteel.adapters.spark.worker.workdirs import TEMPORARY, dead_ones, of_other_hosts
@@ -166,7 +191,34 @@ CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
     check_directories,
     check_memory,
     check_dead_workers,
+    check_storages,
 )
+
+
+def _of_spark(configuration: Configuration, where: str) -> Iterator[Finding]:
+    """Spark writes where our own process reads: two clients, with jars and settings of their own."""
+    from firesteel.adapters.spark.jvm.storageprobe import spark_problem
+    from firesteel.adapters.storage.s3settings import hadoop_settings
+    from firesteel.adapters.storage.serving import directories_at
+    from firesteel.runtime.ports import TaskFailedError
+
+    hadoop, own = hadoop_settings(configuration, os.environ), f"{where}/_firesteel_probe-{uuid.uuid4().hex}"
+    directories = directories_at(where, hadoop, patient=False)
+    try:
+        problem = spark_problem(own, configuration.spark(), hadoop)
+        if not problem and not directories.files(own):
+            problem = f"what Spark has written to {own} is not there for a worker"
+    except TaskFailedError as error:
+        problem = error.failure.message
+    except OSError as error:
+        problem = str(error)
+    finally:
+        with contextlib.suppress(OSError):
+            directories.remove(own)
+    if problem:
+        yield Finding("results, for Spark", Verdict.WRONG, problem, "see docs/sinks.md: spark.jars.packages, s3.*")
+    else:
+        yield Finding("results, for Spark", Verdict.OK, where)
 
 
 def _writable(subject: str, place: Path, verdict: Verdict, remedy: str) -> Finding:

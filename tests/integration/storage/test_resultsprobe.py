@@ -68,7 +68,7 @@ def test_what_can_not_be_used_is_told_with_process_place_and_way_out(
     begins = "taskmanager tm can't use s3a://absent/x (cluster.results-dir) for stored results: s3://absent/x"
     told = refused(settings(url, "s3://absent/x"))
     assert told.startswith(begins)
-    assert "says NoSuchBucket: there is no such bucket: make it, or correct the name; make it so" in told
+    assert "says NoSuchBucket: there is no such bucket: make it, or correct the name; mend that, or" in told
     assert told.endswith("or set cluster.results-dir to what all workers reach")
     (tmp_path / "file").touch()
     told = refused(Configuration({"cluster.work-dir": str(tmp_path / "file" / "x")}))

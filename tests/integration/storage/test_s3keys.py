@@ -166,7 +166,7 @@ def test_what_a_server_says_has_a_way_out(url: str, code: str, says: str) -> Non
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "boto3", None)
     with pytest.raises(TargetRefused, match=r"^s3://bucket needs .* -m pip install boto3"):
-        S3Keys("bucket", S3Access("", "", "a key that was never used", "", "", False))
+        S3Keys("bucket", S3Access("", "", "a key that was never used", "its secret", "", False))
 
 
 def test_a_lock_is_taken_over_when_it_is_not_renewed_and_not_before() -> None:

@@ -43,7 +43,7 @@ def probe_results(config: Configuration, process: str, environment: Mapping[str,
         _use(directories, where)
     except (OSError, TargetRefused) as error:
         told = str(error) if where.partition("://")[2] in str(error) else f"{where}: {error}"
-        advice = f"make it so that it can, or set {option} to what all workers reach"
+        advice = f"mend that, or set {option} to what all workers reach"
         raise ResultsUnusable(f"{process} can't use {where} ({option}) for stored results: {told}; {advice}") from None
     return ResultsStorage(where, identity)
 

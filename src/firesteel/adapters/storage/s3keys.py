@@ -44,7 +44,9 @@ class S3Keys:
     """`Keys` of one bucket."""
 
     def __init__(self, bucket: str, access: S3Access) -> None:
-        """Raises TargetRefused when the library is not installed."""
+        """Raises TargetRefused when the library is not installed, or settings can't be."""
+        if bool(access.access_key) != bool(access.secret_key):
+            raise TargetRefused(f"s3://{bucket}: set both s3.access-key and s3.secret-key, or neither")
         self._bucket, self._access = bucket, access
         try:
             self._client, self._copying = _client(access, SILENCE_LIMIT_S), _client(access, COPY_LIMIT_S)

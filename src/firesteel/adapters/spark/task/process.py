@@ -101,8 +101,7 @@ class TaskProcess:
     def describe(self, error: BaseException) -> FailureInfo:
         """The failure as data; never raises."""
         try:
-            explain, uri_of = self._paths.explain, self._paths.first_of
-            return errors.describe(error, self._plan, self._task.code, explain, uri_of=uri_of)
+            return errors.describe(error, self._plan, self._task.code, self._paths.explain, uri_of=self._uri_of)
         except Exception as second:
             return FailureInfo(
                 kind=FailureKind.USER,
@@ -110,6 +109,11 @@ class TaskProcess:
                 exception=type(error).__name__,
                 trace=f"(its details could not be read: {second!r})",
             )
+
+    def _uri_of(self, scheme: str) -> str:
+        """The first URI with it that the user's code has named, else where results are stored."""
+        results = self._task.results if self._task.results.startswith(f"{scheme}:") else ""
+        return self._paths.first_of(scheme) or results
 
     def _resolver(self) -> Callable[[Function], Callable[..., Any]]:
         pickled: dict[str, Callable[..., Any]] = {}
