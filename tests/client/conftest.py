@@ -65,3 +65,11 @@ def served(tmp_path: Path, script: TaskScript) -> Iterator[Served]:
     made = Served(tmp_path, script)
     yield made
     made.end()
+
+
+async def question(reader: asyncio.StreamReader) -> bytes:
+    """A request's head. Raises ConnectionError for TLS, which endpoints without it end at once."""
+    first = await reader.readexactly(1)
+    if first == b"\x16":
+        raise ConnectionError("this is TLS")
+    return first + await reader.readuntil(b"\r\n\r\n")

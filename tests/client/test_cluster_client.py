@@ -115,6 +115,9 @@ def test_a_token_says_who_asks(served: Served, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Users, "identify", identify)
     monkeypatch.setenv("FIRESTEEL_TOKEN", "of the environment")
     for token in ("mine", None):
-        with ClusterClient(served.address, token=token) as cluster, pytest.raises(Refused, match="who are you"):
+        with (
+            ClusterClient(served.address, token=token) as cluster,
+            pytest.raises(Refused, match="does not know the token"),
+        ):
             cluster.jobs()
     assert seen == ["Bearer mine", "Bearer of the environment"]

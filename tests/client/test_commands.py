@@ -75,6 +75,8 @@ def test_what_goes_wrong(command, etl: str, served: Served, tmp_path: Path) -> N
         code, _, err = command(*arguments, *nobody)
         assert code == 3, arguments
         assert "nobody answers at http://127.0.0.1:9" in err
+    code, _, err = command("list", "--master", f"https://{served.address}")
+    assert (code, f"speaks no TLS: use http://{served.address}" in err) == (3, True)
     assert command("run", etl, "-p", "input=x", "--detach")[0] == 2
     assert command("run", etl, *master)[0] == 2
     (tmp_path / "broken.py").write_text("import firesteel, nothing_of_that_name\n")

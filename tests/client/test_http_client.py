@@ -17,6 +17,7 @@ from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.states import JobStatus
 from firesteel.runtime.client import DuplicateJob, UnknownJob, UnknownResult
 from firesteel.testing.backend import TaskScript
+from tests.client.conftest import question
 from tests.rest.cluster import artifact, graph, rest_cluster
 
 CODE = b"PK" * 100_000
@@ -199,7 +200,11 @@ def test_a_submission_whose_answer_was_lost(tmp_path: Path, code: Path) -> None:
         async with rest_cluster(tmp_path) as rest, HttpClusterClient([rest.server.address]) as client:
 
             async def take_and_die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                await reader.readuntil(b"\r\n\r\n")
+                try:
+                    await question(reader)
+                except ConnectionError:
+                    writer.transport.abort()
+                    return
                 await client.submit_job(HELD, {SHA256: code})
                 await client.request_job_result(HELD.job_id)
                 writer.transport.abort()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from firesteel.client.transport import ClusterUnreachable, Transport
+from tests.client.conftest import question
 
 PATIENCE_S = 60.0
 HOUR_S = 3_600.0
@@ -42,7 +43,7 @@ async def endpoint(*serves: Serve) -> AsyncIterator[str]:
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            await reader.readuntil(b"\r\n\r\n")
+            await question(reader)
             await (left.pop(0) if len(left) > 1 else left[0])(writer)
             await writer.drain()
         writer.close()
@@ -100,8 +101,12 @@ def test_leaders_that_come_and_go_fast_are_leaders() -> None:
     clock, asked = Clock(), []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        question = await reader.readuntil(b"\r\n\r\n")
-        asked.append(question.split()[1])
+        try:
+            head = await question(reader)
+        except ConnectionError:
+            writer.close()
+            return
+        asked.append(head.split()[1])
         if asked[-1] == b"/v1/overview" or len(asked) > 9:
             writer.write(ANSWER)
             await writer.drain()

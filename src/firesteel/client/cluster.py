@@ -48,7 +48,7 @@ class AsyncClusterClient:
         if timeout_s is not None:
             settings[CLIENT_TIMEOUT.key] = f"{timeout_s * 1_000:.0f} ms"
         self._configuration = Configuration(dict(configuration or {})).merged(settings)
-        self._http = http_client(self._configuration, os.environ if token is None else {"FIRESTEEL_TOKEN": token})
+        self._http = http_client(self._configuration, token)
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ import msgspec
 
 from firesteel.client.heartbeats import Attachment, ClientHeartbeats
 from firesteel.client.multipart import Multipart, Part
-from firesteel.client.transport import DoneBefore, Finder, Transport
+from firesteel.client.transport import TOKEN_VARIABLE, DoneBefore, Finder, Transport
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
@@ -102,11 +102,14 @@ class HttpClusterClient:
         *,
         finder: Finder | None = None,
         token: str = "",
+        token_from: str = TOKEN_VARIABLE,
         tls: ssl.SSLContext | None = None,
         patience_s: float = 60.0,
         attachment: Attachment | None = None,
     ) -> None:
-        self._transport = Transport(addresses, finder=finder, token=token, tls=tls, patience_s=patience_s)
+        self._transport = Transport(
+            addresses, finder=finder, token=token, token_from=token_from, tls=tls, patience_s=patience_s
+        )
         self._attachment = attachment or Attachment()
         self._heartbeats = ClientHeartbeats(self._transport, self._attachment.interval_ms)
 

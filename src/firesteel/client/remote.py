@@ -5,7 +5,6 @@ import os
 import shutil
 import ssl
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,16 +13,16 @@ from firesteel.client.building import call_in_process
 from firesteel.client.finding import LeaderFinder, local_addresses, names_register
 from firesteel.client.heartbeats import Attachment
 from firesteel.client.http import HttpClusterClient
-from firesteel.client.transport import urls
+from firesteel.client.transport import TOKEN_VARIABLE, urls
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 
-TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
-"""Environment variable with the token that says who asks; on a command line everybody could read it."""
 
+def http_client(configuration: Configuration, token: str | None = None) -> HttpClusterClient:
+    """A client of the masters that `rest.address` names, with the environment's token by default.
 
-def http_client(configuration: Configuration, environment: Mapping[str, str] = os.environ) -> HttpClusterClient:
-    """A client of the masters that `rest.address` names. Raises ConfigurationError."""
+    Raises ConfigurationError.
+    """
     text = configuration.get_option(options.REST_ADDRESS) or local_addresses(configuration)
     finder = LeaderFinder(text, configuration) if names_register(text) else None
     try:
@@ -34,7 +33,8 @@ def http_client(configuration: Configuration, environment: Mapping[str, str] = o
     patience_ms = configuration.get_option(options.CLIENT_TIMEOUT)
     return HttpClusterClient(
         addresses,
-        token=environment.get(TOKEN_VARIABLE, ""),
+        token=os.environ.get(TOKEN_VARIABLE, "") if token is None else token,
+        token_from=TOKEN_VARIABLE if token is None else "token=",
         finder=finder,
         tls=_tls(configuration) if may_need_tls else None,
         patience_s=patience_ms / 1_000,

@@ -14,6 +14,7 @@ import httpcore
 import msgspec
 
 from firesteel.client.multipart import Multipart
+from firesteel.client.obstacles import obstacle
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
@@ -28,6 +29,9 @@ a new outage. A standby that finds no leader says so sooner (it tries to connect
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
 """An answer begins this long after its request, and after the time that the request says it may wait."""
+
+TOKEN_VARIABLE = "FIRESTEEL_TOKEN"
+"""Environment variable with the token that says who asks; on a command line everybody could read it."""
 
 PING = "/v1/overview"
 """A question that only a leader answers, and at once."""
@@ -50,7 +54,7 @@ NOT_MADE = (httpcore.ConnectError, httpcore.ConnectTimeout)
 
 
 class ClusterUnreachable(ConnectionError):
-    """No master answers at any address, or none leads."""
+    """No master answers at any address, or none leads, or TLS keeps us apart."""
 
 
 class Refused(PermissionError):
@@ -83,7 +87,7 @@ class Transport:
 
     A request that finds nobody, or no leader, is sent again for `patience_s`, which begin when that is noticed and not
     with the request: it may have waited for its answer for long. A cluster that was never reached is given up after one
-    round, for then the address may be wrong.
+    round, for then the address may be wrong. `token_from` names what gave the token, for who has to mend it.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class Transport:
         *,
         finder: Finder | None = None,
         token: str = "",
+        token_from: str = TOKEN_VARIABLE,
         tls: ssl.SSLContext | None = None,
         patience_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
@@ -101,6 +106,11 @@ class Transport:
         self._headers: dict[bytes | str, bytes | str] = {"Authorization": f"Bearer {token}"} if token else {}
         self._addresses, self._finder, self._patience_s = list(addresses), finder, patience_s
         self._reached, self._why_not = False, ""
+        self._tls, self._token_from = tls, token_from
+        self._answered: set[str] = set()
+        """Addresses that have answered once: TLS is no obstacle there."""
+        self._obstacles: dict[str, str] = {}
+        """Why others can't be talked to, in sentences."""
         self._http = httpcore.AsyncConnectionPool(tls, max_connections=None, max_keepalive_connections=KEPT_MAX)
 
     async def close(self) -> None:
@@ -135,13 +145,12 @@ class Transport:
                 )
             except BROKEN as error:
                 outage.noticed(error)
-                if not isinstance(error, NOT_MADE):
-                    self._reached = may_be_done = True
+                may_be_done = await self._was_heard(address, error) or may_be_done
                 continue
-            if self._serves(answer.status):
+            if self._serves(address, answer.status):
                 if may_be_done and answer.status == CONFLICT:
                     raise DoneBefore(_text(answer))
-                _check(answer)
+                self._check(answer)
                 return answer.content
             may_be_done, self._why_not = True, _text(answer)
             outage.noticed()
@@ -159,11 +168,11 @@ class Transport:
                 answer = await self._http.handle_async_request(asked)
                 # Closed here, and not by `stream`: that is a generator too, which a loop that ends would end beside us.
                 try:
-                    is_served = self._serves(answer.status)
+                    is_served = self._serves(address, answer.status)
                     if not is_served or not _is_success(answer):
                         await answer.aread()
                     if is_served:
-                        _check(answer)
+                        self._check(answer)
                         begun = b""
                         async for part in answer.aiter_stream():
                             *lines, begun = (begun + part).split(b"\n")
@@ -174,7 +183,7 @@ class Transport:
                 finally:
                     await answer.aclose()
             except BROKEN as error:
-                self._reached = self._reached or not isinstance(error, NOT_MADE)
+                await self._was_heard(address, error)
             if is_served:
                 return  # who listens on connects again, with all his patience
             outage.noticed()
@@ -187,12 +196,32 @@ class Transport:
             answer = await self._http.request("GET", f"{address}{PING}", headers=self._headers, extensions=timeouts)
         except BROKEN:
             return False
-        return self._serves(answer.status)
+        return self._serves(address, answer.status)
 
-    def _serves(self, status: int) -> bool:
+    def _serves(self, address: str, status: int) -> bool:
         """Whether there is somebody to answer."""
         self._reached = True
+        self._answered.add(address)
+        self._obstacles.pop(address, None)
         return status not in NOBODY_SERVES
+
+    async def _was_heard(self, address: str, error: Exception) -> bool:
+        """Whether a request may have come to a master before its connection broke."""
+        self._obstacles.pop(address, None)
+        if address not in self._answered and (found := await obstacle(address, error, self._tls)):
+            self._obstacles[address] = found
+            return False
+        is_heard = not isinstance(error, NOT_MADE)
+        self._reached = self._reached or is_heard
+        return is_heard
+
+    def _check(self, answer: httpcore.Response) -> None:
+        """Raises what the answer's status means."""
+        if answer.status == 401 and _asks_for_token(answer):
+            if self._headers:
+                raise Refused(f"this cluster does not know the token in {self._token_from}")
+            raise Refused(f"this cluster asks who you are: set {TOKEN_VARIABLE} to your token")
+        _check(answer)
 
     async def _tried(self, outage: "_Outage") -> AsyncIterator[str]:
         """Addresses to try, again and again; an address that answers is tried first from then on."""
@@ -205,13 +234,23 @@ class Transport:
                     self._addresses.remove(address)
                     self._addresses.append(address)
             if not self._reached or outage.is_too_long():
-                what = "no master leads" if self._reached else "nobody answers"
-                why = f" ({self._why_not})" if self._why_not else ""
-                advice = (
-                    "" if self._reached else ": check the address (--master, rest.address), or start a cluster there"
-                )
-                raise ClusterUnreachable(f"{what} at {', '.join(self._addresses) or self._finder}{why}{advice}")
+                raise ClusterUnreachable(self._why_unreachable())
             await asyncio.sleep(RETRY_DELAYS_S.after(rounds, chance=random.random()))
+
+    def _why_unreachable(self) -> str:
+        """Obstacles first: they are for certain, and who is silent may be a standby that is down."""
+        silent = [each for each in self._addresses if each not in self._obstacles]
+        said = [self._obstacles[each] for each in self._addresses if each in self._obstacles]
+        if silent or not said:
+            what = "no master leads" if self._reached else "nobody answers"
+            why = f" ({self._why_not})" if self._why_not else ""
+            advice = (
+                ""
+                if self._reached or said
+                else ": check the address (--master, rest.address), or start a cluster there"
+            )
+            said.append(f"{what} at {', '.join(silent) or self._finder}{why}{advice}")
+        return "; ".join(said)
 
     async def _find(self) -> None:
         if self._finder is not None:
@@ -293,6 +332,11 @@ def _text(answer: httpcore.Response) -> str:
 
 def _is_success(answer: httpcore.Response) -> bool:
     return 200 <= answer.status < 300
+
+
+def _asks_for_token(answer: httpcore.Response) -> bool:
+    """Whether it is the cluster's, and not that of a proxy with users of its own."""
+    return any(name.lower() == b"www-authenticate" and value.startswith(b"Bearer") for name, value in answer.headers)
 
 
 def _check(answer: httpcore.Response) -> None:

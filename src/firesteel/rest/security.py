@@ -68,6 +68,8 @@ class Users:
             return ANYBODY
         scheme, _, token = (authorization or "").partition(" ")
         user = self._by_hash.get(_hash(token.strip())) if scheme.lower() == "bearer" else None
+        if user is None and scheme.lower() == "bearer" and token.strip():
+            raise RestError(401, "That token is unknown here.")
         if user is None:
             raise RestError(401, "This cluster asks who you are: send the header `Authorization: Bearer TOKEN`.")
         return user
