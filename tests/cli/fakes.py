@@ -57,6 +57,7 @@ class FakeClient:
         self._ended = asyncio.Event()
         self.graph: JobGraph | None = None
         self.cancelled = 0
+        self.after_cancelling = [JobStatus.CANCELLING, JobStatus.CANCELED]
         self.asked = 0
         self.printed: dict[tuple[str, int], bytes] = {}
         self.attempts = 1
@@ -102,7 +103,7 @@ class FakeClient:
 
     async def cancel_job(self, job_id: JobID) -> None:
         self.cancelled += 1
-        self._statuses = [JobStatus.CANCELLING, JobStatus.CANCELED]
+        self._statuses = self.after_cancelling
 
     async def request_cluster_overview(self) -> ClusterOverview:
         return ClusterOverview(task_managers=1, slots_total=1, slots_free=1, jobs={})

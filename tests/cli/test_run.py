@@ -125,6 +125,17 @@ def test_ctrl_c_cancels_the_job_and_waits_for_its_end(command, cluster, etl: str
     assert fake.closed
 
 
+def test_ctrl_c_that_comes_too_late_is_no_failure(command, cluster, etl: str) -> None:
+    """Whoever trusts 130 runs the job again, and its rows would be there twice."""
+    fake = cluster(JobStatus.RUNNING)
+    fake.client.on_asked = lambda count: os.kill(os.getpid(), signal.SIGINT) if count == 2 else None
+    fake.client.after_cancelling = [JobStatus.FINISHED]
+    code, out, err = command("run", etl, "-p", "input=a")
+    assert (code, fake.client.cancelled) == (0, 1)
+    assert out.startswith("wordcount FINISHED in 3.2 s")
+    assert "it was too late to cancel the job: it has finished" in err
+
+
 def test_ctrl_c_before_submission(command, cluster, etl: str) -> None:
     fake = cluster()
 

@@ -14,12 +14,13 @@ from firesteel.cli.following.output import ScriptOutput
 from firesteel.cli.following.prints import JobPrints
 from firesteel.cli.following.rows import fetch_rows
 from firesteel.model.ids import JobID
+from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.runtime.client import ClusterOperations, UnknownJob
 
 
 class End(msgspec.Struct, frozen=True):
-    """The end of a job, and whether this command had asked for it."""
+    """The end of a job, and whether it was cancelled since this command was interrupted."""
 
     result: JobResult
     interrupted: bool = False
@@ -56,8 +57,7 @@ class Watch:
         """Follow the job, a cancelled one to its clean end, and fetch what it has returned. Raises CommandError."""
         try:
             result = await self._result()
-            interrupted = self._interrupts is not None and self._interrupts.requested.is_set()
-            return End(result, interrupted, await fetch_rows(self._client, result))
+            return End(result, self._was_interrupted(result), await fetch_rows(self._client, result))
         except UnknownJob as error:
             text = f"{error}: its master kept it in memory and was ended, or it has been forgotten since its end"
             raise CommandError(text, JOB_FAILED) from None
@@ -65,6 +65,13 @@ class Watch:
             if not self._goes_on:
                 raise
             raise CommandError(f"{error}: {self._whereabouts()}", UNREACHABLE) from None
+
+    def _was_interrupted(self, result: JobResult) -> bool:
+        """It may have been too late: what commits its outputs goes on to its end."""
+        asked = self._interrupts is not None and self._interrupts.requested.is_set()
+        if asked and result.status is JobStatus.FINISHED:
+            self._display.note("it was too late to cancel the job: it has finished")
+        return asked and result.status is JobStatus.CANCELED
 
     async def _result(self) -> JobResult:
         try:
