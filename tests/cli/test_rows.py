@@ -68,6 +68,11 @@ def test_dates_that_python_has_not_are_texts() -> None:
     assert ResultRows(stream(days)).values() == [["1970-01-01", "12921-08-18", None]]
 
 
+def test_texts_that_are_no_utf_8_are_shown_as_far_as_they_can_be_read() -> None:
+    text = pa.table({"text": pa.chunked_array([pa.array([b"a\xff", b"b", None]).view(pa.string())])})
+    assert ResultRows(stream(text)).values() == [["a\ufffd", "b", None]]
+
+
 def test_a_table_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     many = pa.table({"id": list(range(ROWS_SHOWN_MAX + 1_000))})

@@ -126,8 +126,12 @@ class ResultRows:
 
 
 def _plain(column: Any) -> list[Any]:
-    """Values of a column; of dates and times that Python has not, like those of the year 10000, their texts."""
+    """Values of a column; of dates and times that Python has not, like those of the year 10000, their texts; of texts that
+    are no UTF-8 what can be read."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except OverflowError:
         return column.cast("string").to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        values = column.cast("binary").to_pylist()
+        return [None if value is None else value.decode(errors="replace") for value in values]
