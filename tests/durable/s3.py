@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.durable.zookeeper import die_with_parent
+from tests.durable.zookeeper import DIES_WITH_PARENT
 
 LIMIT_S = 300.0
 
@@ -26,10 +26,9 @@ def s3_server(directory: Path) -> Iterator[str]:
     log = directory / "s3.log"
     with open(log, "wb") as output:
         server = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+            [*DIES_WITH_PARENT, sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
             stdout=output,
             stderr=output,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - it only makes one system call
         )
     try:
         until_s = time.monotonic() + LIMIT_S

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import ctypes
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +20,10 @@ TICK_MS = 500
 """Sessions of 1 to 10 s are possible with it."""
 
 QUORUM = "high-availability.zookeeper.quorum"
+
+DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
+"""Before a command: it ends with the thread that starts it. Said in the child itself (`preexec_fn`) it needs a fork, which a
+process with a gRPC channel does not survive."""
 
 _STARTED = re.compile(r"started zookeeper at 127\.0\.0\.1:(\d+)")
 
@@ -44,10 +46,9 @@ class ZooKeeper:
         begin = log.stat().st_size if log.exists() else 0
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "firesteel", "zookeeper", *arguments],
+                [*DIES_WITH_PARENT, sys.executable, "-m", "firesteel", "zookeeper", *arguments],
                 stdout=output,
                 stderr=output,
-                preexec_fn=die_with_parent,  # noqa: PLW1509 - it only makes one system call
             )
         until_s = time.monotonic() + LIMIT_S
         while not (found := _STARTED.search(log.read_text(), begin)):
@@ -172,7 +173,3 @@ class Wire:
 async def wire(port: int, **listening: Any) -> AsyncIterator[Wire]:
     async with Wire(port, **listening) as made:
         yield made
-
-
-def die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)

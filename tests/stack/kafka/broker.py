@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaMember
 
 from firesteel.adapters.spark import gateway
 from firesteel.adapters.spark.jvm.launch import find_installation
-from tests.durable.zookeeper import die_with_parent
+from tests.durable.zookeeper import DIES_WITH_PARENT
 from tools import kafka as jars
 
 LIMIT_S = 120.0
@@ -150,10 +150,9 @@ class Kafka:
         java = (find_installation().java, "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         with open(self._directory / "broker.log", "ab") as output:
             return subprocess.Popen(
-                [*java, "-cp", f"{jars.home()}/*", *command],
+                [*DIES_WITH_PARENT, *java, "-cp", f"{jars.home()}/*", *command],
                 stdout=output,
                 stderr=output,
-                preexec_fn=die_with_parent,  # noqa: PLW1509 - it only makes one system call
             )
 
     def _settings(self, more: Mapping[str, str]) -> Any:
