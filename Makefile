@@ -1,21 +1,26 @@
 # firesteel: a fresh machine needs Python 3.11+ and make; the rest is installed from pins.
 #
 #   make demo      run the word count example on a cluster of its own
-#   make test      every test, among them those with a real Spark
-#   make test-stack  tests with real storages and the jars of Spark's connectors (downloads 1.7 GB once)
+#   make test      the tests, with a real Spark; streams and clusters have targets of their own:
+#   make test-streams  streaming queries
+#   make test-clusters  Spark's own masters and servers
+#   make test-stack  tests with real storages, clusters and the jars of Spark's connectors (downloads 1.7 GB once)
+#   make test-browser  the dashboard in a real Chromium
+#   make site      the documentation as a site, in build/site
 #   make compat    Flink's own command line against our REST endpoint (downloads 330 MB once)
 #   make check     format, lint, types, imports, tidy, core tests and simulation: under two minutes
 
 PYTHON ?= python3
 SEEDS ?= 300
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 ENDPOINT_SEEDS ?= 100
+SHARED := --dist loadfile --no-loadscope-reorder
 BIN := .venv/bin
 DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev java postgres openssh demo test check format lint types imports tidy core simulate bench docs lock clean
+.PHONY: help install install-dev java postgres prometheus openssh demo test check format lint types imports tidy core simulate bench docs lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -38,6 +43,9 @@ demo: java install
 postgres:
 	@$(PYTHON) -m tools.postgres
 
+prometheus:
+	@$(PYTHON) -m tools.prometheus
+
 openssh:
 	@$(PYTHON) -m tools.openssh
 
@@ -46,9 +54,17 @@ openssh:
 archive: java install-dev
 	@$(BIN)/python -m tools.archive
 
-# Two at a time: much of the time a test waits for a JVM. A file's tests share its JVM.
+# Three at a time on two cores: much of the time a test waits for a JVM, which those of a directory share.
 test: archive postgres openssh install-dev
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
+	$(BIN)/pytest -n $(TEST_PROCESSES) $(SHARED) -m "not streams and not clusters"
+
+# What takes long with a real Spark and seldom breaks by a change elsewhere.
+.PHONY: test-streams test-clusters
+test-streams: archive install-dev
+	$(BIN)/pytest -n 2 $(SHARED) -m streams
+
+test-clusters: archive install-dev
+	$(BIN)/pytest -n 2 $(SHARED) -m clusters
 
 check: install-dev
 	@$(MAKE) --no-print-directory format-check lint types imports tidy core simulate
@@ -87,15 +103,32 @@ compat: java install-dev
 
 # Real storages, with Spark's connectors by their Maven coordinates, as users get them, and the Spark that some are for.
 .PHONY: test-stack
-test-stack: java install-dev
+test-stack: java prometheus install-dev
 	FIRESTEEL_STACK=1 $(BIN)/pytest tests/stack
+
+# The dashboard in the system's Chromium, which is installed on Debian; pictures lie in build/browser.
+.PHONY: test-browser
+test-browser: install-dev
+	$(BIN)/python -m tools.browser
+
+# The documentation as a site in build/site; fails at a link that leads nowhere.
+.PHONY: site
+site: install-dev
+	$(BIN)/python -m tools.site
+
+# Fetch the dashboard's libraries anew, as pinned in the script; needs npm.
+.PHONY: dashboard-libraries
+dashboard-libraries: install-dev
+	$(BIN)/python -m tools.dashboard_libraries
 
 bench: java install-dev
 	$(BIN)/python -m benchmarks
 
 # Generated pages; a tidy test fails when one is stale.
 docs: install-dev
+	$(BIN)/python -m tools.commands_page
 	$(BIN)/python -m tools.functions_page
+	$(BIN)/python -m tools.metrics_page
 	$(BIN)/python -m tools.options_page
 	$(BIN)/python -m tools.states_page
 
@@ -111,6 +144,10 @@ lock: install-dev
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-deps --generate-hashes --no-header \
 	  requirements/compat.in -o requirements/compat.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	  requirements/browser.in -o requirements/browser.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	  requirements/site.in -o requirements/site.txt
 	@for name in spark41 spark42; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-deps --generate-hashes --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done

@@ -11,7 +11,7 @@ import hypothesis
 import psutil
 import pytest
 
-CHILD_GRACE_S = 30.0
+CHILD_GRACE_S = 300.0
 """A child process that was told to end may take this long to be gone."""
 
 RUN_MARK = "FIRESTEEL_TEST_RUN"
@@ -32,13 +32,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "spark: starts a Spark JVM")
+    config.addinivalue_line("markers", "streams: streaming queries of a real Spark, by `make test-streams`")
+    config.addinivalue_line("markers", "clusters: Spark's own masters and servers, by `make test-clusters`")
     config.addinivalue_line("markers", "expects_errors: this test provokes lines at level ERROR")
     os.environ.setdefault(RUN_MARK, uuid.uuid4().hex)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Cheap tests first, those with a JVM last: a mistake shows in seconds."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cheap tests first: a mistake shows in seconds. Where processes share the work (`-n`), those with a JVM: what takes
+    minutes must not begin when all else is done."""
+    shared = hasattr(config, "workerinput")
+    items.sort(key=lambda item: (item.get_closest_marker("spark") is None) is shared)
 
 
 @pytest.fixture

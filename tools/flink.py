@@ -17,14 +17,22 @@ JARS = "pyflink/lib/"
 
 
 def main() -> int:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "firesteel" / version()
-    if not home.is_dir():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.parent) as directory:
-            unpack(download(Path(directory)), Path(directory) / "jars")
-            os.replace(Path(directory) / "jars", home)
-    print(home)
+    if not home().is_dir():
+        download_to(home())
+    print(home())
     return 0
+
+
+def home() -> Path:
+    """Where the jars are, once they were downloaded."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "firesteel" / version()
+
+
+def download_to(place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as directory:
+        unpack(download(Path(directory)), Path(directory) / "jars")
+        os.replace(Path(directory) / "jars", place)
 
 
 def version() -> str:

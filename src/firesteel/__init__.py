@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from firesteel.adapters.spark.sinks.files import write_csv, write_json, write_parquet, write_text
     from firesteel.adapters.spark.sinks.jdbc import write_jdbc
     from firesteel.adapters.spark.sinks.kafka import write_kafka
+    from firesteel.adapters.spark.sinks.streamfiles import stream_files
     from firesteel.adapters.spark.sinks.tables import write_table
     from firesteel.adapters.spark.sinks.twophase import write_two_phase
     from firesteel.adapters.spark.splits.argument import DateSplits, FileSplits, RangeSplits
@@ -45,6 +46,7 @@ __all__ = [
     "param",
     "range_splits",
     "rebalance",
+    "stream_files",
     "write_csv",
     "write_jdbc",
     "write_json",
@@ -78,6 +80,7 @@ _HOMES = {
     "param": "firesteel.pipeline.splits",
     "range_splits": "firesteel.pipeline.splits",
     "rebalance": "firesteel.pipeline.distributions",
+    "stream_files": "firesteel.adapters.spark.sinks.streamfiles",
     "write_csv": "firesteel.adapters.spark.sinks.files",
     "write_jdbc": "firesteel.adapters.spark.sinks.jdbc",
     "write_json": "firesteel.adapters.spark.sinks.files",

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,10 +21,12 @@ from firesteel.adapters.blob.uploads import BlobUploads
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.ha.jobarchive import MemoryJobArchive
 from firesteel.adapters.inspection.desk import WorkerDesk
+from firesteel.adapters.notifications.notifier import Notifier
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.adapters.spark.jvm.supervisor import EMBEDDED_MARK
 from firesteel.adapters.storage.resultsprobe import probe_results
 from firesteel.assembly.client import MasterClient
+from firesteel.assembly.history import configured_history
 from firesteel.assembly.master import Master
 from firesteel.assembly.worker import BackendFactory, Worker, limited, spark_backend
 from firesteel.core.scheduler.backoff import restart_strategy
@@ -33,6 +36,7 @@ from firesteel.model.options import Configuration
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.dispatcher import DispatcherEndpoint
+from firesteel.runtime.metrics import MetricRegistry
 from firesteel.runtime.ports import TaskBackend
 from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint
@@ -84,6 +88,7 @@ class MiniCluster:
         self._initial_workers = workers
         self._worker_restarts = 0
         self._clock = clock or SystemClock()
+        self._notifier = Notifier(self.config, self._clock)
         self._configured_dir = self.config.get_option(options.WORK_DIR)
         self._tasks = BackgroundTasks(lambda error: logger.error("a worker was not replaced", exc_info=error))
 
@@ -119,6 +124,8 @@ class MiniCluster:
         self.blobs = LocalBlobStore(self._work_dir / "blobs")
 
     def _open_master(self) -> None:
+        self._notifier.start()
+        self._history = configured_history(self.config, self._clock, self._work_dir)
         self.master = Master(
             self.config,
             rpc=self.rpc,
@@ -126,6 +133,8 @@ class MiniCluster:
             election=self.election,
             store=self.store,
             archive=MemoryJobArchive(),
+            history=self._history,
+            announce_status=self._notifier.job_status_changed,
             uploads=BlobUploads(
                 self.blobs,
                 self.config.get_option(options.BLOB_FREE_MIN) << 20,
@@ -160,7 +169,10 @@ class MiniCluster:
         await self._tasks.join()
         if hasattr(self, "master"):
             async with limited(self.config, "the master"):
+                await self.master.settle()
                 await self.master.stop()
+            self._history.close()
+        await self._notifier.close()
 
     async def _end_workers(self) -> None:
         ends = (self._end_worker(name, "the cluster stops") for name in tuple(self.workers))
@@ -173,19 +185,21 @@ class MiniCluster:
         del self.workers[resource_id]
 
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
-    async def start_task_executor(self) -> ResourceID:
-        """Start one more worker."""
+    async def start_task_executor(self, options: Mapping[str, str] | None = None) -> ResourceID:
+        """Start one more worker, with these options on top of the cluster's."""
+        config = self.config.merged(options or {})
         resource_id = ResourceID(f"worker-{uuid.uuid4().hex[:8]}")
         work_dir = self._work_dir / resource_id
-        backend = self._make_backend(self.config, work_dir, self.blobs)
+        backend = self._make_backend(config, work_dir, self.blobs)
         worker = Worker(
             resource_id,
-            self.config,
+            config,
             rpc=self.rpc,
             clock=self._clock,
             leaders=self.election,
             backend=backend,
             desk=WorkerDesk(work_dir, backend, self.blobs),
+            registry=MetricRegistry(),
             on_broken=lambda error: self._worker_broke(resource_id),
         )
         await worker.start()

@@ -1,11 +1,13 @@
 """Which backend an attempt gets, and when one ends. The backends here have no JVM."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from firesteel.adapters.spark.jvm.pool import BackendPool, Seat
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
+from firesteel.model.resources import LOCAL_SPARK, SparkApplication
 from firesteel.model.tasks import TaskDeployment
 
 
@@ -15,6 +17,7 @@ class FakeBackend:
     def __init__(self, alone: bool) -> None:
         self.alone, self.started, self.closed = alone, False, False
         self._users: dict[RegionAttemptID, None] = {}
+        self.server = SimpleNamespace(application=lambda: SparkApplication(LOCAL_SPARK))
 
     def start(self) -> None:
         self.started = True
@@ -79,6 +82,30 @@ def test_isolation_says_who_shares(isolation: str, shared_by: list[tuple[int, ..
         )
         await maker.pool.close()
         assert not maker.living
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("isolation", "told"),
+    [
+        ("shared", [(("a", "b"), True), (("b",), False)]),
+        ("job", [(("a",), False), (("b",), False), (("b",), False), ((), False)]),
+    ],
+)
+def test_whose_an_application_is(isolation: str, told: list[tuple[tuple[str, ...], bool]]) -> None:
+    async def story() -> None:
+        maker = Maker(isolation, limit=4)
+        first = maker.seat("a")
+        first.take()
+        maker.seat("b").take()
+        maker.seat("b", region=1, alone=True).take()
+        assert [(each.jobs, each.is_shared) for each in maker.pool.applications()] == told
+        first.leave()
+        jobs, _ = told[0]
+        kept = jobs if isolation == "job" else ("b",)
+        assert maker.pool.applications()[0].jobs == kept, "a job's own stays its own between its attempts"
+        await maker.pool.close()
 
     asyncio.run(story())
 

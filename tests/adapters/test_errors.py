@@ -31,3 +31,18 @@ def test_another_failure_of_a_write_stays_sparks() -> None:
     failure = told("something else")
     assert failure.kind is FailureKind.USER
     assert failure.message.startswith("[TASK_WRITE_FAILED] Task failed while writing rows")
+
+
+def test_a_target_that_a_batch_may_not_be_written_to_is_final() -> None:
+    """`fs.stream_files` says so in a Python worker of Spark; each attempt would be told the same."""
+    lines = [
+        "org.apache.spark.api.python.PythonException: Traceback (most recent call last):",
+        '  File "/x/batchfiles.py", line 155, in _check_history',
+        "    raise TargetRefused(",
+        "firesteel.adapters.storage.errors.TargetRefused: fs.stream_files: /out holds the batches of another query",
+    ]
+    failure = told("\n".join(lines))
+    assert failure.kind is FailureKind.NON_RECOVERABLE
+    assert "holds the batches of another query" in failure.message
+    assert failure.exception == "TargetRefused"
+    assert told("\n".join([*lines[:3], "ValueError: TargetRefused"])).kind is FailureKind.USER

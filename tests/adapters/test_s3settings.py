@@ -2,7 +2,7 @@
 
 from firesteel.adapters.storage.s3settings import S3Access, hadoop_settings, spark_settings
 from firesteel.model.options import Configuration
-from firesteel.rest.codecs import HIDDEN, redacted
+from firesteel.model.secrets import HIDDEN, redacted
 
 
 def test_options_are_said_once_and_go_to_everybody() -> None:

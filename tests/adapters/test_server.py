@@ -24,7 +24,7 @@ IS_UP = ["sh", "-c", f"echo '{STARTED}127.0.0.1:4711'; exec sleep 600"]
 SLOW = [
     "sh",
     "-c",
-    f"for i in 1 2 3 4 5 6 7 8 9 10 11; do sleep 0.3; echo $i; done; echo '{STARTED}127.0.0.1:4711'; exec sleep 600",
+    f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.5; echo $i; done; echo '{STARTED}127.0.0.1:4711'; exec sleep 600",
 ]
 LIMIT_S = 300.0
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def test_a_jvm_that_does_not_answer_in_time_is_ended_and_told_for_what_it_is(tmp
 @pytest.mark.expects_errors
 @pytest.mark.parametrize(
     ("command", "timeout_seconds", "why"),
-    [(HANGS, 0.05, "nothing of it moved for"), (DIES, 60.0, "ended with status 3")],
+    [(HANGS, 0.05, "nothing of it moved for"), (DIES, LIMIT_S, "ended with status 3")],
 )
 def test_a_backend_that_can_not_start_is_given_up_and_the_reason_told_however_long_a_start_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], timeout_seconds: float, why: str
@@ -111,7 +111,7 @@ def test_who_asks_for_a_backend_that_was_given_up_has_one_more_start_tried(tmp_p
         command[:] = IS_UP
         return starts, (await server.endpoint()).port
 
-    assert told(spec(tmp_path, command, timeout_seconds=30.0), story) == (MAX_FAILURES + 1, 4711)
+    assert told(spec(tmp_path, command, timeout_seconds=LIMIT_S), story) == (MAX_FAILURES + 1, 4711)
 
 
 def test_a_slow_start_is_waited_for_while_it_gets_on(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_slow_start_is_waited_for_while_it_gets_on(tmp_path: Path) -> None:
     async def story(server: SparkServer) -> int:
         return (await server.endpoint()).generation
 
-    assert told(spec(tmp_path, SLOW, timeout_seconds=2.0), story) == 1
+    assert told(spec(tmp_path, SLOW, timeout_seconds=5.0), story) == 1
 
 
 def test_a_start_says_what_it_waits_for(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_start_says_what_it_waits_for(tmp_path: Path) -> None:
         await asyncio.shield(server.death())
         return [*texts, server.waits_for()]
 
-    before, after = told(spec(tmp_path, HANGS), story)
+    before, after = told(spec(tmp_path, HANGS, timeout_seconds=2.0), story)
     assert before == "Spark to start (in line: others are being started on this machine)"
     assert f"1 start has failed, of {MAX_FAILURES}: the Spark backend did not answer" in after
 

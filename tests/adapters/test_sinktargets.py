@@ -46,6 +46,13 @@ def test_a_directory_below_it_may_be(submitted: Path) -> None:
     assert local_path("file:///x/y", submitted) == Path("/x/y")
 
 
+def test_a_uri_is_read_as_spark_reads_it(submitted: Path) -> None:
+    """Hadoop's `Path` knows no escapes, no queries and no fragments: what is written must be found by `spark.read`."""
+    for uri in ("file:///x/a%20b", "file:/x/a%20b", "file://host/x/a%20b"):
+        assert local_path(uri, submitted) == Path("/x/a%20b")
+    assert local_path("file:///x/a#b?c", submitted) == Path("/x/a#b?c")
+
+
 @pytest.mark.parametrize(
     ("path", "says"),
     [

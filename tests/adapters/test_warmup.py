@@ -60,7 +60,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until_begun(warming: Warming, rounds: int) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while len(warming.forks.begun) < rounds:
             await asyncio.sleep(0)
 
@@ -85,7 +85,7 @@ def test_work_ends_the_round_at_once_and_the_rest_waits() -> None:
             await until_begun(warming, 1)
             warming.is_idle = False
             warming.warm_up.give_way()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while not warming.closed:
                     await asyncio.sleep(0)
             assert warming.closed == [(warming.forks.begun[0].session, True)]

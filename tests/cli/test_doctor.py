@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,36 @@ def test_the_storage_of_masters_is_looked_at(tmp_path: Path) -> None:
     [finding] = doctor.check_storages(Configuration(options))
     assert finding.verdict is doctor.Verdict.WRONG
     assert str(tmp_path) in finding.message
+
+
+def test_a_port_of_a_master_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = list(doctor.check_ports(Configuration({"rest.port": str(port), "jobmanager.rpc.port": "0"})))
+    assert [each.verdict for each in found] == [doctor.Verdict.OK, doctor.Verdict.WARNING]
+    assert found[1].message.startswith(f"rest.port {port} can't be opened: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"taskmanager.spark.isolation": "job", "taskmanager.numberOfTaskSlots": "40"},
+            "with taskmanager.spark.isolation: job each of 40 slots has ",
+        ),
+        ({"security.ssl.internal.enabled": "true"}, "security.ssl.internal.enabled is true: set "),
+        (
+            {
+                "security.ssl.internal.enabled": "true",
+                "security.ssl.internal.certificate": "/no/such.pem",
+                "security.ssl.internal.private-key": "/no/such.key",
+                "security.ssl.internal.certificate-authorities": "/no/such.ca",
+            },
+            "security.ssl.internal.certificate: /no/such.pem: No such file or directory",
+        ),
+    ],
+)
+def test_what_a_process_would_not_start_with(settings: dict[str, str], told: str) -> None:
+    [finding] = doctor.check_sizes_and_certificates(Configuration(settings))
+    assert finding.verdict is doctor.Verdict.WRONG
+    assert finding.message.startswith(told)

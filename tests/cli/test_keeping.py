@@ -234,7 +234,7 @@ class Kept:
 @asynccontextmanager
 async def kept_cluster() -> AsyncIterator[Kept]:
     kept = Kept()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         await kept.cluster.start()
         try:
             yield kept
@@ -265,7 +265,7 @@ def test_a_job_ends_with_its_command_and_before_the_next_one_comes() -> None:
             kept.script.hold("count")
             first = await kept.visit()
             job_id = await first.client.submit_job(graph("count", "held"), {})
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 while not kept.script.attempts:
                     await asyncio.sleep(0.01)
             first._writer.close()  # as the kernel does when the command is killed

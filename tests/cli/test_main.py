@@ -44,7 +44,7 @@ def test_standard_output_may_be_closed() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize(("closed", "code"), [(False, 0), (True, 1)])
+@pytest.mark.parametrize(("closed", "code"), [(False, 0), (True, 4)])
 def test_what_is_printed_last_arrives_or_is_a_failure(closed: bool, code: int) -> None:
     """The process ends without Python's own way out, which would write what is still buffered."""
     program = "import sys; from firesteel.cli.main import main; sys.stdout.write('x' * 3); main(['--version'])"
@@ -55,10 +55,22 @@ def test_what_is_printed_last_arrives_or_is_a_failure(closed: bool, code: int) -
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=buffered, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (code, b"")
+    assert done.returncode == code
+    assert done.stderr == (b"firesteel: what there was to say could not be written: Broken pipe\n" if closed else b"")
     if not closed:
         with os.fdopen(reader, "rb") as printed:
             assert printed.read().startswith(b"xxxfiresteel ")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["list", "--help"]])
+def test_a_full_disk_is_not_the_failure_of_a_job(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "firesteel", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        4,
+        "firesteel: what there was to say could not be written: No space left on device\n",
+    )
 
 
 def test_a_directory_that_was_deleted_is_said(tmp_path: Path) -> None:

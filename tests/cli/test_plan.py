@@ -42,6 +42,18 @@ def test_wide_noops(command, tmp_path: Path) -> None:
     assert "c.parallelism=7: there is no function 'c'" in err
 
 
+def test_the_labels_of_what_asks_for_some(command, tmp_path: Path) -> None:
+    file = tmp_path / "labelled_x.py"
+    file.write_text(
+        "import firesteel as fs\np = fs.Pipeline('labelled')\np.add(fs.noop('a'))\n"
+        "p.add(fs.noop('b', inputs=['a'], on='gpu'))\n"
+    )
+    _, out, _ = command("plan", str(file), "-D", "execution.on=big,fast")
+    assert "a  (parallelism 1, on big, fast)" in out
+    assert "b  (parallelism 1, on gpu)" in out
+    assert "blocking (stored result)" in out
+
+
 def test_the_attempts_of_what_runs_and_fails_together_are_the_fewest(command, tmp_path: Path) -> None:
     file = tmp_path / "fused_x.py"
     file.write_text(

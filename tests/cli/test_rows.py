@@ -6,6 +6,7 @@ import json
 import sys
 from decimal import Decimal
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -107,3 +108,14 @@ def test_numbers_that_json_has_not_are_the_texts_that_spark_writes() -> None:
     rows = records({"top": ResultRows(stream(table))})["top"]
     assert [row["x"] for row in rows] == ["NaN", "Infinity", "-Infinity", None]
     assert [row["deep"] for row in rows] == [["NaN"], [], None, [1.5]]
+
+
+def test_moments_with_seconds_in_their_offset_are_told_in_utc() -> None:
+    """Local mean time: ISO 8601 has no such offsets, and cutting them off is another moment."""
+    moments = [datetime.datetime(year, 6, 1, tzinfo=datetime.UTC) for year in (1890, 2024)]
+    table = pa.table({"at": pa.array(moments, pa.timestamp("us", "Europe/Berlin"))})
+    (rows,) = records({"top": ResultRows(stream(table))}).values()
+    assert [json.loads(msgspec.json.encode(row["at"])) for row in rows] == [
+        "1890-06-01T00:00:00Z",
+        "2024-06-01T02:00:00+02:00",
+    ]

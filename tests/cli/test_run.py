@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.cli.following.interrupts import SAME_WISH_S, Interrupts
+from firesteel.cli.following.interrupts import SAME_WISH_S, SIGNALS, Interrupts
 from firesteel.cli.jobs import run as run_module
+from firesteel.client.building import BuildProcessFailed
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.runtime.ports import TaskFailedError
@@ -70,6 +71,35 @@ def test_bad_pipeline(command, cluster, etl: str) -> None:
     assert json.loads(out)["status"] == "REJECTED"
     assert fake.client.graph is None
     assert fake.closed
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [("--on", "big gpu", "'big gpu' is not a list of labels"), ("--priority", "9" * 20, "is not a whole number")],
+)
+def test_options_that_do_not_fit(command, cluster, etl: str, option: str, value: str, says: str) -> None:
+    cluster()
+    code, _, err = command("run", etl, option, value)
+    assert (code, err.count("\n")) == (2, 1)
+    assert says in err
+
+
+def test_a_file_that_ends_the_process_that_loads_it(command, cluster, etl: str, monkeypatch) -> None:
+    """The cluster is well: who takes it for unreachable comes again."""
+
+    async def call(entry_point: str, payload: bytes) -> bytes:
+        raise BuildProcessFailed("the file can't be loaded: the process that did so has ended with code -11")
+
+    monkeypatch.setattr(cluster(), "call", call)
+    code, _, err = command("run", etl)
+    assert code == 2
+    assert "can't be loaded: the process that did so has ended with code -11" in err
+
+
+def test_no_savepoint_is_not_the_beginning(command, cluster, etl: str) -> None:
+    fake = cluster()
+    code, _, err = command("run", etl, "-p", "input=a", "-s", "")
+    assert (code, "no savepoint is there" in err, fake.client.graph) == (2, True, None)
 
 
 def test_no_java(command, cluster, etl: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +213,26 @@ class Presses:
         self.now_s += after_s
         self.interrupts.interrupt()
         self.interrupts.interrupt()
+
+
+def test_a_signal_that_comes_when_all_is_done_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a person sees that the process does not end."""
+    ends: list[int] = []
+    monkeypatch.setattr("firesteel.cli.following.interrupts.os._exit", ends.append)
+    presses = Presses()
+
+    async def story() -> None:
+        with presses.interrupts as interrupts:
+            interrupts.defer()
+            presses.press(after_s=0)
+
+    asyncio.run(story())
+    for number in SIGNALS:
+        os.kill(os.getpid(), number)
+    assert ends == []
+    presses.now_s += 1
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert ends == [130]
 
 
 def test_second_ctrl_c_ends_at_once() -> None:

@@ -45,6 +45,13 @@ def test_what_follows_a_script_is_the_scripts(command, cluster, script: str) -> 
     assert (vertex.parallelism, vertex.max_attempts) == (1, 1)
 
 
+def test_what_may_have_been_meant_for_firesteel_is_told(command, cluster, script: str) -> None:
+    cluster()
+    _, _, err = command("run", script, "--master", "m:1", "-Dspark.ui.enabled=false", "--depth=3")
+    told = [line.partition(" follows")[0].split()[-1] for line in err.splitlines() if "argument of the script" in line]
+    assert told == ["--master", "-Dspark.ui.enabled"]
+
+
 def test_json_leaves_standard_output_to_the_result(command, cluster, script: str) -> None:
     cluster()
     code, out, err = command("run", "--json", script)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.cli.exits import CommandError
-from firesteel.cli.settings import load_configuration, named_values, pairs
+from firesteel.cli.settings import absolute, load_configuration, named_values, pairs
 from firesteel.model.options import HA_TYPE
 
 
@@ -28,6 +28,16 @@ def test_nested_and_flat_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "taskmanager.numberOfTaskSlots": "5",
         "pipeline.operator-chaining.enabled": "false",
         "spark.sql.shuffle.partitions": "4",
+    }
+
+
+def test_home_is_what_a_shell_takes_it_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/owner/me")
+    monkeypatch.setenv("FIRESTEEL_CONF_DIR", str(write(tmp_path / "conf", "cluster.dir: ~/c\n")))
+    assert dict(load_configuration(["cluster.work-dir=~/w", "spark.local.dir=~/s"])) == {
+        "cluster.dir": "/owner/me/c",
+        "cluster.work-dir": "/owner/me/w",
+        "spark.local.dir": "~/s",
     }
 
 
@@ -177,3 +187,21 @@ def test_parameters_with_and_without_a_value() -> None:
             named_values(twice)
     with pytest.raises(CommandError, match="write --param key=value"):
         named_values(["no-name"])
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("", ""),
+        ("s3://bucket/x", "s3://bucket/x"),
+        ("file:///a/b", "file:///a/b"),
+        ("file:/a/b", "/a/b"),
+        ("~/x", "/owner/me/x"),
+        ("/a/../b", "/b"),
+        ("x y", "{here}/x y"),
+    ],
+)
+def test_places_of_savepoints(given: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/owner/me")
+    monkeypatch.chdir(tmp_path)
+    assert absolute(given) == meant.format(here=tmp_path)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from firesteel.model.ids import JobID
+from firesteel.model.views import JobView
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import LIMIT_S, RestCluster, rest_cluster
 
-LIFE_S = 240.0
+LIFE_S = 800.0
 """How long the cluster of a test may live: trying all that the document allows takes a while."""
 
 
@@ -50,6 +52,15 @@ class Served:
 
         return self.do(work())
 
+    def until(self, job_id: JobID, holds: Callable[[JobView], bool]) -> None:
+        """Return when it holds for what the master tells of a job: it is told of an attempt after that has begun."""
+
+        async def held() -> None:
+            while not holds(await self.rest.cluster.client.request_job(job_id)):
+                await asyncio.sleep(0.01)
+
+        self.do(held())
+
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(LIMIT_S)
@@ -68,8 +79,8 @@ def served(tmp_path: Path, script: TaskScript) -> Iterator[Served]:
 
 
 async def question(reader: asyncio.StreamReader) -> bytes:
-    """A request's head. Raises ConnectionError for TLS, which endpoints without it end at once."""
-    first = await reader.readexactly(1)
-    if first == b"\x16":
-        raise ConnectionError("this is TLS")
+    """A request's head. Raises ConnectionError for TLS, which endpoints without it end at once, and when nothing is asked."""
+    first = await reader.read(1)
+    if first in (b"\x16", b""):
+        raise ConnectionError("this is no HTTP")
     return first + await reader.readuntil(b"\r\n\r\n")

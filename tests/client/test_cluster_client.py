@@ -53,6 +53,7 @@ def test_a_program_and_its_jobs(served: Served, script: TaskScript, tmp_path: Pa
         served.call(script.release, "lines")
         assert [view.status for view in views][-1] is JobStatus.FINISHED
         assert cluster.wait(own).status is JobStatus.FINISHED
+        assert cluster.show(own).status is JobStatus.FINISHED
         served.call(script.hold, "lines")
         other = cluster.submit(file, {"input": "/data"})
         served.do(script.until_running("lines"))
@@ -95,7 +96,7 @@ def test_the_same_as_coroutines_also_in_a_running_loop(served: Served, script: T
         async with AsyncClusterClient(served.address) as cluster:
             job_id = await cluster.submit(own_pipeline())
             assert [view.status async for view in cluster.follow(job_id)][-1] is JobStatus.FINISHED
-            assert (await cluster.wait(job_id, timeout_s=60)).name == "own"
+            assert (await cluster.wait(job_id, timeout_s=300)).name == "own"
         with ClusterClient(served.address) as waiting:
             assert waiting.job(job_id).status is JobStatus.FINISHED
 
@@ -113,11 +114,11 @@ def test_a_token_says_who_asks(served: Served, monkeypatch: pytest.MonkeyPatch) 
     from firesteel.rest.security import Users
 
     monkeypatch.setattr(Users, "identify", identify)
-    monkeypatch.setenv("FIRESTEEL_TOKEN", "of the environment")
+    monkeypatch.setenv("FIRESTEEL_TOKEN", "of-the-environment")
     for token in ("mine", None):
         with (
             ClusterClient(served.address, token=token) as cluster,
             pytest.raises(Refused, match="does not know the token"),
         ):
             cluster.jobs()
-    assert seen == ["Bearer mine", "Bearer of the environment"]
+    assert seen == ["Bearer mine", "Bearer of-the-environment"]

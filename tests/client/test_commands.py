@@ -14,12 +14,13 @@ import pytest
 
 from firesteel.assembly.client import MasterClient
 from firesteel.model.ids import JobID
-from firesteel.model.states import JobStatus
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.views import JobResult, ReturnedRows
 from firesteel.testing.backend import TaskScript
 from tests.cli.conftest import command, etl, own_environment
 from tests.cli.test_rows import stream
 from tests.client.conftest import Served
+from tests.rest.cluster import LIMIT_S
 
 __all__ = ["command", "etl", "own_environment"]
 
@@ -30,7 +31,7 @@ def test_jobs_from_the_command_line(command, etl: str, served: Served, script: T
     code, out, _ = command("submit", etl, "-p", "input=x", *master)
     assert code == 0
     job_id = out.strip()
-    served.do(script.until_running("lines"))
+    served.until(JobID(job_id), lambda view: view.vertices[0].status is ExecutionState.RUNNING)
     code, out, _ = command("list", *master)
     assert code == 0
     assert out.startswith(f"{job_id}  RUNNING    wordcount")
@@ -85,7 +86,7 @@ def test_what_goes_wrong(command, etl: str, served: Served, tmp_path: Path) -> N
     assert "nothing_of_that_name" in err
     (tmp_path / "ends.py").write_text("import firesteel, os\nos._exit(9)\n")
     code, _, err = command("run", str(tmp_path / "ends.py"), *master)
-    assert code == 3
+    assert code == 2
     assert "ended with code 9" in err
     for arguments in (("info", "ab"), ("info", ""), ("cancel", "0" * 32), ("wait", "no id")):
         code, _, err = command(*arguments, *master)
@@ -104,12 +105,12 @@ def test_interrupting_a_run_cancels_its_job(etl: str, served: Served, script: Ta
         with started(tmp_path, "attach", job.job_id, *master) as attached:
             assert "RUNNING" in lines_of(attached).readline()
             attached.send_signal(signal.SIGINT)
-            assert attached.wait(60) == 130
+            assert attached.wait(LIMIT_S) == 130
         assert served.do(served.rest.cluster.client.request_job(job.job_id)).status is JobStatus.RUNNING
         while "RUNNING" not in lines_of(run).readline():
             pass
         run.send_signal(signal.SIGINT)
-        assert run.wait(60) == 130
+        assert run.wait(LIMIT_S) == 130
     assert served.do(served.rest.cluster.client.request_job(job.job_id)).status is JobStatus.CANCELED
 
 

@@ -13,6 +13,7 @@ from typing import IO
 
 import pytest
 
+from firesteel.cli.exits import OUTPUT_LOST
 from firesteel.cli.following.interrupts import SAME_WISH_S
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.ids import JobID
@@ -137,7 +138,7 @@ def test_a_terminal_that_is_closed_cancels_the_job(etl: str, served: Served, scr
     while b"RUNNING" not in seen:
         seen += os.read(terminal, 1 << 16)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1, "its result could not be printed"
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == OUTPUT_LOST, "its result could not be printed"
     assert status(served) is JobStatus.CANCELED
 
 
@@ -170,8 +171,9 @@ def test_a_submission_may_be_repeated_with_its_id(command, etl: str, served: Ser
     assert command("submit", *job, JOB_ID)[:2] == (0, f"{JOB_ID}\n")
     assert len(served.do(served.rest.cluster.client.list_jobs())) == 1
     assert script.ends("lines") == ["FINISHED"]
-    code, _, err = command("submit", *job, "run of 2026-11-22")
-    assert (code, "an id has 32 hex digits" in err) == (2, True)
+    for wrong in ("run of 2026-11-22", ""):
+        code, _, err = command("submit", *job, wrong)
+        assert (code, "an id has 32 hex digits" in err) == (2, True)
 
 
 def test_a_repeated_run_ends_as_its_job_did(command, etl: str, served: Served, script: TaskScript) -> None:

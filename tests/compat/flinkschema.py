@@ -65,6 +65,7 @@ MENDED: dict[str, Any] = {
             },
         },
     },
+    "ProcessingMode": {"enum": ["exactly_once", "at_least_once"]},
     "ResourceID": {"type": "string"},
     "JobVertexBackPressureInfo": {"type": "object", "properties": {"status": {"enum": ["deprecated"]}}},
 }
@@ -81,6 +82,8 @@ MAY_BE_ABSENT = {
 MAY_BE_NULL = {
     "ExceptionInfo": ("taskName", "endpoint", "taskManagerId"),
     "RootExceptionInfo": ("taskName", "endpoint", "taskManagerId"),
+    "CheckpointStatistics": ("savepointFormat",),
+    "LatestCheckpoints": ("completed", "failed", "restored", "savepoint"),
     "LatestRescales": ("completed", "failed", "ignored"),
     "JobRescaleConfigInfo": ("schedulerExecutionMode",),
     "TaskManagerMetricsInfo": (

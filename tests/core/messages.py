@@ -3,6 +3,7 @@
 import typing
 
 from firesteel.model import messages as m
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.ids import (
     Address,
     AllocationID,
@@ -25,6 +26,7 @@ from firesteel.model.reports import (
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.streams import SavepointOrder, SavepointQueries
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.model.views import JobResult, JobView
 from tests.core.graphs import JOB, commit_of, job
@@ -67,6 +69,8 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.ReportProgress(resource_id=W1, job_id=JOB, progress=(TaskProgress(attempt=ATTEMPT),)),
     m.RequestNextInputSplits(resource_id=W1, job_id=JOB, wants=(SplitRequest(ATTEMPT, 0, "here"),)),
     m.SinkCommitAnswer(resource_id=W1, job_id=JOB, commit_id="v/0"),
+    m.SavepointAnswer(resource_id=W1, job_id=JOB, savepoint_id="sp"),
+    m.AcknowledgeCheckpoint(resource_id=W1, job_id=JOB, checkpoint_id=1, points=(QueryPoint(uid="v", batch=7),)),
     m.JobReleased(resource_id=W1, job_id=JOB),
     m.AllocatedSlots(job_id=JOB, sequence=1_000, offer_sequence=1_000, held=()),
     m.SubmitTasks(job=JobInformation(graph=job("v"), user="me"), deployments=(DEPLOYMENT,)),
@@ -75,6 +79,23 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.NextInputSplits(job_id=JOB, attempt=ATTEMPT, drawn=DrawnSplits(number=0)),
     m.DiscardResults(job_id=JOB, locations=("v/0#0",)),
     m.CommitSinks(job_id=JOB, commits=(commit_of("v"),)),
+    m.StopTasks(job_id=JOB, attempts=(ATTEMPT,), drain=True),
+    m.TakeSavepoint(
+        job_id=JOB,
+        order=SavepointOrder(
+            savepoint_id="sp",
+            location="/savepoints/sp",
+            queries=(SavepointQueries(region=RegionIndex(0), attempt=0, uids=("v",)),),
+            job_name="it",
+            vertices=(("v", "v"),),
+        ),
+    ),
+    m.TriggerCheckpoint(
+        job_id=JOB,
+        order=CheckpointOrder(
+            checkpoint_id=1, queries=(SavepointQueries(region=RegionIndex(0), attempt=0, uids=("v",)),)
+        ),
+    ),
     m.ReleaseJobResources(job_id=JOB, locations=("v/0#0",)),
     m.FollowLeader(component="job"),
     m.UnfollowLeader(component="job"),

@@ -151,6 +151,14 @@ def test_a_jobs_own_strategy_comes_before_the_clusters(
     assert restart_strategy(Configuration(defaults | cluster), job, "seed") == expected
 
 
+def test_a_stream_is_restarted_unless_somebody_says_otherwise() -> None:
+    nothing, off = Configuration(), {"restart-strategy.type": "none"}
+    assert isinstance(restart_strategy(nothing, {}, is_stream=True), ExponentialDelay)
+    assert restart_strategy(nothing, off, is_stream=True) == NoRestart()
+    assert restart_strategy(Configuration(off), {}, is_stream=True) == NoRestart()
+    assert restart_strategy(nothing, {}) == NoRestart()
+
+
 @pytest.mark.parametrize(
     ("kind", "option", "value", "problem"),
     [

@@ -3,6 +3,7 @@
 import pytest
 
 from firesteel.model import options
+from firesteel.model.labels import queue_labels_text
 from firesteel.model.options import Configuration, ConfigurationError, parse_duration_ms, parse_memory_mib
 
 KEY = options.RESTART_STRATEGY.key
@@ -88,3 +89,17 @@ def test_a_replaced_key_counts_where_its_successor_does_not_stand() -> None:
     assert Configuration({KEY: "off"}).merged({"restart-strategy": "fixed-delay"}) == former
     with pytest.raises(ConfigurationError, match="restart-strategy"):
         Configuration({"restart-strategy": "sometimes"})
+
+
+def test_labels_are_in_order_and_each_once() -> None:
+    labels = Configuration({"taskmanager.labels": " gpu,big , gpu"}).get_option(options.TASKMANAGER_LABELS)
+    assert labels == ("big", "gpu")
+    queues = Configuration({"jobmanager.queue-labels": "ml=gpu, etl=big, ml = big"}).get_option(options.QUEUE_LABELS)
+    assert queues == {"ml": ("big", "gpu"), "etl": ("big",)}
+    assert options.QUEUE_LABELS.parse(queue_labels_text(queues)) == queues
+    for wrong in ("a b", "-a", "a/b", "x" * 64, ",".join(f"l{number}" for number in range(17))):
+        with pytest.raises(ConfigurationError, match="like big, or big, gpu"):
+            Configuration({"taskmanager.labels": wrong})
+    for wrong in ("etl", "etl=", "=big", "etl=a b", "etl=a+b"):
+        with pytest.raises(ConfigurationError, match="like etl=big, ml=big, ml=gpu"):
+            Configuration({"jobmanager.queue-labels": wrong})

@@ -39,6 +39,9 @@ FROM_THE_JOB_MASTER = (
     m.NextInputSplits,
     m.DiscardResults,
     m.CommitSinks,
+    m.StopTasks,
+    m.TakeSavepoint,
+    m.TriggerCheckpoint,
     m.ReleaseJobResources,
 )
 

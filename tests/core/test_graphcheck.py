@@ -7,8 +7,18 @@ import pytest
 
 from firesteel.core.dispatcher.graphcheck import check_job_graph
 from firesteel.model.ids import DataSetID, JobVertexID
-from firesteel.model.jobgraph import Artifact, Function, FunctionKind, InvalidJobGraph, JobGraph, JobType, Partitioner
+from firesteel.model.jobgraph import (
+    Artifact,
+    ExchangeMode,
+    Function,
+    FunctionKind,
+    InvalidJobGraph,
+    JobGraph,
+    JobType,
+    Partitioner,
+)
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.splits import RangeInputFormat
 from tests.core.graphs import job
 
 GOOD = job("lines*2 => counts")
@@ -31,6 +41,20 @@ def of_kind(kind: FunctionKind) -> Function:
     return msgspec.structs.replace(LINES.functions[0], kind=kind)
 
 
+READER = Function(name="lines", uid="lines", kind=FunctionKind.SOURCE)
+WRITER = Function(name="result", uid="result", kind=FunctionKind.SINK, inputs=("lines",))
+
+
+def stream(*functions: Function) -> JobGraph:
+    """A streaming job of a vertex for each function, all of which read the first one."""
+    graph = job("; ".join(f"{functions[0].name} -> {each.name}" for each in functions[1:]))
+    vertices = tuple(
+        changed(vertex, functions=(function,)) for vertex, function in zip(graph.vertices, functions, strict=True)
+    )
+    return msgspec.structs.replace(graph, vertices=vertices, job_type=JobType.STREAMING)
+
+
+STREAM = stream(READER, WRITER)
 SCRIPT = changed(LINES, parallelism=1, functions=(of_kind(FunctionKind.SCRIPT),))
 
 BAD: dict[str, tuple[JobGraph, str]] = {
@@ -53,7 +77,32 @@ BAD: dict[str, tuple[JobGraph, str]] = {
         changed(GOOD, vertices=(LINES, changed(COUNTS, resources=ResourceProfile(0.0, 512)))),
         "vertex counts: resources are only partially configured: beside memory give cpu",
     ),
-    "stream": (changed(GOOD, job_type=JobType.STREAMING), "streaming pipelines can't be run yet; use mode='batch'"),
+    "label": (
+        changed(GOOD, vertices=(LINES, changed(COUNTS, resources=ResourceProfile(labels=("a\nb",))))),
+        "counts asks for label a\nb: no such label",
+    ),
+    "labels in no order": (
+        changed(GOOD, vertices=(LINES, changed(COUNTS, resources=ResourceProfile(labels=("b", "a"))))),
+        "counts asks for labels b, a: no such label",
+    ),
+    "stream of many": (changed(GOOD, job_type=JobType.STREAMING), "lines: parallelism=2: a function of a streaming"),
+    "stream with splits": (
+        stream(changed(READER, splits=RangeInputFormat(column="id", lower=0, upper=9, count=3)), WRITER),
+        "has no splits",
+    ),
+    "stream with rows": (stream(READER, changed(WRITER, kind=FunctionKind.RESULT)), "returns no rows"),
+    "stream of a script": (stream(changed(READER, kind=FunctionKind.NOOP), WRITER), "a noop is no part"),
+    "stream with a cache": (stream(changed(READER, cached=True), WRITER), "share='cache' is for batch"),
+    "stream with a path": (stream(READER, changed(WRITER, uid="../x")), "names directories"),
+    "stream that stores": (
+        changed(STREAM, edges=(changed(STREAM.edges[0], exchange=ExchangeMode.BLOCKING),)),
+        "a streaming pipeline stores nothing",
+    ),
+    "stream without a sink": (stream(READER, changed(WRITER, kind=FunctionKind.TRANSFORM)), "would run nothing"),
+    "stream of equal uids": (
+        stream(READER, WRITER, changed(WRITER, name="again")),
+        "two sink uid entries are called result",
+    ),
     "source of many": (
         changed(GOOD, vertices=(changed(LINES, functions=(of_kind(FunctionKind.SOURCE),)), COUNTS)),
         "lines: parallelism=2: this source has no splits",
@@ -89,7 +138,7 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "script of many": (changed(GOOD, vertices=(changed(SCRIPT, parallelism=2),), edges=()), "must be alone in its job"),
     "script without code": (changed(GOOD, vertices=(SCRIPT,), edges=()), "no artifact has the code of script lines"),
     "long time": (changed(GOOD, configuration={"job.timeout": "9" * 400}), "is not a duration"),
-    "large priority": (changed(GOOD, configuration={"job.priority": "9" * 19}), "is not a int"),
+    "large priority": (changed(GOOD, configuration={"job.priority": "9" * 19}), "is not a whole number"),
     "option": (changed(GOOD, configuration={"heartbeat.intervall": "1"}), "heartbeat.interval"),
 }
 
@@ -100,8 +149,15 @@ def test_what_means_nothing_is_refused(graph: JobGraph, words: str) -> None:
         check_job_graph(graph)
 
 
+def test_only_streams_start_from_savepoints() -> None:
+    restored = changed(GOOD, configuration={"execution.state-recovery.path": "/savepoint"})
+    with pytest.raises(InvalidJobGraph, match=r"no savepoint: leave execution\.state-recovery\.path out"):
+        check_job_graph(restored)
+
+
 def test_what_means_something_is_not() -> None:
     check_job_graph(GOOD)
+    check_job_graph(STREAM)
     keyed = changed(EDGE, partitioner=Partitioner.HASH, keys=("word",))
     check_job_graph(with_artifacts("a.TGZ#env", "b.zip", kind="archive"))
     check_job_graph(with_artifacts("a", "a#b", ".c", "mit Leerzeichen.csv"))
@@ -111,3 +167,9 @@ def test_what_means_something_is_not() -> None:
     check_job_graph(job("; ".join(f"v{index}" for index in range(2_000))))
     whole = changed(LINES, parallelism=1, functions=(of_kind(FunctionKind.SOURCE),), resources=ResourceProfile(1.0, 1))
     check_job_graph(changed(GOOD, vertices=(whole, COUNTS)))
+
+
+def test_a_note_of_a_branch_that_is_none_is_refused() -> None:
+    noted = changed(GOOD, configuration={"execution.state-recovery.branch": '{"of": 3}'})
+    with pytest.raises(InvalidJobGraph, match=r"execution\.state-recovery\.branch is no note of a branch"):
+        check_job_graph(noted)

@@ -14,6 +14,9 @@ from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.journal import (
     CONCURRENT_FAILURES_MAX,
     JOURNAL_VERSION,
+    CheckpointCompleted,
+    CheckpointGivenUp,
+    CheckpointTriggered,
     CommitsIntended,
     FailureRecorded,
     JobState,
@@ -24,12 +27,16 @@ from firesteel.core.journal.journal import (
     RegionsFinished,
     RegionsReset,
     RestartPlanned,
+    SavepointCompleted,
     SinkCommitted,
     SplitsDrawn,
+    StopGivenUp,
+    StopIntended,
     fold,
 )
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.core.scheduler.scheduler import DefaultScheduler
+from firesteel.model.checkpoints import QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
@@ -65,6 +72,19 @@ RECORDS: tuple[JournalRecord, ...] = (
     RegionsReset(at_ms=6, regions=(R0,)),
     CommitsIntended(at_ms=7, commits=(commit_of("v"),)),
     SinkCommitted(at_ms=8, commit_id="v/0"),
+    StopIntended(at_ms=8, savepoint_id="sp1", location="/savepoints/sp1"),
+    StopGivenUp(at_ms=8, failure=FAILURE, halted=((R1, 0),)),
+    StopIntended(at_ms=8, savepoint_id="sp2", location="/savepoints/sp2", drain=True),
+    SavepointCompleted(at_ms=8, savepoint_id="sp2", location="/savepoints/sp2", triggered_ms=7),
+    CheckpointTriggered(at_ms=8, checkpoint_id=2),
+    CheckpointCompleted(
+        at_ms=8,
+        checkpoint_id=2,
+        points=(QueryPoint(uid="v", batch=7, query_id="q", commit_sha256="c", oldest_batch=2, size_bytes=9),),
+        retained_max=2,
+    ),
+    CheckpointTriggered(at_ms=8, checkpoint_id=3),
+    CheckpointGivenUp(at_ms=8, checkpoint_id=3, failure="it expired", failed_in_a_row=1),
     JobStatusRecord(at_ms=9, status=JobStatus.FAILED, failure=FAILURE),
 )
 """One of each kind, and a status with its cause."""

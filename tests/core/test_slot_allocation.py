@@ -1,5 +1,6 @@
 """Which free slot goes to which job, and what the ResourceManager knows of slots."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from firesteel.core.slots.tracker import SlotState, SlotTracker, TrackedWorker
 from firesteel.model.ids import Address, AllocationID, FencingToken, InstanceID, JobID, ResourceID
 from firesteel.model.messages import Leader
 from firesteel.model.reports import SlotAllocation, SlotReport
-from firesteel.model.resources import ResourceProfile
+from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 
 SMALL, MIDDLE, LARGE = ResourceProfile(1.0, 1_024), ResourceProfile(2.0, 2_048), ResourceProfile(4.0, 4_096)
 TOKEN = FencingToken(7, "master")
@@ -137,13 +138,53 @@ def test_who_waits_is_told_the_place_and_the_reason() -> None:
     assert not can_ever_hold(facts, ResourceProfile(64.0, 1))
 
 
+BIG, GPU, BOTH = (SMALL.labelled(labels) for labels in (("big",), ("gpu",), ("gpu", "big")))
+
+
+def on(*labels: str) -> ResourceProfile:
+    """Any size, on a worker with these labels."""
+    return UNSPECIFIED.labelled(labels)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_slots_go_to_who_asks_for_their_labels_and_others_take_those_with_fewest(spread: bool) -> None:
+    facts = tracker({"j": [(on("big"), 3), (UNSPECIFIED, 2)]}, w1=[BOTH] * 2, w2=[BIG], w3=[SMALL], w4=[GPU] * 2)
+    assert planned(facts, spread=spread) == ["j:w2/0", "j:w1/0", "j:w1/1", "j:w3/0", "j:w4/0"]
+
+
+def test_a_held_slot_meets_the_need_that_no_other_one_can() -> None:
+    facts = tracker({"j": [(LARGE, 1), (on("big"), 1)]})
+    worker(facts, "w1", LARGE.labelled(("big",)), LARGE, taken="jj")
+    worker(facts, "w2", LARGE.labelled(("big",)))
+    assert planned(facts) == []
+
+
+def test_who_waits_for_a_label_is_told_so() -> None:
+    facts = tracker({"j": [(on("gpu", "big"), 1)]}, w1=[BIG], w2=[GPU])
+    worker(facts, "w3", SMALL)
+
+    def reason() -> str:
+        return queue_places(facts, {})[JobID("j")].reason
+
+    assert planned(facts) == []
+    assert reason() == "no registered worker has the labels big, gpu"
+    assert can_ever_hold(facts, on("gpu", "big")), "a worker with these labels may come"
+    assert not can_ever_hold(facts, ResourceProfile(64.0, 1, ("gpu",)))
+    worker(facts, "w4", BOTH, taken="k")
+    assert reason() == "every slot of labels big, gpu is taken"
+    facts.jobs[JobID("j")].requirements = ((LARGE.labelled(("gpu",)), 1),)
+    assert reason() == "no registered worker has a slot of 4 cores and 4096 MiB, label gpu"
+
+
 @st.composite
 def facts(draw: st.DrawFn, sizes: tuple[ResourceProfile, ...] = (SMALL, MIDDLE, LARGE)) -> SlotTracker:
     """Workers with slots of which some are taken, and jobs with needs."""
     made = SlotTracker()
-    profiles = st.sampled_from(sizes)
+    labels = st.sampled_from(((), ("a",), ("a", "b")) if len(sizes) > 1 else ((),))
+    profiles = st.builds(ResourceProfile.labelled, st.sampled_from(sizes), labels)
     for number in range(draw(st.integers(0, 3))):
-        slots = draw(st.lists(profiles, max_size=4))
+        mine = draw(labels)
+        slots = [size.labelled(mine) for size in draw(st.lists(st.sampled_from(sizes), max_size=4))]
         taken = "".join(draw(st.sampled_from(".ab")) for _ in slots)
         worker(made, f"w{number}", *slots, taken=taken)
     for name in draw(st.permutations(("a", "b", "c"))):

@@ -146,11 +146,44 @@ def test_idle_slots_beyond_those_waited_for_are_surplus() -> None:
     made = SlotPool()
     for name, since in (("a", 10), ("b", 20), ("c", 30)):
         made.adopt(W1, offer(name), since)
-    made.wait(regions(1), LARGE)
+    made.wait(regions(1), SMALL)
     assert [slot.allocation_id for slot in made.surplus(20)] == ["a", "b"]
     assert [slot.allocation_id for slot in made.surplus(10)] == ["a"]
-    made.wait(regions(2, 3), LARGE)
+    made.wait(regions(2, 3), SMALL)
     assert made.surplus(30) == []
+
+
+BIG = SMALL.labelled(("big",))
+ON_BIG = UNSPECIFIED.labelled(("big",))
+
+
+def test_who_asks_for_a_label_sits_first_and_others_where_there_is_room() -> None:
+    made = pool(1, 2, profile=UNSPECIFIED)
+    made.wait(regions(3), ON_BIG)
+    made.offer(W1, [offer("a", BIG), offer("b")], 0)
+    assert [(seat.region, seat.allocation_id) for seat in made.assign(nowhere)] == [(3, "a"), (1, "b")]
+    assert list(made.waiting) == [2]
+
+
+def test_who_sits_in_a_labelled_slot_without_need_has_another_one_asked_for() -> None:
+    made = pool(1, profile=UNSPECIFIED)
+    made.offer(W1, [offer("a", BIG)], 0)
+    made.assign(nowhere)
+    made.wait(regions(2), ON_BIG)
+    assert made.requirements() == ((ON_BIG, 2),)
+    made.vacate(RegionIndex(1), 0)
+    assert made.requirements() == ((ON_BIG, 1),)
+    made.validate()
+
+
+def test_slots_of_no_use_to_who_waits_are_surplus() -> None:
+    made = pool(1, profile=UNSPECIFIED)
+    made.offer(W1, [offer("a"), offer("b")], 0)
+    made.assign(nowhere)
+    made.wait(regions(2), ON_BIG)
+    assert [slot.allocation_id for slot in made.surplus(idle_before_ms=0)] == ["b"]
+    made.wait(regions(3), UNSPECIFIED)
+    assert made.surplus(idle_before_ms=0) == []
 
 
 def test_a_region_waits_once_and_not_while_it_sits() -> None:

@@ -132,8 +132,12 @@ def grouped(text: str, **options: str) -> JobGraph:
     vertices = []
     for vertex in graph.vertices:
         kind, _, name = options.get(vertex.name, "").partition("/")
-        change = {"share": {"slot_sharing_group": name}, "near": {"co_location_group": name}}.get(kind, {})
-        vertices.append(msgspec.structs.replace(vertex, **change))
+        change: dict[str, dict[str, object]] = {
+            "share": {"slot_sharing_group": name},
+            "near": {"co_location_group": name},
+            "on": {"resources": UNSPECIFIED.labelled((name,))},
+        }
+        vertices.append(msgspec.structs.replace(vertex, **change.get(kind, {})))
     return msgspec.structs.replace(graph, vertices=tuple(vertices))
 
 
@@ -141,6 +145,15 @@ def test_slot_sharing_groups_are_never_in_one_region() -> None:
     assert Topology(grouped("a |> b", a="share/x")).region_count == 2
     with pytest.raises(InvalidJobGraph, match="a -> b joins two slot sharing groups: it must be blocking"):
         Topology(grouped("a -> b", a="share/x"))
+
+
+def test_functions_with_other_labels_are_never_in_one_region() -> None:
+    assert Topology(grouped("a |> b", a="on/x")).region_count == 2
+    with pytest.raises(InvalidJobGraph, match="a -> b joins functions that run on differently labelled workers"):
+        Topology(grouped("a -> b", a="on/x"))
+    together = Topology(grouped("a -> b |> c", a="on/x", b="on/x", c="on/x"))
+    assert [logical.resources for logical in together.logical] == [UNSPECIFIED.labelled(("x",))] * 2
+    assert together.common == UNSPECIFIED.labelled(("x",))
 
 
 def test_subtasks_are_near_co_located_ones_and_the_one_producer_they_read() -> None:

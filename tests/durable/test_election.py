@@ -209,3 +209,15 @@ def test_only_one_claims_an_epoch(tmp_path: Path) -> None:
         assert [await register.touch(epoch) for epoch in (first, first + 1, first + 2)] == [False, False, True]
 
     asyncio.run(story())
+
+
+def test_whoever_looks_for_a_leader_may_be_there_before_the_first(tmp_path: Path) -> None:
+    async def story() -> None:
+        register = FileRegister(Disk(tmp_path / "new" / "leader"))
+        await register.open()
+        with pytest.raises(FileNotFoundError):
+            await register.newest()
+        (tmp_path / "new" / "leader").mkdir(parents=True)
+        assert await register.newest() is None
+
+    asyncio.run(story())

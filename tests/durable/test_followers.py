@@ -153,11 +153,11 @@ async def story(directory: Path, options: dict[str, str]) -> None:
         print(f"{KILLS} leaders killed, {len(followers) + 2 * KILLS} commands ended well; without a leader: {figures}")
 
 
-@pytest.mark.timeout(300 + 60 * KILLS)
+@pytest.mark.timeout(600 + 120 * KILLS)
 def test_on_a_file_system(tmp_path: Path) -> None:
     asyncio.run(story(tmp_path, {}))
 
 
-@pytest.mark.timeout(300 + 60 * KILLS)
+@pytest.mark.timeout(600 + 120 * KILLS)
 def test_on_zookeeper(tmp_path: Path, zookeeper_server: ZooKeeper) -> None:
     asyncio.run(story(tmp_path, zookeeper_options(zookeeper_server)))

@@ -27,7 +27,7 @@ from firesteel.runtime.register import LeaderRecord
 from tests.durable.masters import Master, site
 from tests.durable.objects import FakeObjects
 from tests.durable.s3 import s3_options, s3_server
-from tests.durable.test_standby import get
+from tests.durable.test_standby import LIMIT_S, get
 from tests.rest.cluster import graph
 from tests.runtime.cluster import FIXED_DELAY
 
@@ -253,7 +253,8 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 async def uploaded(master: Master) -> dict[str, Any]:
     """Its line in the list of files to be run."""
     pipeline = b"import firesteel as fs\npipeline = fs.Pipeline('kept')\n"
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{master.options['rest.port']}") as http:
+    base_url = f"http://127.0.0.1:{master.options['rest.port']}"
+    async with httpx.AsyncClient(base_url=base_url, timeout=LIMIT_S) as http:
         answer = await http.post("/v1/jars/upload", files={"jarfile": ("kept.py", pipeline)})
         assert answer.status_code == 200, answer.text
     (jar,) = (await get(master, "/v1/jars")).json()["files"]

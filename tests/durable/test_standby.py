@@ -48,6 +48,12 @@ def test_a_standby_hands_on_and_clients_follow_through_a_hand_over(tmp_path: Pat
             assert seen.pop("leads") is False
             assert (await leader(first)) == {"leads": True, **seen}
             assert seen["rest-address"] == f"http://127.0.0.1:{first.options['rest.port']}"
+            async with asyncio.timeout(LIMIT_S):
+                masters = (await get(second, "/v1/cluster/masters")).json()
+                while not masters["standbys"]:  # its connection is made when it knows the leader
+                    masters = (await get(second, "/v1/cluster/masters")).json()
+            assert masters["leader"] == {"leads": True, **seen}
+            assert [each["name"].partition(" ")[0] for each in masters["standbys"]] == ["jobmanager"]
             it.hold("lines")
             running = await second.client.submit_job(graph("lines => result", "running"), {})
             await it.until_attempts("lines")
@@ -60,8 +66,9 @@ def test_a_standby_hands_on_and_clients_follow_through_a_hand_over(tmp_path: Pat
             following = [group.create_task(followed(each, running)) for each in (many, second.client)]
             waiting = group.create_task(many.request_job_result(running))
             stopping = group.create_task(first.stop())
-            while (await leader(second))["leads"] is False:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(LIMIT_S):
+                while (await leader(second))["leads"] is False:
+                    await asyncio.sleep(0.01)
             await second.until_it_leads()
             await stopping
             assert (await leader(second))["epoch"] > seen["epoch"]
@@ -99,7 +106,8 @@ def test_what_waits_for_a_leader_that_does_not_move(tmp_path: Path) -> None:
     """Once another master leads, questions are put to that one, and whoever wants something done is told to ask again."""
 
     async def story() -> None:
-        async with site(tmp_path, **{"high-availability.leader-election.lease-duration": "2 s"}) as it:
+        # What is asked has to reach the second and the third before the lease of the first is over.
+        async with site(tmp_path, **{"high-availability.leader-election.lease-duration": "10 s"}) as it:
             first, second = await start_two(it)
             third = await it.start_master("third")
             await third.until_it_leads()

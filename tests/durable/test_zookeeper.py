@@ -18,7 +18,10 @@ from tests.durable.test_election import Service
 from tests.durable.zookeeper import ZooKeeper, wire, zookeeper
 from tests.network.processes import until
 
-SESSION_S = 1.0
+SESSION_S = 10.0
+"""The longest that TICK_MS allows: a process that is not let run for a second or two has its session all the same."""
+SHORT_SESSION_S = 4.0
+"""Where a session has to end."""
 
 
 def record(name: str, port: int = 1) -> LeaderRecord:
@@ -26,8 +29,8 @@ def record(name: str, port: int = 1) -> LeaderRecord:
 
 
 @contextlib.asynccontextmanager
-async def register(port: int, root: str) -> AsyncIterator[ZooKeeperRegister]:
-    made = ZooKeeperRegister(f"127.0.0.1:{port}", f"/{root}", session_timeout_s=SESSION_S, connection_timeout_s=60)
+async def register(port: int, root: str, session_s: float = SESSION_S) -> AsyncIterator[ZooKeeperRegister]:
+    made = ZooKeeperRegister(f"127.0.0.1:{port}", f"/{root}", session_timeout_s=session_s, connection_timeout_s=300)
     await made.open()
     try:
         yield made
@@ -69,19 +72,21 @@ def test_of_all_who_claim_one_leads(zookeeper_server: ZooKeeper) -> None:
 
 
 @contextlib.asynccontextmanager
-async def contender(port: int, root: str, name: str) -> AsyncIterator[tuple[RegisterElection, Service]]:
+async def contender(
+    port: int, root: str, name: str, session_s: float = SESSION_S
+) -> AsyncIterator[tuple[RegisterElection, Service]]:
     """A master as far as elections go, whose port takes connections."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        async with register(port, root) as made:
+        async with register(port, root, session_s) as made:
             me = record(name, listening.getsockname()[1])
             election = RegisterElection(
                 made,
                 name,
                 SystemClock(),
                 network=network_settings(Configuration(), name),
-                lease_ms=int(SESSION_S * 1000),
+                lease_ms=int(session_s * 1000),
                 retry_ms=50,
             )
             service = Service()
@@ -130,8 +135,8 @@ def test_a_leader_cut_off_from_zookeeper_alone(zookeeper_server: ZooKeeper) -> N
     async def story() -> None:
         async with (
             wire(zookeeper_server.port) as cable,
-            contender(cable.port, "cut", "a") as (election, a),
-            contender(zookeeper_server.port, "cut", "b") as (_, b),
+            contender(cable.port, "cut", "a", SHORT_SESSION_S) as (election, a),
+            contender(zookeeper_server.port, "cut", "b", SHORT_SESSION_S) as (_, b),
         ):
             await until_it_leads(a)
             assert b.tokens == []

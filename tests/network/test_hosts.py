@@ -115,7 +115,7 @@ def test_a_cluster_on_two_hosts_from_its_start_to_its_end(hosts: Hosts) -> None:
     assert [line.split(":")[0] for line in out.splitlines() if "is gone" in line] == [ONE]
     code, out, err = hosts.cluster("stop")
     assert (code, out, err) == (0, "stopped\n", "")
-    assert psutil.wait_procs(processes, timeout=0)[1] == []
+    assert psutil.wait_procs(processes, timeout=LIMIT_S)[1] == []
     assert hosts.leftovers() == []
     assert hosts.cluster("stop")[0] == 3
 

@@ -7,28 +7,33 @@ import sys
 from pathlib import Path
 
 import httpx
+import msgspec
 import psutil
+import pytest
 
+from firesteel.client.http import HttpClusterClient
+from firesteel.model.jobgraph import InvalidJobGraph, RuntimeEnvironment
 from firesteel.model.states import JobStatus
 from tests.network.processes import LIMIT_S, cluster, until
+from tests.rest.cluster import graph as graph_of_clients
 from tests.runtime.cluster import FIXED_DELAY, graph
 
-AT_ONCE_S = 10.0
-"""A second on a machine that has time; what counts is that no heartbeat (50 s) was waited for."""
+NO_HEARTBEATS = {"heartbeat.timeout": "2 h"}
+"""Whoever is found to be gone is so without one that was waited for."""
 
 
 def test_slots_come_and_go_with_their_workers(tmp_path: Path) -> None:
     async def story() -> None:
-        async with cluster(tmp_path) as it:
+        async with cluster(tmp_path, NO_HEARTBEATS) as it:
             first = await it.start_worker("first")
             await it.until_slots(2)
             second = await it.start_worker("late")
             await it.until_slots(4)
             first.send_signal(signal.SIGTERM)
-            assert await it.until_slots(2) < AT_ONCE_S
+            await it.until_slots(2)
             assert await first.wait() == 0
             second.send_signal(signal.SIGKILL)
-            assert await it.until_slots(0) < AT_ONCE_S
+            await it.until_slots(0)
         assert "Traceback" not in it.log("first")
         assert "ERROR" not in it.log("first")
 
@@ -40,6 +45,7 @@ def test_a_worker_that_is_frozen_is_lost_and_comes_back(tmp_path: Path) -> None:
 
     async def story() -> None:
         options = {"rpc.keep-alive.interval": "200 ms", "rpc.keep-alive.timeout": "3 s", **FIXED_DELAY}
+        options["restart-strategy.fixed-delay.attempts"] = "100"
         async with cluster(tmp_path, options) as it:
             worker = await it.start_worker("worker")
             await it.until_slots(2)
@@ -56,7 +62,8 @@ def test_a_worker_that_is_frozen_is_lost_and_comes_back(tmp_path: Path) -> None:
             await it.until_slots(2)
             it.release("lines")
             result = await it.client.request_job_result(job_id)
-            assert (result.status, result.restarts) == (JobStatus.FINISHED, 1)
+            assert result.status is JobStatus.FINISHED
+            assert result.restarts >= 1, "on a busy machine it may be silent for so long by itself, too"
 
     asyncio.run(story())
 
@@ -101,7 +108,7 @@ def test_a_master_that_is_started_anew_is_found(tmp_path: Path) -> None:
             await until(runs)
             await it.master.stop()
             await it.start_master()
-            assert await it.until_slots(2) < AT_ONCE_S
+            await it.until_slots(2)
 
             async def is_free() -> bool:
                 return (await it.overview()).slots_free == 2
@@ -195,7 +202,7 @@ def test_the_master_serves_rest_and_ends_when_told_to(tmp_path: Path) -> None:
             found = re.search(r"jobmanager at 127\.0\.0\.1:(\d+), REST at (\S+)", line)
             assert found is not None, line
             assert psutil.Process(master.pid).rlimit(psutil.RLIMIT_NOFILE)[0] > 256, "it has asked for more"
-            async with httpx.AsyncClient(base_url=found[2]) as http:
+            async with httpx.AsyncClient(base_url=found[2], timeout=LIMIT_S) as http:
                 while (overview := await http.get("/overview")).status_code == 503:
                     await asyncio.sleep(0.05)
                 assert overview.json()["taskmanagers"] == 0
@@ -235,5 +242,17 @@ def test_a_worker_that_stores_results_elsewhere_is_refused_and_leaves_nothing(tm
             )
             assert not (tmp_path / "work" / "none" / "logs").exists()
             assert (await it.overview()).task_managers == 1
+
+    asyncio.run(story())
+
+
+def test_a_master_refuses_jobs_that_were_built_with_another_python(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path) as it, HttpClusterClient([it.master.rest.address]) as client:
+            job = msgspec.structs.replace(
+                graph_of_clients("lines", "old"), environment=RuntimeEnvironment(python="2.7", pyspark="")
+            )
+            with pytest.raises(InvalidJobGraph, match=r"built with Python 2\.7, this cluster runs Python 3\."):
+                await client.submit_job(job, {})
 
     asyncio.run(story())

@@ -296,13 +296,6 @@ def test_a_source_without_splits_has_parallelism_one() -> None:
     assert "splits=fs.file_splits(...)" in refused(pipeline)
 
 
-def test_streaming_is_refused_for_now() -> None:
-    streaming = fs.Pipeline("p", mode="streaming")
-    streaming.source(lambda_like("lines"))
-    streaming.sink(exec_function("def f(lines): ..."))
-    assert "streaming" in refused(streaming)
-
-
 def test_a_notebook_cell_that_runs_again_replaces_its_function() -> None:
     pipeline = fs.Pipeline("p")
     for body in ("spark", "spark, n: int"):

@@ -104,6 +104,21 @@ def test_slot_sharing_groups_are_kept_apart_and_co_location_is_handed_on() -> No
             noops(fs.noop("a", **wrong))
 
 
+def test_functions_that_run_on_other_workers_are_kept_apart() -> None:
+    apart = noops(
+        fs.noop("a"),
+        fs.noop("b", inputs=["a"], on="gpu, big"),
+        fs.noop("c", inputs=["b"], on="big,gpu", cpu=1, memory=512),
+        fs.noop("d", inputs=["c"], on=""),
+    )
+    graph = build(apart)
+    assert shape(graph) == {"a->b": "blocking", "b->c": "pipelined", "c->d": "blocking"}
+    assert [vertex.resources.labels for vertex in graph.vertices] == [(), ("big", "gpu"), ("big", "gpu"), ()]
+    for wrong in (3, "a b", "-x", ",".join(f"l{number}" for number in range(17))):
+        with pytest.raises(fs.InvalidPipeline, match="must be labels of workers, like"):
+            noops(fs.noop("a", on=wrong))
+
+
 def test_all_to_all_is_blocking() -> None:
     pipeline = noops(fs.noop("a", parallelism=20_000), fs.noop("b", inputs={"a": fs.rebalance()}, parallelism=20_000))
     graph = build(pipeline)
@@ -160,6 +175,7 @@ def test_share_cache_fuses_all_readers_or_is_refused_by_name() -> None:
         ({"inputs": {"a": fs.hash_by("k")}, **wide}, "distributed by hash"),
         ({"inputs": {"a": fs.rebalance()}}, "distributed by rebalance"),
         ({"inputs": forward, "slot_sharing_group": "x", **wide}, "another slot sharing group"),
+        ({"inputs": forward, "on": "x", **wide}, "'b' runs on='x'"),
         ({"inputs": {**forward, "d": fs.rebalance()}, **wide}, "a result that is made from its own"),
     ]
     for options, reason in cases:

@@ -29,6 +29,15 @@ def test_what_is_set_wins_and_all_else_stays() -> None:
     assert built() == plain, "the pipeline itself has not changed"
 
 
+def test_labels_are_set_and_taken_back_and_sizes_stay() -> None:
+    placed = noops(fs.noop("a", on="big", cpu=1, memory=512))
+    for given, labels in (("gpu", ("gpu",)), ("", ())):
+        (vertex,) = build(placed, overrides={"a.on": given}).vertices
+        assert vertex.resources == ResourceProfile(1.0, 512, labels)
+    (kept,) = build(placed, overrides={"a.cpu": "2"}).vertices
+    assert kept.resources == ResourceProfile(2.0, 512, ("big",))
+
+
 def test_placement_is_set_and_taken_back() -> None:
     changed = built(counts__slot_sharing_group="large", counts__co_location="near", words__co_location="near")
     assert (changed["counts"].slot_sharing_group, changed["counts"].co_location_group) == ("large", "near")

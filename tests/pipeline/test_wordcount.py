@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sparkjvms import SHORT_LIVED
+
 PROGRAM = Path(__file__).parent / "count_in_spark.py"
 BYTES = (
     *range(9, 14),
@@ -85,6 +87,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_counts_are_those_of_plain_python(trees: list[Path], kind: str) -> None:
     command = [sys.executable, os.fspath(PROGRAM), kind, *map(os.fspath, trees)]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    environment["JDK_JAVA_OPTIONS"] = SHORT_LIVED
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-4_000:]
     found = json.loads(done.stdout.splitlines()[-1])

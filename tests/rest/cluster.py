@@ -1,4 +1,4 @@
-"""A mini cluster without Spark behind a REST endpoint on a port of its own, in real time."""
+"""A mini cluster, by default without Spark, behind a REST endpoint on a port of its own, in real time."""
 
 import asyncio
 import contextlib
@@ -40,9 +40,16 @@ class RestCluster:
         assert answer.status_code == status, answer.text
         return answer.json()
 
+    async def queue(self, length: int) -> None:
+        """Return when as many jobs lack slots: a job that was just submitted has not yet asked for any."""
+        while (await self.get("/v1/queue"))["waiting"] != length:
+            pass
+
     async def finish(self, job_id: str) -> Any:
-        answer = await self.get(f"/v1/jobs/{job_id}/execution-result?wait=30 s")
-        assert answer["status"] == {"id": "COMPLETED"}
+        while (answer := await self.get(f"/v1/jobs/{job_id}/execution-result?wait=30 s"))["status"][
+            "id"
+        ] != "COMPLETED":
+            pass
         return answer["job-execution-result"]
 
 
@@ -91,10 +98,12 @@ async def rest_cluster(
     options: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     limit_s: float = LIMIT_S,
+    with_spark: bool = False,
 ) -> AsyncIterator[RestCluster]:
     config = Configuration({"taskmanager.numberOfTaskSlots": "2", "rest.port": "0", **(options or {})})
     script, shut_downs = script or TaskScript(), list[str]()
-    async with asyncio.timeout(limit_s), MiniCluster(config, workers=workers, backend=script.backend) as cluster:
+    backend = None if with_spark else script.backend
+    async with asyncio.timeout(limit_s), MiniCluster(config, workers=workers, backend=backend) as cluster:
         gateway = MasterClient(cluster.master, leader_wait_s=0.0)
         while True:
             with contextlib.suppress(ConnectionError):

@@ -1,12 +1,22 @@
 """Files and threads of master and workers over REST, and what a job's attempts have printed."""
 
 import asyncio
+import json
 import logging
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from firesteel.assembly.client import MasterClient
 from firesteel.assembly.processlog import process_log
-from firesteel.model.ids import ResourceID, derived_id
+from firesteel.model.ids import JobID, ResourceID, derived_id
+from firesteel.model.inquiries import AnyAnswer, AnyInquiry, ListFiles
+from firesteel.model.options import Configuration
+from firesteel.rest.handlers import logs
+from firesteel.runtime.about import about
+from firesteel.runtime.client import INQUIRY_LIMIT_S, NoAnswer
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import RestCluster, graph, rest_cluster, submission
 from tests.rest.conftest import Do
@@ -192,13 +202,44 @@ def test_a_worker_that_does_not_answer_is_told_of(tmp_path: Path, do: Do) -> Non
     do(story())
 
 
+def test_a_frozen_worker_does_not_hold_up_the_logs_of_others(
+    tmp_path: Path, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "LIST_LIMIT_S", 0.01)
+    ask, frozen = MasterClient.ask_task_manager, list[str]()
+
+    async def answer(
+        client: MasterClient, worker: ResourceID, inquiry: AnyInquiry, limit_s: float = INQUIRY_LIMIT_S
+    ) -> AnyAnswer:
+        if worker in frozen and isinstance(inquiry, ListFiles):
+            await asyncio.sleep(limit_s)
+            raise NoAnswer(worker)
+        return await ask(client, worker, inquiry)
+
+    monkeypatch.setattr(MasterClient, "ask_task_manager", answer)
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, workers=2, script=TaskScript()) as rest:
+            await rest.submit(graph("lines", "it"))
+            await rest.finish(JOB)
+            one, two = rest.cluster.workers
+            for worker in (one, two):
+                (logs_of(rest, worker) / JOB).mkdir()
+                (logs_of(rest, worker) / JOB / "0-0.log").write_text("hello\n")
+            frozen.append(one)
+            async with asyncio.timeout(INQUIRY_LIMIT_S / 2):
+                found = (await rest.get(f"/jobs/{JOB}/logs"))["logs"]
+            assert [log["taskmanager-id"] for log in found] == [two]
+
+    do(story())
+
+
 def test_a_process_logs_to_a_file_that_does_not_grow_for_ever(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("firesteel.assembly.processlog.FILE_BYTES_MAX", 2_000)
     monkeypatch.setattr("firesteel.assembly.processlog.LINES_A_LOOK", 1)
     file = tmp_path / "log" / "jobmanager.log"
-    with process_log(file):
+    with process_log(file, Configuration({"log.file.max-size": "1m"})):
         for number in range(100):
-            logging.getLogger("firesteel.test").warning("number %d: %s", number, "x" * 100)
+            logging.getLogger("firesteel.test").warning("number %d: %s", number, "x" * 100_000)
     logging.getLogger("firesteel.test").warning("too late")
     names = sorted(path.name for path in file.parent.glob("*.log"))
     assert names == [*(f"jobmanager.{number}.log" for number in range(1, 5)), "jobmanager.log"]
@@ -206,14 +247,48 @@ def test_a_process_logs_to_a_file_that_does_not_grow_for_ever(tmp_path: Path, mo
     assert "too late" not in file.read_text()
 
 
+def test_a_process_keeps_no_former_file_where_none_is_wanted(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("firesteel.assembly.processlog.LINES_A_LOOK", 1)
+    file = tmp_path / "log" / "jobmanager.log"
+    with process_log(file, Configuration({"log.file.max-size": "1m", "log.file.max-count": "0"})):
+        for number in range(30):
+            logging.getLogger("firesteel.test").warning("number %d: %s", number, "x" * 100_000)
+    assert [path.name for path in file.parent.glob("*.log")] == ["jobmanager.log"]
+    assert file.stat().st_size < 1 << 20
+    assert "number 29" in file.read_text()
+
+
+def test_lines_are_json_where_that_is_wanted(tmp_path: Path) -> None:
+    file, logger = tmp_path / "jobmanager.log", logging.getLogger("firesteel.test")
+    with process_log(file, Configuration({"log.format": "JSON"})):
+        logger.info("deployed %s", "it", extra=about(JobID(JOB), "lines", 0))
+        logger.info("job %s", JOB, extra=about(JobID(JOB)))
+        try:
+            raise ValueError("two\nlines")
+        except ValueError:
+            logger.warning("failed", exc_info=True)
+    attempt, job, failed = map(json.loads, file.read_text().splitlines())
+    assert datetime.fromisoformat(attempt.pop("time")).utcoffset() == timedelta()
+    assert attempt == {
+        "level": "INFO",
+        "logger": "firesteel.test",
+        "message": "deployed it",
+        "job": JOB,
+        "vertex": "lines",
+        "attempt": 0,
+    }
+    assert (job["job"], "vertex" in job, "attempt" in job) == (JOB, False, False)
+    assert failed["trace"].endswith("ValueError: two\nlines")
+
+
 def test_each_of_several_masters_logs_to_a_file_of_its_own(tmp_path: Path) -> None:
     """Also a command that is a master too, and keeps its own log besides."""
     wanted, own = tmp_path / "jobmanager.log", logging.getLogger("firesteel")
-    with process_log(wanted) as first, process_log(wanted) as second:
+    with process_log(wanted, Configuration()) as first, process_log(wanted, Configuration()) as second:
         assert (first, second) == (wanted, tmp_path / "jobmanager-2.log")
         own.propagate = False
         try:
-            with process_log(wanted) as third:
+            with process_log(wanted, Configuration()) as third:
                 logging.getLogger("firesteel.test").info("from a command")
         finally:
             own.propagate = True
@@ -221,7 +296,7 @@ def test_each_of_several_masters_logs_to_a_file_of_its_own(tmp_path: Path) -> No
         assert "from a command" in third.read_text()
         assert "from a command" not in first.read_text()
         assert "from a master" in first.read_text()
-    with process_log(wanted) as again:
+    with process_log(wanted, Configuration()) as again:
         assert again == wanted
 
 

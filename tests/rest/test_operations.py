@@ -79,8 +79,10 @@ def test_a_batch_job_has_no_checkpoints(do: Do, script: TaskScript, tmp_path: Pa
                     assert base64.b64decode(cause["serialized-throwable"]).startswith(b"\xac\xed\x00\x05")
             disposal = await rest.http.post("/v1/savepoint-disposal", json={"savepoint-path": "/x"})
             assert disposal.status_code == 200
-            answer = await rest.get(f"/v1/savepoint-disposal/{disposal.json()['request-id']}")
-            assert "/x" in answer["operation"]["failure-cause"]["stack-trace"]
+            path = f"/v1/savepoint-disposal/{disposal.json()['request-id']}"
+            while (answer := await rest.get(path))["status"]["id"] == "IN_PROGRESS":
+                await asyncio.sleep(0.01)
+            assert "/x is no savepoint of firesteel" in answer["operation"]["failure-cause"]["stack-trace"]
             for path, content in (
                 ("savepoints", b"{"),
                 ("savepoints", b'{"formatType": "canonical"}'),

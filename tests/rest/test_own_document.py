@@ -59,6 +59,8 @@ def test_answers_are_what_the_document_says(served: Served) -> None:
     operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
     assert len(operations) == len(ROUTES)
     for operation in operations:
+        if operation.path == "/v1/events":
+            continue  # it has no end: tests/rest/test_events.py
         try_it(operation, known, f"http://{served.address}")
 
 

@@ -1,11 +1,14 @@
 """What clients read: Flink's names, units and words, with the facts of the job behind them."""
 
+import base64
 from pathlib import Path
 
 import msgspec
 
+from firesteel.client.http import HttpClusterClient
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.ids import derived_id
+from firesteel.model.resources import ResourceProfile
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import graph, rest_cluster
 from tests.rest.conftest import Do
@@ -16,6 +19,7 @@ WORDS = graph(
     parameters={"input": "data.txt", "api_token": "geheim", "url": "jdbc:x://me:geheim@host/db?password=geheim&a=b"},
     configuration={"spark.hadoop.fs.s3a.secret.key": "geheim", "restart-strategy.type": "none"},
 )
+BIG = ResourceProfile(labels=("big",))
 
 
 def test_a_job_that_has_run(do: Do, script: TaskScript, tmp_path: Path) -> None:
@@ -76,6 +80,24 @@ def test_secrets_are_hidden(do: Do, script: TaskScript, tmp_path: Path) -> None:
     do(story())
 
 
+def test_secrets_in_failures_are_hidden(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.fail("lines", message="jdbc:x://me:geheim@host refused token=geheim")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            job = graph("lines", "fails")
+            await rest.submit(job)
+            cause = (await rest.finish(job.job_id))["failure-cause"]
+            assert b"geheim" not in base64.b64decode(cause["serialized-throwable"])
+            parts = ("exceptions", "view", "events", "execution-result")
+            for path in (*(f"/jobs/{job.job_id}/{part}" for part in parts), f"/applications/{job.job_id}/exceptions"):
+                answer = await rest.http.get(path)
+                assert answer.status_code == 200, path
+                assert "geheim" not in answer.text, path
+                assert "jdbc:x://me:******@host refused token=******" in answer.text, path
+
+    do(story())
+
+
 def test_what_is_not_there(do: Do, script: TaskScript, tmp_path: Path) -> None:
     async def story() -> None:
         async with rest_cluster(tmp_path, script=script) as rest:
@@ -109,6 +131,25 @@ def test_what_is_not_there(do: Do, script: TaskScript, tmp_path: Path) -> None:
                 (error,) = answer.json()["errors"]
                 assert words in error, path
             assert (await rest.http.delete("/v1/overview")).status_code == 405
+
+    do(story())
+
+
+def test_labels_of_workers_and_functions(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            big = await rest.cluster.start_task_executor({"taskmanager.labels": "gpu, big"})
+            wanting = [msgspec.structs.replace(each, resources=BIG) for each in WORDS.vertices]
+            job = msgspec.structs.replace(WORDS, vertices=tuple(wanting))
+            await rest.submit(job)
+            await rest.finish(job.job_id)
+            vertices = (await rest.http.get(f"/v1/jobs/{job.job_id}")).json()["vertices"]
+            assert all(vertex["labels"] == ["big"] for vertex in vertices)
+            workers = (await rest.http.get("/v1/taskmanagers")).json()["taskmanagers"]
+            assert [worker["labels"] for worker in workers] == [[], ["big", "gpu"]]
+            assert (await rest.http.get(f"/v1/taskmanagers/{big}")).json()["labels"] == ["big", "gpu"]
+            async with HttpClusterClient([rest.server.address]) as client:
+                assert await client.count_labels() == {"big": 1, "gpu": 1}
 
     do(story())
 

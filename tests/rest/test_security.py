@@ -16,7 +16,7 @@ from firesteel.core.effects import DISPATCHER
 from firesteel.model.options import ConfigurationError
 from firesteel.rest.security import load_users
 from firesteel.testing.backend import TaskScript
-from tests.rest.cluster import graph, rest_cluster, submission
+from tests.rest.cluster import LIMIT_S, graph, rest_cluster, submission
 from tests.rest.conftest import Do
 
 USERS = f"""
@@ -148,7 +148,7 @@ def test_tls(do: Do, script: TaskScript, tmp_path: Path) -> None:
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True, timeout=60,
+        check=True, capture_output=True, timeout=LIMIT_S,
     )  # fmt: skip
     options = {"security.ssl.rest.certificate": str(certificate), "security.ssl.rest.private-key": str(key)}
 
@@ -156,7 +156,7 @@ def test_tls(do: Do, script: TaskScript, tmp_path: Path) -> None:
         trusting = ssl.create_default_context(cafile=str(certificate))
         async with rest_cluster(tmp_path, script=script, options=options) as rest:
             assert rest.server.address.startswith("https://")
-            async with httpx.AsyncClient(base_url=rest.server.address, verify=trusting) as http:
+            async with httpx.AsyncClient(base_url=rest.server.address, verify=trusting, timeout=LIMIT_S) as http:
                 assert (await http.get("/jobs")).json() == {"jobs": []}
             async with HttpClusterClient([rest.server.address], tls=trusting) as client:
                 assert await client.list_jobs() == []
@@ -167,14 +167,14 @@ def test_tls(do: Do, script: TaskScript, tmp_path: Path) -> None:
                 await rest.http.get("/jobs")
         mutual = {**options, "security.ssl.rest.ca": str(certificate)}
         async with rest_cluster(tmp_path, script=script, options=mutual) as rest:
-            async with httpx.AsyncClient(base_url=rest.server.address, verify=trusting) as http:
+            async with httpx.AsyncClient(base_url=rest.server.address, verify=trusting, timeout=LIMIT_S) as http:
                 with pytest.raises(httpx.TransportError):
                     await http.get("/jobs")
             known = ssl.create_default_context(cafile=str(certificate))
             known.load_cert_chain(certificate, key)
             async with HttpClusterClient([rest.server.address], tls=known) as client:
                 assert await client.list_jobs() == []
-            async with httpx.AsyncClient(base_url=rest.server.address, verify=known) as http:
+            async with httpx.AsyncClient(base_url=rest.server.address, verify=known, timeout=LIMIT_S) as http:
                 assert (await http.get("/jobs")).json() == {"jobs": []}
 
     do(story())

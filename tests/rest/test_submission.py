@@ -91,7 +91,11 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
     "no vertices": (changed(vertices=()), 400, "no vertices"),
     "negative parallelism": (altered(parallelism=-1), 400, "parallelism -1"),
     "cores without memory": (altered(resources=ResourceProfile(1.0, 0)), 400, "only partially configured: beside cpu"),
-    "a stream": (changed(job_type=JobType.STREAMING), 400, "streaming pipelines can't be run yet; use mode='batch'"),
+    "a stream in shares": (
+        changed(job_type=JobType.STREAMING, vertices=(msgspec.structs.replace(PLAIN.vertices[0], parallelism=2),)),
+        400,
+        "parallelism=2: a function of a streaming pipeline",
+    ),
     "a number that is too large": (raw_graph(as_builtins(parameters={"seed": 1 << 70})), 400, "more than 64 bits"),
     "a name that moves the cursor": (changed(name="\x1b[2J"), 400, "can't be printed"),
     "a name that is a book": (changed(name="x" * 100_000), 400, "100000 characters"),

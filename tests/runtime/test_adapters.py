@@ -215,7 +215,7 @@ def test_the_clock_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when somebody sets the wall clock back."""
     clock = SystemClock()
     first = clock.now_ms()
-    assert abs(first - time.time() * 1_000) < 1_000
+    assert abs(first - time.time() * 1_000) < 60_000
     monkeypatch.setattr(time, "time", lambda: 0.0)
     times = [clock.now_ms() for _ in range(1_000)]
     assert times == sorted(times)

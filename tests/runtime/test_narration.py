@@ -7,9 +7,11 @@ import pytest
 
 from firesteel.core.effects import DISPATCHER
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal.journal import RegionsDeployed, SinkCommitted
+from firesteel.core.journal.journal import FailureRecorded, RegionsDeployed, SinkCommitted
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
-from firesteel.runtime.narration import lines_of
+from firesteel.model.views import ExceptionEntry
+from firesteel.runtime.narration import lines_of, subject_of
 from firesteel.testing.backend import TaskScript
 from tests.core.graphs import job
 from tests.runtime.cluster import FIXED_DELAY, finish, graph, mini_cluster
@@ -79,6 +81,19 @@ def test_a_worker_that_goes_and_a_job_that_fails(do: Do, script: TaskScript, cap
 
     with caplog.at_level(logging.INFO, "firesteel"):
         do(story())
+
+
+def test_what_a_line_is_about() -> None:
+    """The one attempt of which it tells, if it is one."""
+    topology = Topology(job("a => v*2"))
+    failure = FailureInfo(kind=FailureKind.USER, message="no")
+    one, two = ((RegionIndex(region), region, ResourceID("w")) for region in (1, 2))
+    assert subject_of(RegionsDeployed(at_ms=1, deployed=(two,)), topology) == ("v", 2)
+    assert subject_of(RegionsDeployed(at_ms=1, deployed=(one, two)), topology) == ("", None)
+    assert subject_of(SinkCommitted(at_ms=1, commit_id="c"), topology) == ("", None)
+    for region, subject in ((1, ("v", 3)), (-1, ("", None))):
+        entry = ExceptionEntry(timestamp_ms=1, failure=failure, region=region, attempt=3)
+        assert subject_of(FailureRecorded(at_ms=1, entry=entry), topology) == subject
 
 
 def test_many_at_once_are_counted() -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
+from firesteel.assembly.client import with_place
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobView, QueuePlace
 from firesteel.runtime.client import TooManyJobs
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, mini_cluster
@@ -49,6 +51,15 @@ def test_jobs_wait_in_the_order_of_priority_and_age(do: Do, script: TaskScript) 
             assert await waiting(cluster) == []
 
     do(story())
+
+
+def test_a_job_that_has_ended_waits_in_no_line() -> None:
+    place = QueuePlace(place=1, queue="default", priority=0, slots_missing=1, reason="all 1 slots are taken")
+    waits = JobView(job_id=JobID("a"), name="a", status=JobStatus.RUNNING)
+    line = {waits.job_id: place}
+    assert with_place(waits, line).queue == place
+    ended = msgspec.structs.replace(waits, status=JobStatus.FINISHED)
+    assert with_place(ended, line) == ended, "the line may be a moment old"
 
 
 def test_a_queue_leaves_slots_to_others_and_others_are_refused(do: Do, script: TaskScript) -> None:

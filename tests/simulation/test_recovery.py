@@ -11,16 +11,23 @@ from firesteel.core.journal.journal import JournalRecord
 from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
 from firesteel.core.leadership.grants import grants_from
 from firesteel.model.ids import FencingToken
+from firesteel.model.jobgraph import JobGraph, JobType
+from firesteel.testing.simulation.cores.clients import Client
 from firesteel.testing.simulation.cores.cluster import Cluster
 from firesteel.testing.simulation.cores.settings import draw_settings
 from firesteel.testing.simulation.cores.world import World
 from firesteel.testing.simulation.faults import Faults
 from firesteel.testing.simulation.oracles.oracles import Oracles
+from firesteel.testing.simulation.streams.outputs import Output
+from firesteel.testing.simulation.streams.pipelines import uids_of
+from firesteel.testing.simulation.streams.storage import Source
 from tests.core.graphs import JOB
 from tests.core.stories.jobmaster import JobMasterPlayer
 
 STORIES = sorted((Path(__file__).parent.parent / "core" / "golden").glob("jobmaster_*.txt"))
 PATIENCE_MS = 200_000
+STREAMS_MS = 60_000
+"""Time after which a stream that goes on is cancelled."""
 
 
 def ends(player: JobMasterPlayer, records: list[JournalRecord]) -> bool:
@@ -34,11 +41,23 @@ def ends(player: JobMasterPlayer, records: list[JournalRecord]) -> bool:
     before.claim(FencingToken(grants_from(1) + 1_000, "before"))
     before.append([GraphStored(graph), RecordsAppended(JOB, tuple(records))])
     cluster.masters.change()
+    if graph.job_type is JobType.STREAMING:
+        feed(cluster, graph)
+        world.after(STREAMS_MS, Client(world, cluster, graph).cancel)
     world.run(world.now_ms + PATIENCE_MS)
     ended = any(result.job_id == JOB for result, _ in cluster.masters.stored().results())
     if ended:
         Oracles(cluster).at_the_end()
     return ended
+
+
+def feed(cluster: Cluster, graph: JobGraph) -> None:
+    """Sources with rows for the queries of a stream, and outputs of their own."""
+    streams = cluster.storage.streams
+    streams.pipeline_of[JOB] = JOB
+    for uid in uids_of(graph):
+        streams.sources[streams.output(JOB, uid)] = Source(start_ms=0, every_ms=1_000, rows=30)
+        streams.outputs[streams.output(JOB, uid)] = Output()
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)

@@ -58,14 +58,16 @@ def test_a_seed_is_one_run_in_every_process(level: str, golden: Callable[[str, s
 
 def test_a_seed_whose_disk_is_full_is_one_run() -> None:
     """Errors name files, also those that have no name of their own yet."""
-    first, again = run_seed(13, tell_all=True), run_seed(13, tell_all=True)
-    assert "/disk/.new-" in "".join(first.story), "choose another seed"
-    assert first.digest == again.digest
+    runs = (run_seed(seed, tell_all=True) for seed in range(33, 1_000))
+    first = next(run for run in runs if any("/disk/.new-" in line for line in run.story))
+    assert first.digest == run_seed(first.seed, tell_all=True).digest
 
 
 def test_a_calm_world_needs_no_luck() -> None:
+    """Jobs come, and people want something of streams; nothing else happens."""
+    wishes = ("job ", "checkpoint ", "savepoint ", "ending ")
     for seed in range(5):
-        assert all(name.startswith("job ") for name in run_seed(seed, Faults()).mishaps)
+        assert all(name.startswith(wishes) for name in run_seed(seed, Faults()).mishaps)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.model.options import Configuration
+from tests.integration.spark.conftest import local  # noqa: F401 - on the backend of this module
 from tests.integration.spark.storages import Storage
 from tests.integration.spark.test_exchanges import *  # noqa: F403 - the same tests, with the fixtures of this module
 from tests.stack.conftest import Do, s3_settings

@@ -8,6 +8,9 @@ from tests.tidy.source import dotted, parsed, python_files, relative
 
 BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/adapters/ha/filesystem.py": "a thread's edge: whatever it raises is raised where the call came from",
+    "src/firesteel/adapters/notifications/delivery.py": "the HTTP library's edge: whatever it raises for an event costs that event, and is logged",
+    "src/firesteel/adapters/notifications/listeners.py": "the operator's own code is called: whatever it raises is logged, or refuses the start",
+    "src/firesteel/adapters/notifications/notifier.py": "a receiver's edge: whatever making its event raises is logged, and harms no job",
     "src/firesteel/adapters/spark/task/child.py": "the user's code ends here: whatever it raises becomes a failure as data",
     "src/firesteel/adapters/spark/task/errors.py": "describing a failure must not fail: PySpark is asked, and may not answer",
     "src/firesteel/adapters/spark/task/forkserver.py": "a forked process ends here and never returns into its parent's code",
@@ -15,11 +18,14 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/adapters/spark/task/process.py": "the user's code ends here: whatever it raises becomes a failure as data",
     "src/firesteel/cli/main.py": "the end of every command: a bug becomes a sentence, a trace and an exit code",
     "src/firesteel/pipeline/usercode.py": "the user's own code is called: whatever it raises becomes InvalidPipeline",
+    "src/firesteel/rest/operations.py": "an operation's edge: a bug becomes its failure, which who asked for it is shown",
+    "src/firesteel/adapters/spark/streams/queries.py": "stopping one query: whatever Spark says of it, the others are stopped, and it fails the attempt",
     "src/firesteel/rest/app.py": "a request's edge: a bug becomes an answer 500 and a line in the log, and never ends the endpoint",
     "src/firesteel/testing/simulation/endpoints/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/testing/virtualtime.py": "a thread's edge: whatever a call raises is raised where it is awaited",
     "src/firesteel/testing/simulation/cores/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/runtime/endpoint.py": "a mailbox: a bug ends this endpoint, reported, and never the process",
+    "src/firesteel/runtime/metrics.py": "an adapter's edge: a source of figures that raises is left out, and that is logged",
     "src/firesteel/runtime/taskexecutor.py": "a backend's edge: whatever it raises becomes a failure as data, or is logged",
 }
 """Files in which `except Exception` may stand, each with the reason."""

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.source import PACKAGE, ROOT, parsed, relative, tracked_files
-from tools import functions_page, options_page, states_page
+from tools import commands_page, functions_page, metrics_page, options_page, states_page
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 README_LINES_MAX = 60
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PACKAGES = sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE)
 
-GENERATED = {page.PAGE: page.render() for page in (functions_page, options_page, states_page)}
+GENERATED = {
+    page.PAGE: page.render() for page in (commands_page, functions_page, metrics_page, options_page, states_page)
+}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=relative)

@@ -15,8 +15,9 @@ DISTRIBUTION_OF = {
     "google": "pyspark",
     "pyarrow": "pyspark",
     "py4j": "pyspark",
+    "zstandard": "pyspark",
 }
-"""Where a module comes from, when the name does not tell. `pyspark[connect]` brings the last four."""
+"""Where a module comes from, when the name does not tell. `pyspark[connect]` brings the last five."""
 
 
 NEWER_THAN_OURS = {"annotationlib"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.ha import jobarchive
+from firesteel.adapters.history.archivefile import ARCHIVE_VERSION
 from firesteel.core.journal.journal import JOURNAL_VERSION
 from firesteel.core.journal.storedjobs import StoredJobs
 from firesteel.model.ids import JobID
@@ -44,7 +45,7 @@ def test_the_form_of_archived_jobs(
 ) -> None:
     views = [JobView(job_id=JobID(f"{n:032x}"), name=f"job {n}", status=JobStatus.FINISHED) for n in (1, 2)]
     monkeypatch.setattr("secrets.token_hex", "0a".__mul__)
-    archive, name = jobarchive.FileJobArchive(tmp_path, 0), f"archive_v{jobarchive.ARCHIVE_VERSION}.txt"
+    archive, name = jobarchive.FileJobArchive(tmp_path, 0), f"archive_v{ARCHIVE_VERSION}.txt"
 
     async def write() -> None:
         await asyncio.gather(*map(archive.put, views))

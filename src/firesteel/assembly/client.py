@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -9,19 +10,43 @@ from typing import TypeVar
 import msgspec
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
+from firesteel.adapters.history.keptlogs import KeptLogs, job_of_log, with_archived
 from firesteel.assembly.master import Master
+from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher.copies import job_again
 from firesteel.core.dispatcher.graphcheck import check_job_graph
 from firesteel.core.execution.topology import Topology
 from firesteel.core.requests import Request
-from firesteel.core.resourcemanager.inquiries import AskTaskManager
+from firesteel.model.branches import JobCopy
 from firesteel.model.ids import JobID, ResourceID
-from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildFailed, BuildJob, InquiryRefused, JobBuilt
-from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, decode_job_graph
-from firesteel.model.refusals import DuplicateJob, NoAnswer, StorageFull, TooManyJobs
+from firesteel.model.inquiries import (
+    AnyAnswer,
+    AnyInquiry,
+    BuildFailed,
+    BuildJob,
+    DisposeSavepoint,
+    InquiryRefused,
+    JobBuilt,
+    ListFiles,
+    SavepointDisposed,
+)
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, RuntimeEnvironment, decode_job_graph
+from firesteel.model.refusals import (
+    CheckpointFailed,
+    DuplicateJob,
+    NoAnswer,
+    SavepointFailed,
+    StorageFull,
+    TooManyJobs,
+    UnknownJob,
+    UnknownTaskManager,
+)
 from firesteel.model.states import JobStatus
+from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import (
     ClusterOverview,
+    ClusterView,
     JobResult,
     JobSummary,
     JobView,
@@ -30,6 +55,7 @@ from firesteel.model.views import (
     TaskManagerView,
     VertexView,
 )
+from firesteel.runtime.changes import ChangeWatch
 from firesteel.runtime.client import (
     BUILD_LIMIT_S,
     INQUIRY_LIMIT_S,
@@ -45,7 +71,7 @@ LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """Time that a client waits for a leader in this process, and between two looks for one."""
 
 QUEUE_KEPT_S = 0.1
-"""Age that the line for slots may have that overviews are made of."""
+"""Age that the line for slots may have that overviews and views of one job are made of."""
 
 OUTPUT_INTERVAL_S = 0.05
 """Time between two looks for what a script has printed."""
@@ -56,15 +82,24 @@ Seen = TypeVar("Seen", JobView, JobSummary)
 
 
 class MasterClient:
-    """A runtime.client.ClusterGateway for a master in this process; waits `leader_wait_s` while nobody leads."""
+    """A runtime.client.ClusterGateway for a master in this process; waits `leader_wait_s` while nobody leads.
 
-    def __init__(self, master: Master, *, leader_wait_s: float = LEADER_WAIT_S) -> None:
-        self._master, self._leader_wait_s = master, leader_wait_s
+    With an `environment`, which all workers have that may connect to the master, jobs that were built with another are
+    refused.
+    """
+
+    def __init__(
+        self, master: Master, *, leader_wait_s: float = LEADER_WAIT_S, environment: RuntimeEnvironment | None = None
+    ) -> None:
+        self._master, self._leader_wait_s, self._environment = master, leader_wait_s, environment
         self._queue_seen: dict[JobID, QueuePlace] = {}
         self._queue_until_s = 0.0
 
     async def submit_job(self, graph: JobGraph, artifacts: Mapping[str, Path]) -> JobID:
         check_job_graph(graph, self._master.config)
+        here = self._environment if graph.has_user_code else None
+        if here is not None and (refusal := graph.environment.refusal(here, "this cluster")):
+            raise InvalidJobGraph(refusal)
         missing = [artifact.name for artifact in graph.artifacts if artifact.sha256 not in artifacts]
         if missing:
             raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
@@ -88,7 +123,7 @@ class MasterClient:
             return graph.job_id
 
     async def request_job(self, job_id: JobID) -> JobView:
-        return with_place(await (await self._dispatcher()).view(job_id), self._queue())
+        return with_place(await (await self._dispatcher()).view(job_id), self._recent_queue())
 
     async def list_jobs(self) -> list[JobView]:
         queue = self._queue()
@@ -104,6 +139,18 @@ class MasterClient:
     async def next_change(self, job_id: JobID) -> asyncio.Future[None]:
         return (await self._dispatcher()).changes.next(job_id)
 
+    @contextlib.asynccontextmanager
+    async def watch_cluster(self) -> AsyncIterator[ChangeWatch]:
+        changes = (await self._dispatcher()).changes
+        watch = changes.watch()
+        try:
+            yield watch
+        finally:
+            changes.unwatch(watch)
+
+    async def request_queue(self) -> dict[JobID, QueuePlace]:
+        return self._recent_queue()
+
     async def report_client_heartbeat(self, job_id: JobID) -> None:
         await self._ask(r.ReportClientHeartbeat(job_id))
 
@@ -116,14 +163,44 @@ class MasterClient:
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]:
         return (await self._leading(self._master.resource_manager)).task_managers()
 
+    async def request_cluster_view(self) -> ClusterView:
+        resource_manager = await self._leading(self._master.resource_manager)
+        return ClusterView(
+            task_managers=resource_manager.task_managers(),
+            task_managers_lost=resource_manager.core.workers_lost,
+            jobs=tuple((await self._dispatcher()).summaries()),
+            queue=self._recent_queue(),
+        )
+
     async def ask_task_manager(
         self, resource_id: ResourceID, inquiry: AnyInquiry, limit_s: float = INQUIRY_LIMIT_S
     ) -> AnyAnswer:
-        request = AskTaskManager(resource_id, inquiry, round(limit_s * 1_000))
+        await self._leading(self._master.resource_manager)
+        kept = await self._kept_logs(inquiry)
         try:
-            return await (await self._leading(self._master.resource_manager)).ask(request)
-        except EndpointStopped:
-            raise NoLeader("the ResourceManager went before the worker answered") from None
+            answer = await self._master.ask(resource_id, inquiry, limit_s)
+        except (UnknownTaskManager, NoAnswer):
+            if kept is None or (archived := kept.answer(resource_id, inquiry)) is None:
+                raise
+            return archived
+        archived = kept.answer(resource_id, inquiry) if kept is not None else None
+        return with_archived(answer, archived)
+
+    async def list_log_holders(self, job_id: JobID) -> tuple[ResourceID, ...]:
+        here = [worker.resource_id for worker in await self.list_task_managers()]
+        kept = await self._kept_logs(ListFiles(prefix=f"{job_id}_"))
+        return tuple(dict.fromkeys((*here, *(kept.holders() if kept is not None else ()))))
+
+    async def _kept_logs(self, inquiry: AnyInquiry) -> KeptLogs | None:
+        """What is archived of the prints of the job that is asked about, once it has ended."""
+        job_id = job_of_log(inquiry)
+        if job_id is None:
+            return None
+        try:
+            has_ended = (await self._dispatcher()).summary(job_id).status.is_globally_terminal
+        except UnknownJob:
+            return None
+        return await self._master.history.logs(job_id) if has_ended else None
 
     @contextlib.asynccontextmanager
     async def built_job(self, file: Path, build: BuildJob) -> AsyncIterator[JobGraph]:
@@ -152,6 +229,13 @@ class MasterClient:
         except (BlobMissing, FileNotFoundError):
             raise NoAnswer("another job's clean-up took an artifact of this one along: try again") from None
 
+    async def copy_job(self, job_id: JobID, copy: JobCopy, owner: str) -> JobID:
+        graph = job_again((await self._dispatcher()).core.jobs, job_id, copy)
+        if copy.dry_run:
+            check_job_graph(graph, self._master.config)
+            return graph.job_id
+        return await self.submit_built(msgspec.structs.replace(graph, owner=owner))
+
     async def _builder(self) -> ResourceID:
         """The worker with the most free slots."""
         workers = await self.list_task_managers()
@@ -176,16 +260,41 @@ class MasterClient:
         self, job_id: JobID, stream: str, *, attempt: int = 0, offset: int = 0, wait_s: float = 0.0
     ) -> bytes:
         until_s = asyncio.get_running_loop().time() + wait_s
+        name, outputs = f"{attempt}.{stream}", self._master.uploads.outputs
         while True:
             change = await self.next_change(job_id)
             has_ended = (await self.request_job_summary(job_id)).status.is_globally_terminal
-            data = await self._master.uploads.outputs.read(job_id, f"{attempt}.{stream}", offset)
-            if data or has_ended or asyncio.get_running_loop().time() >= until_s:
+            data = await outputs.read(job_id, name, offset)
+            if not data and has_ended:
+                if await outputs.read(job_id, name, 0):
+                    return b""  # it was read to its end, which is at another byte of the archived text
+                return (await self._master.history.logs(job_id)).output(name, offset)
+            if data or asyncio.get_running_loop().time() >= until_s:
                 return data
             await asyncio.wait((change,), timeout=OUTPUT_INTERVAL_S)
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._ask(r.CancelJobRequest(job_id))
+
+    async def take_savepoint(
+        self,
+        job_id: JobID,
+        directory: str = "",
+        *,
+        after: AfterSavepoint = AfterSavepoint.GO_ON,
+        savepoint_id: str = "",
+    ) -> str:
+        dispatcher = await self._dispatcher()
+        request = TriggerSavepoint(savepoint_id or uuid.uuid4().hex, directory, after)
+        return await dispatcher.take_savepoint(job_id, request)
+
+    async def take_checkpoint(self, job_id: JobID) -> int:
+        return await (await self._dispatcher()).ask_master(job_id, TriggerCheckpoint(), CheckpointFailed)
+
+    async def dispose_savepoint(self, path: str) -> None:
+        answer = await self.ask_task_manager(await self._builder(), DisposeSavepoint(path=path))
+        if not isinstance(answer, SavepointDisposed):
+            raise SavepointFailed(answer.reason if isinstance(answer, InquiryRefused) else f"no answer: {answer}")
 
     async def request_cluster_overview(self) -> ClusterOverview:
         workers = await self.list_task_managers()
@@ -243,12 +352,17 @@ def _checked(graph: JobGraph, made: Sequence[str]) -> JobGraph:
 
 def with_place(view: JobView, queue: Mapping[JobID, QueuePlace]) -> JobView:
     """The view of a job with its place in the line for slots, when it stands there."""
-    return msgspec.structs.replace(_with_reason(view, queue), queue=queue.get(view.job_id))
+    return msgspec.structs.replace(_with_reason(view, queue), queue=_place_of(view, queue))
+
+
+def _place_of(seen: JobView | JobSummary, queue: Mapping[JobID, QueuePlace]) -> QueuePlace | None:
+    """None for a job that has ended: a line that is a moment old may still have it."""
+    return None if seen.status.is_globally_terminal else queue.get(seen.job_id)
 
 
 def _with_reason(seen: Seen, queue: Mapping[JobID, QueuePlace]) -> Seen:
     """Why the job waits, when it stands in the line for slots."""
-    place = queue.get(seen.job_id)
+    place = _place_of(seen, queue)
     if place is None:
         return seen
     if seen.status is JobStatus.CREATED:

@@ -17,20 +17,26 @@ from firesteel.adapters.ha.jobarchive import FileJobArchive, MemoryJobArchive
 from firesteel.adapters.ha.registers import leader_register
 from firesteel.adapters.ha.storage import configured_storage
 from firesteel.adapters.ha.vigil import VIGIL, Company
+from firesteel.adapters.notifications.notifier import Notifier
 from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.highavailability import open_high_availability, storage_named
+from firesteel.assembly.history import configured_history
 from firesteel.assembly.master import Master
+from firesteel.assembly.measures import ProcessMeasures
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import limited
 from firesteel.model import options
+from firesteel.model.metrics import MASTER_PROCESS
 from firesteel.model.options import Configuration
+from firesteel.pipeline.graph import current_environment
 from firesteel.rest.server import serve_rest
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
+from firesteel.runtime.journalmeter import MeteredJobStore
 from firesteel.runtime.retrieval import LeaderAnnouncer
 from firesteel.runtime.services import JobArchive
 
@@ -48,6 +54,7 @@ class JobManager:
         self._storage = configured_storage(config)
         self._register = leader_register(config)
         self._clock = SystemClock()
+        self._notifier = Notifier(config, self._clock)
         self._company = Company()
         self._goodbyes = BackgroundTasks()
         self._ends = contextlib.AsyncExitStack()
@@ -77,7 +84,7 @@ class JobManager:
 
     async def _start(self) -> None:
         work_dir = await asyncio.to_thread(self._open_work_dir)
-        self._log_file = self._ends.enter_context(process_log(work_dir / "log" / "jobmanager.log"))
+        self._log_file = self._ends.enter_context(process_log(work_dir / "log" / "jobmanager.log", self.config))
         bind_host = self.config.get_option(options.JOBMANAGER_BIND_HOST) or self.host
         self._ends.push_async_callback(self._rpc.close)
         with storage_named(self.config):
@@ -99,13 +106,20 @@ class JobManager:
             ends=self._ends,
             on_over=self._shut_down or (lambda: None),
         )
+        self._ends.push_async_callback(self._notifier.close)
+        self._notifier.start()
+        history = configured_history(self.config, self._clock, work_dir)
+        self._ends.callback(history.close)
+        store = MeteredJobStore(services.store)
         self.master = Master(
             self.config,
             rpc=self._rpc,
             clock=self._clock,
             election=services.election,
-            store=services.store,
+            store=store,
             archive=self._archive(work_dir),
+            history=history,
+            announce_status=self._notifier.job_status_changed,
             uploads=BlobUploads(
                 blobs,
                 self.config.get_option(options.BLOB_FREE_MIN) << 20,
@@ -113,6 +127,9 @@ class JobManager:
             ),
             on_lost=self._lost,
         )
+        measures = ProcessMeasures(MASTER_PROCESS, self._rpc, self.master.mailbox_length)
+        self._registry = self._ends.enter_context(measures).registry
+        self._registry.add(store.values)
         self.client = MasterClient(self.master)
         self._ends.push_async_callback(self._stop_master)
         self.master.start()
@@ -126,7 +143,7 @@ class JobManager:
     async def _start_rest(self, work_dir: Path) -> None:
         """Serve REST; clients are told when nobody leads, rather than kept waiting."""
         self.rest = serve_rest(
-            MasterClient(self.master, leader_wait_s=0.0),
+            MasterClient(self.master, leader_wait_s=0.0, environment=current_environment()),
             self.config,
             work_dir=work_dir,
             jar_files=self._storage.files("jars", work_dir) if self._storage is not None else None,
@@ -134,6 +151,8 @@ class JobManager:
             clock=self._clock,
             shut_down=self._end_cluster if self._shut_down is not None else None,
             leadership=self._leadership,
+            standbys=self._company.names,
+            registry=self._registry,
         )
         self._ends.push_async_callback(self.rest.stop)
         await self.rest.start()

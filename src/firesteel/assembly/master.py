@@ -1,23 +1,32 @@
 """A master: Dispatcher, ResourceManager and JobMasters on whatever transport, election and store they are given."""
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
 from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.adapters.history.archive import History, NoHistory
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER
+from firesteel.core.resourcemanager.inquiries import AskTaskManager
 from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model import options
-from firesteel.model.ids import FencingToken
+from firesteel.model.ids import FencingToken, ResourceID
+from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.runtime.client import ClusterLost, NoLeader
 from firesteel.runtime.dispatcher import DispatcherEndpoint, admission
+from firesteel.runtime.endpoint import EndpointStopped
 from firesteel.runtime.leadership import LeaderRunner, Service
+from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint, resource_manager_settings
-from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc
+from firesteel.runtime.services import AnnounceStatus, Clock, JobArchive, JobStore, LeaderElection, Rpc
+
+SETTLE_LIMIT_S, SETTLE_LOOK_S = 15.0, 0.02
+"""Time that jobs which have ended have to be archived when their cluster ends, and between two looks."""
 
 
 class Master:
@@ -35,6 +44,8 @@ class Master:
         election: LeaderElection,
         store: JobStore,
         archive: JobArchive,
+        history: History,
+        announce_status: AnnounceStatus,
         uploads: BlobUploads,
         on_lost: Callable[[str, Exception], None] = lambda component, error: None,
     ) -> None:
@@ -42,7 +53,7 @@ class Master:
         registration_timeouts(config)
         self.config, self.uploads = config, uploads
         self._rpc, self._clock, self._election, self._store = rpc, clock, election, store
-        self._archive = archive
+        self._archive, self.history, self._announce_status = archive, history, announce_status
         self._on_lost = on_lost
         self._runners: dict[str, LeaderRunner] = {}
         self._lost: dict[str, Exception] = {}
@@ -63,6 +74,17 @@ class Master:
                     last_first.push_async_callback(self._runners[component].stop)
         self._runners.clear()
 
+    async def settle(self) -> None:
+        """For a cluster that ends for good: wait until the jobs that have ended are archived, for a limited time."""
+        if isinstance(self.history, NoHistory):
+            return
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(SETTLE_LIMIT_S):
+                while True:
+                    if not self.dispatcher().cleans_up():
+                        return
+                    await asyncio.sleep(SETTLE_LOOK_S)
+
     def resource_manager(self) -> ResourceManagerEndpoint:
         """The ResourceManager that leads here. Raises NoLeader, or ClusterLost."""
         service = self._service(RESOURCE_MANAGER)
@@ -74,6 +96,24 @@ class Master:
         service = self._service(DISPATCHER)
         assert isinstance(service, DispatcherEndpoint), "its runner runs nothing else"
         return service
+
+    def mailbox_length(self) -> int:
+        """Number of events that wait at all that it serves."""
+        services = (runner.service for runner in self._runners.values())
+        return sum(each.mailbox_length for each in services if isinstance(each, LeadingEndpoint))
+
+    # ── workers, as the archive of jobs asks them ────────────────────────────────────────────
+    def ids(self) -> list[ResourceID]:
+        """The registered workers. Raises NoLeader."""
+        return [worker.resource_id for worker in self.resource_manager().task_managers()]
+
+    async def ask(self, resource_id: ResourceID, inquiry: AnyInquiry, limit_s: float) -> AnyAnswer:
+        """What a worker answers. Raises UnknownTaskManager, NoAnswer or NoLeader."""
+        request = AskTaskManager(resource_id, inquiry, round(limit_s * 1_000))
+        try:
+            return await self.resource_manager().ask(request)
+        except EndpointStopped:
+            raise NoLeader("the ResourceManager went before the worker answered") from None
 
     def _service(self, component: str) -> Service:
         if component in self._lost:
@@ -115,6 +155,8 @@ class Master:
             election=self._election,
             store=self._store,
             archive=self._archive,
+            archive_job=lambda view, result: self.history.put(view, result, self, self.uploads.outputs),
+            announce_status=self._announce_status,
             delete_blobs=self.uploads.delete_unused,
             delete_output=self.uploads.outputs.delete,
             sweep=self.uploads.sweep,

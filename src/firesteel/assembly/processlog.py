@@ -8,11 +8,19 @@ import logging.handlers
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
-FILE_BYTES_MAX, OLD_FILES_KEPT = 16 << 20, 4
+import msgspec
+
+from firesteel.adapters.inspection.rotation import former_name, log_limits
+from firesteel.model import options
+from firesteel.model.options import Configuration
+
 LINES_A_LOOK = 64
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+SUBJECTS = ("job", "vertex", "attempt")
+"""What `runtime.about` says of a line."""
 
 
 class ProcessLogFormatter(logging.Formatter):
@@ -29,6 +37,27 @@ class ProcessLogFormatter(logging.Formatter):
         return f"{self._text},{int(record.msecs):03d}"
 
 
+class JsonLogFormatter(logging.Formatter):
+    """A line as a JSON object: `time` (UTC), `level`, `logger`, `message`; `job`, `vertex`, `attempt` of what it is about;
+    `trace` of an exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        said |= {name: value for name in SUBJECTS if (value := getattr(record, name, None)) is not None}
+        if record.exc_info:
+            said["trace"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(said).decode()
+
+
+def log_formatter(config: Configuration) -> logging.Formatter:
+    return JsonLogFormatter() if config.get_option(options.LOG_FORMAT) == "json" else ProcessLogFormatter()
+
+
 class ProcessLogHandler(logging.handlers.RotatingFileHandler):
     """Looks at its file's size at every so many lines: asking the system for it costs more than the line."""
 
@@ -38,13 +67,18 @@ class ProcessLogHandler(logging.handlers.RotatingFileHandler):
         self._lines += 1
         return self._lines % LINES_A_LOOK == 0 and bool(super().shouldRollover(record))
 
+    def doRollover(self) -> None:
+        super().doRollover()
+        if not self.backupCount:  # the library opens the file anew then, and goes on with it
+            os.truncate(self.baseFilename, 0)
+
 
 @contextlib.contextmanager
-def process_log(wanted: Path) -> Iterator[Path]:
+def process_log(wanted: Path, config: Configuration) -> Iterator[Path]:
     """Within the block the process logs to `wanted`, or to `NAME-2.log` and so on while other processes log to those
     before it; which one it is, is told. When it is full it becomes `NAME.1.log`, and so on."""
     wanted.parent.mkdir(parents=True, exist_ok=True)
-    with _claimed(wanted) as file, _logged_to(file):
+    with _claimed(wanted) as file, _logged_to(file, config):
         yield file
 
 
@@ -67,10 +101,13 @@ def _claimed(wanted: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _logged_to(file: Path) -> Iterator[None]:
-    handler = ProcessLogHandler(file, maxBytes=FILE_BYTES_MAX, backupCount=OLD_FILES_KEPT, encoding="utf-8")
+def _logged_to(file: Path, config: Configuration) -> Iterator[None]:
+    limits = log_limits(config)
+    handler = ProcessLogHandler(
+        file, maxBytes=limits.file_bytes_max, backupCount=limits.former_files_max, encoding="utf-8"
+    )
     handler.namer = _numbered
-    handler.setFormatter(ProcessLogFormatter())
+    handler.setFormatter(log_formatter(config))
     own, level = logging.getLogger("firesteel"), logging.getLogger("firesteel").level
     loggers = [
         logging.getLogger(),
@@ -89,6 +126,6 @@ def _logged_to(file: Path) -> Iterator[None]:
 
 
 def _numbered(name: str) -> str:
-    """`a.log.1` as `a.1.log`: still a log file by its ending."""
-    stem, _, number = name.rpartition(".")
-    return f"{stem.removesuffix('.log')}.{number}.log"
+    """What the handler calls `a.log.1`."""
+    file, _, number = name.rpartition(".")
+    return str(former_name(Path(file), int(number)))

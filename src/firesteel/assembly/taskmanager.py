@@ -19,10 +19,12 @@ from firesteel.adapters.rpc.settings import network_settings
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
 from firesteel.adapters.spark.worker.workdirs import TEMPORARY, open_own
 from firesteel.adapters.storage.resultsprobe import probe_results
+from firesteel.assembly.measures import ProcessMeasures
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
+from firesteel.model.metrics import WORKER_PROCESS
 from firesteel.model.options import Configuration
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
@@ -47,7 +49,7 @@ class TaskManager:
         self._rpc = NetworkRpc(self._settings, on_refused=self._fail)
         self._register = leader_register(config)
         self._tasks = BackgroundTasks()
-        self._log = contextlib.ExitStack()
+        self._log, self._ends = contextlib.ExitStack(), contextlib.AsyncExitStack()
         self._is_temporary = not config.get_option(options.WORK_DIR)
         self._dead_workers: DeadWorkers | None = None
 
@@ -65,7 +67,10 @@ class TaskManager:
         except BaseException:
             await asyncio.to_thread(self._clean_up)
             raise
-        self._log.enter_context(process_log(self._work_dir / "logs" / "taskmanager.log"))
+        self._measures = self._log.enter_context(
+            ProcessMeasures(WORKER_PROCESS, self._rpc, lambda: self.worker.endpoint.mailbox_length)
+        )
+        self._log.enter_context(process_log(self._work_dir / "logs" / "taskmanager.log", self.config))
         logger.info("taskmanager %s in %s", self.resource_id, self._work_dir)
         host, port = self.config.get_option(options.JOBMANAGER_ADDRESS), self.config.get_option(options.JOBMANAGER_PORT)
         self._leaders = RemoteLeaders(self._rpc, self.resource_id, address_at(host, port, ANNOUNCER))
@@ -86,10 +91,12 @@ class TaskManager:
             desk=WorkerDesk(self._work_dir, backend, blobs),
             inheritance=self._dead_workers,
             results=results,
+            registry=self._measures.registry,
             on_broken=self._fail,
         )
         self._leaders.start()
         try:
+            await self._start_reporter()
             if self._register is not None:
                 await self._register.open()
                 self._blobs.tries_max = TRIES_MAX_WITH_SUCCESSORS
@@ -98,6 +105,15 @@ class TaskManager:
         except BaseException:
             await self._close()
             raise
+
+    async def _start_reporter(self) -> None:
+        """Loads what serves HTTP only where that is asked for."""
+        if self.config.get_option(options.PROMETHEUS_PORT):
+            from firesteel.rest.reporter import PrometheusReporter
+
+            self.reporter = PrometheusReporter(self._measures.registry, self.config, self.resource_id)
+            await self.reporter.start()
+            self._ends.push_async_callback(self.reporter.stop)
 
     async def stop(self) -> None:
         """Say goodbye, and end everything that runs here."""
@@ -124,6 +140,7 @@ class TaskManager:
 
     async def _close(self) -> None:
         await self._tasks.close()
+        await self._ends.aclose()
         if self._register is not None:
             await self._register.close()
         self._leaders.stop()

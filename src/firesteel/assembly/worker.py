@@ -11,8 +11,11 @@ from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.model import options
 from firesteel.model.ids import ResourceID
-from firesteel.model.options import Configuration
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.resources import UNTOLD_STORAGE, ResultsStorage
+from firesteel.model.versions import pyspark_refusal
+from firesteel.pipeline.graph import current_environment
+from firesteel.runtime.metrics import MetricRegistry
 from firesteel.runtime.ports import Inheritance, TaskBackend
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
 from firesteel.runtime.taskexecutor import TaskExecutorEndpoint, task_executor_settings
@@ -24,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Worker:
-    """One worker. `on_broken` is told when its TaskExecutor has failed; then it is to be ended."""
+    """One worker. It tells its masters what `registry` measures, and its backend. `on_broken` is told when its TaskExecutor has failed; then it is to be ended."""
 
     def __init__(
         self,
@@ -38,9 +41,12 @@ class Worker:
         desk: WorkerDesk,
         inheritance: Inheritance | None = None,
         results: ResultsStorage = UNTOLD_STORAGE,
+        registry: MetricRegistry | None = None,
         on_broken: Callable[[Exception], None],
     ) -> None:
         self.resource_id, self.backend, self._config = resource_id, backend, config
+        if registry is not None:
+            registry.add(backend.figures)
         core = TaskExecutorCore(resource_id, task_executor_settings(config, results), rpc.address(resource_id))
         self.endpoint = TaskExecutorEndpoint(
             core,
@@ -50,6 +56,8 @@ class Worker:
             backend=backend,
             desk=desk,
             inheritance=inheritance,
+            registry=registry,
+            measure_interval_ms=config.get_option(options.METRICS_UPDATE_INTERVAL),
             on_broken=on_broken,
         )
 
@@ -87,7 +95,9 @@ async def limited(config: Configuration, what: str) -> AsyncIterator[None]:
 def spark_backend(
     config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
 ) -> TaskBackend:
-    """A real Spark. `ephemeral` is deleted also when this process is killed."""
+    """A real Spark. `ephemeral` is deleted also when this process is killed. Raises ConfigurationError for another version."""
+    if refusal := pyspark_refusal(current_environment().pyspark):
+        raise ConfigurationError(refusal)
     from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 
     return SparkTaskBackend(config, work_dir, blobs, ephemeral=ephemeral)

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from firesteel.adapters.inspection.rotation import open_for_appending
 from firesteel.cli.exits import UNREACHABLE, CommandError
 from firesteel.client.finding import PROCESSES_FILE, cluster_directory
 from firesteel.model import options
@@ -33,6 +34,9 @@ STOP_GRACE_S = 5.0
 
 HELPERS_LIMIT_S = 30.0
 """What workers leave, a JVM that makes the archive of Spark's classes once per installation, has this long for its end."""
+
+LOG_VARIABLE = "FIRESTEEL_LOG"
+"""Environment variable of such a process alone: the file that is its standard output and error, which it keeps short."""
 
 LOOK_S = 0.05
 LOG_LINES_SHOWN = 10
@@ -122,8 +126,8 @@ def start_process(directory: ClusterDirectory, role: str, name: str, definitions
     command = [sys.executable, "-m", "firesteel", role]
     for definition in definitions:
         command += ["-D", definition]
-    marked = {**os.environ, CLUSTER_VARIABLE: str(directory.path)}
-    with open(log, "wb") as output:
+    marked = {**os.environ, CLUSTER_VARIABLE: str(directory.path), LOG_VARIABLE: str(log)}
+    with open_for_appending(log) as output:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -18,10 +18,19 @@ import msgspec
 from firesteel.cli.exits import FINISHED, JOB_FAILED
 from firesteel.cli.java import HOW_TO_GET, MODULE, OLDEST, find_java, java_problem, major_version
 from firesteel.cli.settings import load_configuration
-from firesteel.model.options import HA_STORAGE_DIR, RESULTS_DIR, SPARK_HEAP, WORK_DIR, Configuration, ConfigurationError
+from firesteel.model.options import (
+    HA_STORAGE_DIR,
+    JOBMANAGER_PORT,
+    REST_PORT,
+    RESULTS_DIR,
+    SPARK_HEAP,
+    WORK_DIR,
+    Configuration,
+    ConfigurationError,
+)
+from firesteel.model.versions import SPARK_SERIES
 from firesteel.runtime.directories import cache_directory
 
-SPARK_SERIES = "4.3"
 FREE_DISK_MIB_MIN = 1024
 JAVA_TIMEOUT_S = 30
 
@@ -100,8 +109,8 @@ def check_packages(_: Configuration) -> Iterator[Finding]:
     )
 
 
-def check_ports(_: Configuration) -> Iterator[Finding]:
-    """The loopback address can be bound: Spark and its Python processes talk over it."""
+def check_ports(configuration: Configuration) -> Iterator[Finding]:
+    """The loopback address can be bound: Spark and its Python processes talk over it. Ports of a master are free."""
     try:
         with socket.socket() as server:
             server.bind(("127.0.0.1", 0))
@@ -110,6 +119,28 @@ def check_ports(_: Configuration) -> Iterator[Finding]:
         yield Finding("ports", Verdict.WRONG, f"no port can be opened on 127.0.0.1: {error}", remedy)
         return
     yield Finding("ports", Verdict.OK, "free ports on 127.0.0.1")
+    for option in (REST_PORT, JOBMANAGER_PORT):
+        port = configuration.get_option(option)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                pass
+        except OSError as error:
+            remedy = f"if it is not a master that is meant to be here, set {option.key} to another, or to 0 for any"
+            yield Finding("ports", Verdict.WARNING, f"{option.key} {port} can't be opened: {error.strerror}", remedy)
+
+
+def check_sizes_and_certificates(configuration: Configuration) -> Iterator[Finding]:
+    """What a worker or a master would refuse to start with."""
+    from firesteel.adapters.rpc.settings import network_settings
+    from firesteel.adapters.spark.jvm.sizes import backend_size
+
+    try:
+        size = backend_size(configuration)
+        network_settings(configuration, "doctor")
+    except ConfigurationError as error:
+        yield Finding("configuration", Verdict.WRONG, str(error))
+        return
+    yield Finding("configuration", Verdict.OK, f"a JVM of {size.heap_mib} MiB with {size.cores} cores")
 
 
 def check_directories(configuration: Configuration) -> Iterator[Finding]:
@@ -188,6 +219,7 @@ CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
     check_java,
     check_packages,
     check_ports,
+    check_sizes_and_certificates,
     check_directories,
     check_memory,
     check_dead_workers,

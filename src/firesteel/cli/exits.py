@@ -6,6 +6,8 @@ BROKEN = 1
 """Exit code of a process of a cluster that could not go on."""
 BAD_USAGE = 2
 UNREACHABLE = 3
+OUTPUT_LOST = 4
+"""What was to be printed could not be: of the job it says nothing."""
 INTERRUPTED = 130
 
 

@@ -1,6 +1,7 @@
 """`firesteel`: commands are loaded when they are used, so that `--help` answers at once."""
 
 import builtins
+import contextlib
 import errno
 import gc
 import importlib
@@ -12,14 +13,14 @@ from typing import Any, NoReturn
 
 import click
 
-from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, CommandError
+from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, OUTPUT_LOST, CommandError
 
 GARBAGE_THRESHOLD = 20_000
 """Objects that are made before Python looks for cycles among them. By default it is 700, which takes a tenth of the time
 of loading a command, and a sixth of that of a master, where it is less than two jobs make."""
 
-READER_GONE = (errno.EPIPE, errno.EIO)
-"""Errors of writing when the program that reads our output has ended, or the terminal was closed."""
+NOT_PRINTED = (errno.EPIPE, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of writing when the program that reads our output has ended, the terminal was closed, or the disk is full."""
 
 COMMANDS = {
     "run": ("firesteel.cli.jobs.run", "Run a pipeline and follow it to its end."),
@@ -31,6 +32,13 @@ COMMANDS = {
     "exceptions": ("firesteel.cli.jobs.inspect", "Show what went wrong with a job."),
     "logs": ("firesteel.cli.jobs.inspect", "Print what a job's attempts have printed, or a worker's log."),
     "cancel": ("firesteel.cli.jobs.manage", "Cancel a job."),
+    "savepoint": ("firesteel.cli.jobs.savepoints", "Take a savepoint of a streaming job, or dispose of one."),
+    "state": ("firesteel.cli.jobs.state", "Print what a streaming query keeps."),
+    "checkpoint": ("firesteel.cli.jobs.savepoints", "Take a checkpoint of a streaming job."),
+    "stop": ("firesteel.cli.jobs.savepoints", "Stop a streaming job, with a savepoint."),
+    "branch": ("firesteel.cli.jobs.branches", "Start a new version of a streaming job beside it."),
+    "compare": ("firesteel.cli.jobs.compare", "Say whether two streaming jobs have written the same."),
+    "promote": ("firesteel.cli.jobs.branches", "Put a branch into the place of the job it branched from."),
     "plan": ("firesteel.cli.jobs.plan", "Show graph, regions and exchanges of a pipeline, without Spark."),
     "cluster": (
         "firesteel.cli.clusters.cluster",
@@ -42,6 +50,7 @@ COMMANDS = {
         "firesteel.cli.processes.application",
         "Run a master for one job in the foreground, and end with it.",
     ),
+    "historyserver": ("firesteel.cli.processes.historyserver", "Show jobs that have ended, in the foreground."),
     "zookeeper": ("firesteel.cli.processes.zookeeper", "Run a small ZooKeeper server in the foreground, for trials."),
     "doctor": (
         "firesteel.cli.doctor",
@@ -80,7 +89,7 @@ def cli() -> None:
     """firesteel: a highly available master for PySpark pipelines.
 
     Exit codes: 0 finished, 1 job failed, 2 bad usage or bad pipeline, 3 cluster unreachable,
-    130 interrupted.
+    4 output could not be written, 130 interrupted.
     """
 
 
@@ -92,8 +101,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         logging.shutdown()
         for stream in filter(None, (sys.stdout, sys.stderr)):  # None where the caller has closed it
             stream.flush()
-    except OSError:  # nobody reads it any more, or the disk is full
-        code = code or JOB_FAILED
+    except OSError as error:
+        code = code or _not_printed(error)
     os._exit(code)
 
 
@@ -107,6 +116,7 @@ def exit_code(arguments: list[str] | None = None) -> int:
     except OSError as error:
         click.echo(f"firesteel: the current directory can't be used ({error.strerror}): go to another", err=True)
         return BAD_USAGE
+    _fill_standard_streams()
     try:
         code: Any = cli.main(args=arguments, prog_name="firesteel", standalone_mode=False)
     except click.ClickException as error:
@@ -117,12 +127,32 @@ def exit_code(arguments: list[str] | None = None) -> int:
     except CommandError as error:
         click.echo(f"firesteel: {error.message}", err=True)
         return error.code
+    except SystemExit:  # click's way out where nobody reads any more
+        return _not_printed(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in READER_GONE:
-            # Nothing may be written any more, also not at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            return JOB_FAILED
+        if isinstance(error, OSError) and error.errno in NOT_PRINTED and error.filename is None:
+            return _not_printed(error)
+        from firesteel.model.configuration import ConfigurationError
+
+        if isinstance(error, ConfigurationError):
+            click.echo(f"firesteel: {error}", err=True)
+            return BAD_USAGE
         click.echo(f"firesteel: a bug in firesteel itself: {type(error).__name__}: {error}", err=True)
         click.echo(traceback.format_exc(), err=True)
         return JOB_FAILED
     return code if isinstance(code, int) else 0
+
+
+def _fill_standard_streams() -> None:
+    """Where the caller has closed them, what is printed goes nowhere, and the exit code is the job's."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
+def _not_printed(error: OSError) -> int:
+    """A scheduler must not take it for the job's failure, and do again what was done."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing may be written any more, also not at exit
+    with contextlib.suppress(OSError):
+        print(f"firesteel: what there was to say could not be written: {error.strerror}", file=sys.stderr, flush=True)
+    return OUTPUT_LOST

@@ -8,7 +8,7 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.flinkkeys import is_flinks, is_ours, sorted_out
-from firesteel.model.options import REST_ADDRESS, Configuration, ConfigurationError
+from firesteel.model.options import REST_ADDRESS, Configuration, ConfigurationError, is_known
 
 CONF_DIR_VARIABLE = "FIRESTEEL_CONF_DIR"
 CONF_FILE = "config.yaml"
@@ -32,10 +32,15 @@ def load_configuration(definitions: Sequence[str], master: str = "") -> Configur
 
 
 def _known(given: Mapping[str, str], unused: list[str]) -> Configuration:
-    """What of it means something here; of Flink's keys the others go to `unused`. Raises ConfigurationError."""
+    """What of it means something here, with `~/` as a shell reads it; of Flink's keys the others go to `unused`. Raises
+    ConfigurationError."""
     values, without_meaning = sorted_out(given)
     unused += without_meaning
-    return Configuration(values)
+    return Configuration({key: _at_home(value) if is_known(key) else value for key, value in values.items()})
+
+
+def _at_home(value: str) -> str:
+    return os.path.expanduser(value) if value.startswith("~/") else value
 
 
 def _warn_once(text: str) -> None:
@@ -127,3 +132,10 @@ def _flattened(file: Path, prefix: str, content: Mapping[object, object]) -> Ite
                 raise CommandError(f"{file}: {key} is a list; give one value", BAD_USAGE)
             case _:
                 yield key, str(value)
+
+
+def absolute(path: str) -> str:
+    """A path that starts here, or at home; of `file:PATH`, as Hadoop writes it, that path. URIs and an empty one stay."""
+    if not path or "://" in path:
+        return path
+    return os.path.abspath(os.path.expanduser(path.removeprefix("file:")))

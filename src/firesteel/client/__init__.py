@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from firesteel.client.branching import BranchFailed, BranchRefused
     from firesteel.client.cluster import AsyncClusterClient, ClusterClient
     from firesteel.client.http import HttpClusterClient
     from firesteel.client.transport import ClusterUnreachable, Refused
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncClusterClient",
+    "BranchFailed",
+    "BranchRefused",
     "ClusterClient",
     "ClusterUnreachable",
     "DuplicateJob",
@@ -21,6 +24,8 @@ __all__ = [
 
 _HOMES = {
     "AsyncClusterClient": "firesteel.client.cluster",
+    "BranchFailed": "firesteel.client.branching",
+    "BranchRefused": "firesteel.client.branching",
     "ClusterClient": "firesteel.client.cluster",
     "ClusterUnreachable": "firesteel.client.transport",
     "DuplicateJob": "firesteel.runtime.client",

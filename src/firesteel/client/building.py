@@ -31,5 +31,7 @@ async def call_in_process(directory: Path, entry_point: str, payload: bytes) -> 
         await process.wait()
         raise
     if not answer.is_file():
-        raise BuildProcessFailed(f"the process that builds the job has ended with code {process.returncode}")
+        raise BuildProcessFailed(
+            f"the pipeline's file can't be loaded: the process that did so has ended with code {process.returncode}"
+        )
     return await asyncio.to_thread(answer.read_bytes)

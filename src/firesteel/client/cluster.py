@@ -5,14 +5,17 @@ import os
 import tempfile
 import threading
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
+from firesteel.client.branching import Branching, BranchRequest, Promotion
 from firesteel.client.building import BUILD_ENTRY_POINT, call_in_process
+from firesteel.client.comparing import Comparing, QueryComparison
 from firesteel.client.http import JobLog, LogLines
+from firesteel.client.notebook import show
 from firesteel.client.remote import http_client
 from firesteel.model.ids import JobID
 from firesteel.model.options import CLIENT_TIMEOUT, REST_ADDRESS, Configuration
@@ -119,6 +122,44 @@ class AsyncClusterClient:
         """Ask for the job's end; returns when its master has that safe. Does nothing for one that has ended."""
         await self._http.cancel_job(JobID(job_id))
 
+    async def branch(
+        self,
+        job_id: str,
+        file: str | os.PathLike[str],
+        parameters: Mapping[str, object] | None = None,
+        *,
+        configuration: Mapping[str, str] | None = None,
+        savepoint_dir: str = "",
+    ) -> JobID:
+        """Start the pipeline of a file beside a streaming job, from a live savepoint of that; returns when its queries run.
+
+        It has the job's parameters and options but for these. Raises BranchRefused, BranchFailed, SavepointFailed.
+        """
+        build = BuildRequest(
+            file=os.path.abspath(file),  # noqa: ASYNC240 - asks no disk
+            job_id=JobID(uuid.uuid4().hex),
+            parameters={key: parameter_text(value) for key, value in (parameters or {}).items() if value is not None},
+            configuration=dict(configuration or {}),
+        )
+        request = BranchRequest(build, dict(self._configuration), savepoint_dir)
+        return await Branching(self._http).branch(JobID(job_id), request)
+
+    async def promote(
+        self, branch_id: str, parameters: Mapping[str, object] | None = None, *, savepoint_dir: str = ""
+    ) -> Promotion:
+        """Put a branch into the place of the job it branched from. Called again, it goes on where it was interrupted.
+
+        Raises BranchRefused, BranchFailed, SavepointFailed.
+        """
+        texts = {key: parameter_text(value) for key, value in (parameters or {}).items()}
+        return await Branching(self._http).promote(JobID(branch_id), texts, savepoint_dir)
+
+    async def compare(
+        self, first: str, second: str, key: Sequence[str] = (), *, uid: str = "", wait_s: float = 30.0
+    ) -> list[QueryComparison]:
+        """Compare what two streaming jobs have written, up to where both have read the same. Raises BranchRefused."""
+        return await Comparing(self._http, JobID(first), JobID(second)).compare(key, uid, wait_s)
+
     async def logs(self, job_id: str) -> list[JobLog]:
         """Logs of the job's attempts: where they are, for `log_lines`."""
         return await self._http.list_job_logs(JobID(job_id))
@@ -190,11 +231,31 @@ class ClusterClient:
     def wait(self, job_id: str, timeout_s: float | None = None) -> JobResult:
         return self._call(self._client.wait(job_id, timeout_s))
 
+    def show(self, job_id: str) -> JobResult:
+        """Show the job in a notebook's cell, as it goes on, to its end; elsewhere its text is printed when it changes."""
+        show(self.follow(job_id))
+        return self.wait(job_id)
+
     def rows(self, job_id: str, function: str = "") -> "ResultRows":
         return self._call(self._client.rows(job_id, function))
 
     def cancel(self, job_id: str) -> None:
         self._call(self._client.cancel(job_id))
+
+    def branch(
+        self,
+        job_id: str,
+        file: str | os.PathLike[str],
+        parameters: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> JobID:
+        return self._call(self._client.branch(job_id, file, parameters, **options))
+
+    def promote(self, branch_id: str, parameters: Mapping[str, object] | None = None, **options: Any) -> Promotion:
+        return self._call(self._client.promote(branch_id, parameters, **options))
+
+    def compare(self, first: str, second: str, key: Sequence[str] = (), **options: Any) -> list[QueryComparison]:
+        return self._call(self._client.compare(first, second, key, **options))
 
     def logs(self, job_id: str) -> list[JobLog]:
         return self._call(self._client.logs(job_id))

@@ -1,6 +1,10 @@
 """HttpClusterClient: a runtime.client.ClusterOperations over the REST endpoint."""
 
+import asyncio
+import contextlib
 import ssl
+import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -11,14 +15,54 @@ import msgspec
 from firesteel.client.heartbeats import Attachment, ClientHeartbeats
 from firesteel.client.multipart import Multipart, Part
 from firesteel.client.transport import TOKEN_VARIABLE, DoneBefore, Finder, Transport
+from firesteel.model.branches import JobCopy
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.streams import AfterSavepoint, QuerySight, QueryState, StateQuestion
 from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobView
-from firesteel.runtime.client import DuplicateJob, UnknownJob, UnknownResult
+from firesteel.runtime.client import CheckpointFailed, DuplicateJob, SavepointFailed, UnknownJob, UnknownResult
 
 RESULT_WAIT_S = 30.0
 """Time that one request for a result waits; then it is sent again."""
+
+STATE_WAIT_S = 150.0
+"""Time that reading state may take: a Spark may have to be started for it."""
+
+OPERATION_POLL_S = 0.2
+"""Time between two looks whether a savepoint is there."""
+
+
+class _Trigger(msgspec.Struct, rename="kebab"):
+    request_id: str
+
+
+class _Status(msgspec.Struct):
+    id: str
+
+
+class _Cause(msgspec.Struct, rename="kebab"):
+    stack_trace: str
+
+
+class _Savepoint(msgspec.Struct, rename="kebab"):
+    location: str | None = None
+    failure_cause: _Cause | None = None
+
+
+class _Operation(msgspec.Struct):
+    status: _Status
+    operation: _Savepoint | None = None
+
+
+class _Checkpoint(msgspec.Struct, rename="camel"):
+    checkpoint_id: int | None = None
+    failure_cause: _Cause | None = None
+
+
+class _CheckpointOperation(msgspec.Struct):
+    status: _Status
+    operation: _Checkpoint | None = None
 
 
 class _Line(msgspec.Struct, rename="kebab"):
@@ -33,6 +77,7 @@ class _Line(msgspec.Struct, rename="kebab"):
     tasks: dict[str, int]
     owner: str = ""
     reason: str = ""
+    branch_of: JobID = JobID("")
 
 
 class _Lines(msgspec.Struct):
@@ -83,6 +128,7 @@ class _JobLogs(msgspec.Struct):
 
 class _Worker(msgspec.Struct):
     id: str
+    labels: list[str] = []
 
 
 class _Workers(msgspec.Struct):
@@ -204,6 +250,12 @@ class HttpClusterClient:
         answer = await self._transport.request("GET", "/v1/taskmanagers")
         return [worker.id for worker in msgspec.json.decode(answer, type=_Workers).taskmanagers]
 
+    async def count_labels(self) -> dict[str, int]:
+        """How many registered workers have each label."""
+        answer = await self._transport.request("GET", "/v1/taskmanagers")
+        workers = msgspec.json.decode(answer, type=_Workers).taskmanagers
+        return dict(sorted(Counter(label for worker in workers for label in worker.labels).items()))
+
     async def list_job_logs(self, job_id: JobID) -> list[JobLog]:
         """Logs of attempts in the order of regions, as far as the workers are there that ran them."""
         answer = await self._transport.request("GET", f"/v1/jobs/{job_id}/logs")
@@ -220,6 +272,85 @@ class HttpClusterClient:
 
     async def cancel_job(self, job_id: JobID) -> None:
         await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
+
+    async def take_savepoint(
+        self,
+        job_id: JobID,
+        directory: str = "",
+        *,
+        after: AfterSavepoint = AfterSavepoint.GO_ON,
+        savepoint_id: str = "",
+    ) -> str:
+        chosen = savepoint_id or uuid.uuid4().hex
+        body: dict[str, object] = {"triggerId": chosen}
+        if after.stops_first:
+            path = f"/v1/jobs/{job_id}/stop"
+            body |= {"drain": after is AfterSavepoint.DRAIN, **({"targetDirectory": directory} if directory else {})}
+        else:
+            path = f"/v1/jobs/{job_id}/savepoints"
+            body |= {
+                "cancel-job": after is AfterSavepoint.CANCEL,
+                **({"target-directory": directory} if directory else {}),
+            }
+        while True:  # a master that leads since then is told again: it is the same one by its id
+            await self._transport.request("POST", path, json=msgspec.json.encode(body))
+            with contextlib.suppress(UnknownJob):
+                return await self._operation(f"/v1/jobs/{job_id}/savepoints/{chosen}")
+
+    async def take_checkpoint(self, job_id: JobID) -> int:
+        chosen = uuid.uuid4().hex
+        body = msgspec.json.encode({"triggerId": chosen})
+        await self._transport.request("POST", f"/v1/jobs/{job_id}/checkpoints", json=body)
+        while True:
+            data = await self._transport.request("GET", f"/v1/jobs/{job_id}/checkpoints/{chosen}")
+            answer = msgspec.json.decode(data, type=_CheckpointOperation).operation
+            if answer is not None and answer.failure_cause is not None:
+                raise CheckpointFailed(answer.failure_cause.stack_trace.partition("\n")[0])
+            if answer is not None and answer.checkpoint_id is not None:
+                return answer.checkpoint_id
+            await asyncio.sleep(OPERATION_POLL_S)
+
+    async def look_at_queries(self, job_id: JobID, savepoint: str = "") -> list[QuerySight]:
+        """Where the queries of a running stream write, and what they have read, or had in a savepoint. Raises RequestFailed."""
+        path = f"/v1/jobs/{job_id}/queries?savepoint={quote(savepoint, safe='')}"
+        return msgspec.json.decode(await self._transport.request("GET", path), type=list[QuerySight])
+
+    async def copy_job(self, job_id: JobID, copy: JobCopy) -> None:
+        """Hand in a job that runs once more, under the copy's id. Raises InvalidJobGraph, DuplicateJob."""
+        with contextlib.suppress(DoneBefore):
+            await self._transport.request("POST", f"/v1/jobs/{job_id}/copy", json=msgspec.json.encode(copy))
+
+    async def dispose_savepoint(self, path: str) -> None:
+        body = msgspec.json.encode({"savepoint-path": path})
+        answer = await self._transport.request("POST", "/v1/savepoint-disposal", json=body)
+        await self._operation(f"/v1/savepoint-disposal/{msgspec.json.decode(answer, type=_Trigger).request_id}")
+
+    async def read_state(self, job_id: JobID, vertex: str, question: StateQuestion) -> QueryState:
+        """What a query of a streaming job keeps, as of its last committed batch. Raises RequestFailed for what is not there."""
+        return await self._state(f"/v1/jobs/{job_id}/state?vertex={quote(vertex, safe='')}", question)
+
+    async def read_savepoint_state(self, path: str, uid: str, question: StateQuestion) -> QueryState:
+        """The same of a savepoint; no uid is needed where it has one query."""
+        place = f"path={quote(path, safe='')}&vertex={quote(uid, safe='')}"
+        return await self._state(f"/v1/savepoint-state?{place}", question)
+
+    async def _state(self, path: str, question: StateQuestion) -> QueryState:
+        keys = quote(msgspec.json.encode(question.keys).decode(), safe="")
+        asked = (
+            f"&keys={keys}&operator={question.operator}&limit={question.limit}&store={quote(question.store, safe='')}"
+        )
+        answer = await self._transport.request("GET", path + asked, wait_s=STATE_WAIT_S)
+        return msgspec.json.decode(answer, type=QueryState)
+
+    async def _operation(self, path: str) -> str:
+        """Poll until it is done. Raises SavepointFailed."""
+        while True:
+            answer = msgspec.json.decode(await self._transport.request("GET", path), type=_Operation)
+            if answer.status.id == "COMPLETED" and answer.operation is not None:
+                if answer.operation.failure_cause is not None:
+                    raise SavepointFailed(answer.operation.failure_cause.stack_trace.partition("\n")[0])
+                return answer.operation.location or ""
+            await asyncio.sleep(OPERATION_POLL_S)
 
     async def reach(self) -> None:
         """Return when a master answers."""
@@ -259,5 +390,6 @@ def _summary(line: _Line) -> JobSummary:
         end_time_ms=line.end_time,
         modified_ms=line.last_modification,
         reason=line.reason,
+        branch_of=line.branch_of,
         tasks={name: count for name, count in tasks.items() if count},
     )

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from firesteel.model.options import REST_CA, REST_CERTIFICATE, REST_PRIVATE_KEY
+from firesteel.model.options import JOBMANAGER_PORT, REST_CA, REST_CERTIFICATE, REST_PORT, REST_PRIVATE_KEY
 
 LOOK_LIMIT_S = 1.0
 """Time for each look at who listens there: it has taken a connection a moment ago."""
@@ -33,8 +33,11 @@ async def obstacle(address: str, error: Exception, tls: ssl.SSLContext | None) -
     host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
     said = next((each for each in _causes(error) if isinstance(each, ssl.SSLError)), None)
     if url.scheme == "http":
-        is_tls = not isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout) and await _has_tls(host, port)
-        return f"{address} speaks TLS: use https{address.removeprefix('http')}" if is_tls else ""
+        if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+            return ""
+        if await _greets_workers(host, port):
+            return f"{address} is where workers come ({JOBMANAGER_PORT.key}): use the port of REST ({REST_PORT.key})"
+        return f"{address} speaks TLS: use https{address.removeprefix('http')}" if await _has_tls(host, port) else ""
     if said is None and _is_broken_off(error) and await _closes_after_handshake(host, port, tls):
         return (
             f"{address} closes connections as soon as TLS is set up: if it asks for a certificate, "
@@ -106,6 +109,21 @@ async def _closes_after_handshake(host: str, port: int, tls: ssl.SSLContext | No
         return True
     finally:
         writer.transport.abort()
+
+
+async def _greets_workers(host: str, port: int) -> bool:
+    """Whether it says at once what a master says to a worker."""
+    from firesteel.adapters.rpc.frames import MAGIC  # not for those who find their way
+
+    try:
+        async with asyncio.timeout(LOOK_LIMIT_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                return await reader.readexactly(len(MAGIC)) == MAGIC
+            finally:
+                writer.transport.abort()
+    except (OSError, asyncio.IncompleteReadError):
+        return False
 
 
 async def _has_tls(host: str, port: int) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import ssl
 import tempfile
@@ -17,6 +18,9 @@ from firesteel.client.transport import TOKEN_VARIABLE, urls
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]*=*")
+"""What a header `Authorization: Bearer` can carry: RFC 6750, b68token."""
+
 
 def http_client(configuration: Configuration, token: str | None = None) -> HttpClusterClient:
     """A client of the masters that `rest.address` names, with the environment's token by default.
@@ -30,11 +34,17 @@ def http_client(configuration: Configuration, token: str | None = None) -> HttpC
     except ValueError as error:
         raise ConfigurationError(f"{options.REST_ADDRESS.key}: {error}") from None
     may_need_tls = finder is not None or any(each.startswith("https:") for each in addresses)
+    token_from = TOKEN_VARIABLE if token is None else "token="
+    token = (os.environ.get(TOKEN_VARIABLE, "") if token is None else token).strip()  # a file's last line ends
+    if _TOKEN.fullmatch(token) is None:
+        raise ConfigurationError(
+            f"{token_from}: a token is made of A-Z, a-z, 0-9 and -._~+/, and this one of other marks too"
+        )
     patience_ms = configuration.get_option(options.CLIENT_TIMEOUT)
     return HttpClusterClient(
         addresses,
-        token=os.environ.get(TOKEN_VARIABLE, "") if token is None else token,
-        token_from=TOKEN_VARIABLE if token is None else "token=",
+        token=token,
+        token_from=token_from,
         finder=finder,
         tls=_tls(configuration) if may_need_tls else None,
         patience_s=patience_ms / 1_000,

@@ -138,6 +138,11 @@ class JournaledCore(Core):
     def _on_persisted(self, event: Persisted) -> None:
         self._durable = max(self._durable, event.sequence)
 
+    @property
+    def _is_durable(self) -> bool:
+        """Whether all that was decided is in the journal, and so has been said."""
+        return self._durable == self._sequence
+
     def _on_persist_failed(self, event: PersistFailed) -> None:
         """The journal can't be written: nothing more may be said. The supervisor ends this session."""
         self._narrate(f"journal failed: {event.reason}")

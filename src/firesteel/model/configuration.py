@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
+from firesteel.model.labels import labels_text, parse_labels, parse_queue_labels, queue_labels_text
+from firesteel.model.streams import AVAILABLE_NOW
+
 __all__ = [
     "OPTIONS",
     "ConfigOption",
@@ -15,6 +18,7 @@ __all__ = [
     "option_of",
     "parse_duration_ms",
     "parse_memory_mib",
+    "parse_ports",
     "parse_queue_slots",
 ]
 
@@ -27,7 +31,8 @@ class ConfigurationError(ValueError):
 
 
 class ConfigOption(Generic[T]):
-    """One option. `kind` is one of str, name, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue).
+    """One option. `kind` is one of str, name, int, port, float, bool, duration (in ms), memory (in MiB), slots (by queue), trigger,
+    ports, labels, queue labels.
 
     Of `choices`, which are of kind str, case does not matter; `aliases` are other words for them, in lower case. With
     aliases and no choices, any other text is a value too. What is written under `deprecated_key` counts as long as
@@ -61,7 +66,8 @@ class ConfigOption(Generic[T]):
         try:
             value = _PARSERS[self.kind](given + self.bare_unit if given.isdecimal() else given)
         except ValueError:
-            raise ConfigurationError(f"{self.key}: {text!r} is not a {self.kind} ({_EXAMPLES[self.kind]})") from None
+            kind = _KINDS.get(self.kind, f"a {self.kind}")
+            raise ConfigurationError(f"{self.key}: {text!r} is not {kind} ({_EXAMPLES[self.kind]})") from None
         if self.choices:
             value = self._spellings.get(value.lower())
             if value is None:
@@ -77,7 +83,17 @@ class ConfigOption(Generic[T]):
 
 
 OPTIONS: dict[str, ConfigOption[Any]] = {}
-JOB_PREFIXES = ("job.", "jobmanager.execution.", "pipeline.", "restart-strategy.", "spark.")
+JOB_PREFIXES = (
+    "execution.checkpointing.",
+    "execution.on",
+    "execution.state-recovery.",
+    "execution.streaming.",
+    "job.",
+    "jobmanager.execution.",
+    "pipeline.",
+    "restart-strategy.",
+    "spark.",
+)
 """Beginnings of the keys of options that travel with a job."""
 HANDED_ON = ("spark.", "fs.s3a.")
 """Beginnings of the keys that are Spark's and Hadoop's: not ours to check."""
@@ -208,6 +224,15 @@ def _bool(text: str) -> bool:
     return text.lower() == "true"
 
 
+def parse_trigger_ms(text: str) -> int:
+    """Milliseconds between the starts of two batches, 0 for none; -1 for `available-now`. Raises ValueError."""
+    return AVAILABLE_NOW if text.lower().replace(" ", "-") == "available-now" else parse_duration_ms(text)
+
+
+def _trigger_text(trigger_ms: int) -> str:
+    return "available-now" if trigger_ms == AVAILABLE_NOW else duration_text(trigger_ms)
+
+
 def parse_queue_slots(text: str) -> dict[str, int]:
     """Slots by queue of a text like `etl=8, adhoc=2`. Raises ValueError."""
     queues: dict[str, int] = {}
@@ -231,6 +256,21 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def parse_ports(text: str) -> tuple[int, ...]:
+    """Ports of a text like `9249` or `9250-9260`; none of an empty one. Raises ValueError."""
+    if not text:
+        return ()
+    first, is_range, last = text.partition("-")
+    ports = range(_port(first), _port(last if is_range else first) + 1)
+    if not ports:
+        raise ValueError(text)
+    return tuple(ports)
+
+
+def _ports_text(ports: tuple[int, ...]) -> str:
+    return "-".join(map(str, (ports[0], ports[-1])[: len(ports)])) if ports else ""
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
     "name": lambda text: text.removeprefix("/"),
@@ -241,14 +281,32 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "duration": parse_duration_ms,
     "memory": parse_memory_mib,
     "slots": parse_queue_slots,
+    "trigger": parse_trigger_ms,
+    "ports": parse_ports,
+    "labels": parse_labels,
+    "queue labels": parse_queue_labels,
 }
 _TEXTS: dict[str, Callable[[Any], str]] = {
     "bool": lambda value: str(value).lower(),
     "duration": duration_text,
     "memory": memory_text,
     "slots": _queue_slots_text,
+    "trigger": _trigger_text,
+    "ports": _ports_text,
+    "labels": labels_text,
+    "queue labels": queue_labels_text,
 }
 """Functions that write values as texts, by type; others are written as they are."""
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "a truth value",
+    "memory": "a size",
+    "ports": "a range of ports",
+    "slots": "a list of slots",
+    "labels": "a list of labels",
+    "queue labels": "a list of labels by queue",
+}
 _EXAMPLES = {
     "str": "any text",
     "name": "any text",
@@ -258,5 +316,9 @@ _EXAMPLES = {
     "bool": "true or false",
     "duration": "like 500 ms, 10 s or 5 min",
     "memory": "like 512m or 2g",
+    "ports": "like 9249 or 9250-9260",
     "slots": "like etl=8, adhoc=2, each queue once and with at least one slot",
+    "trigger": "like 500 ms or 10 s, or available-now",
+    "labels": "like big, or big, gpu: letters, digits and . _ -",
+    "queue labels": "like etl=big, ml=big, ml=gpu",
 }

@@ -5,6 +5,8 @@ from enum import Enum
 
 import msgspec
 
+from firesteel.model.secrets import redacted_code, redacted_text
+
 WORKER_LOST = "TaskManagerLost"
 """Exception of a failure whose worker is gone."""
 
@@ -41,6 +43,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Name of the user's function that failed, or empty."""
     location: str = ""
     """`file:line` in the user's code, or empty."""
+    excerpt: str = ""
+    """Lines of the user's code around `location`, with their numbers; that one begins with `>`."""
     trace: str = ""
     partitions: tuple[str, ...] = ()
     """Locations of the stored results that could not be read (kind PARTITION)."""
@@ -59,6 +63,15 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         where = " ".join(part for part in (self.vertex, f"({self.location})" if self.location else "") if part)
         text = f"{where}: {self.message}" if where else self.message
         return f"{text} (failed for good: {self.verdict})" if self.verdict else text
+
+    def redacted(self) -> "FailureInfo":
+        """The same, without what looks like a secret in what the program has raised, or in its code."""
+        return msgspec.structs.replace(
+            self,
+            message=redacted_text(self.message),
+            excerpt=redacted_code(self.excerpt),
+            trace=redacted_text(self.trace),
+        )
 
 
 class FailureType(Enum):

@@ -5,8 +5,13 @@ Nothing here changes what runs. A question that gets lost is answered by nobody,
 
 import msgspec
 
-from firesteel.model.ids import InstanceID
+from firesteel.model.ids import InstanceID, JobID
 from firesteel.model.message import Message
+from firesteel.model.resources import SparkApplication
+from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, StateOrder
+
+SPARK_PAGE_BYTES_MAX = 8 << 20
+"""Most bytes of a page of Spark's: its largest scripts have less than one MiB, a list of very many tasks some."""
 
 PART_BYTES_MAX = 256 << 10
 """Most bytes of a file that are told in one answer."""
@@ -42,6 +47,22 @@ class DumpThreads(Inquiry, frozen=True):
     """Answered by ThreadDump."""
 
 
+class DescribeSpark(Inquiry, frozen=True):
+    """Answered by SparkDescription."""
+
+
+class ReadSparkPage(Inquiry, frozen=True):
+    """One of the pages that Spark serves of what a job runs in. Answered by SparkPage."""
+
+    job_id: JobID
+    target: str
+    """Path and query, as Spark knows it; begins with a slash."""
+    base: str
+    """What the reader has before that: links on the page begin with it."""
+    reads_all: bool = False
+    """Whether the reader may see what other jobs do there, too."""
+
+
 class BuildJob(Inquiry, frozen=True):
     """Make a job of a file that was uploaded, in a process of its own. Answered by JobBuilt."""
 
@@ -52,6 +73,24 @@ class BuildJob(Inquiry, frozen=True):
     """Pipeline of the file: see `pipeline.uploaded`; empty where there is only one."""
     request: bytes
     """JSON of a `pipeline.build.BuildRequest`, but for what names files."""
+
+
+class DisposeSavepoint(Inquiry, frozen=True):
+    """Delete a savepoint. Answered by SavepointDisposed."""
+
+    path: str
+
+
+class ReadState(Inquiry, frozen=True):
+    """Read state of a query, as of its last committed batch. Answered by StateRead."""
+
+    order: StateOrder
+
+
+class LookAtQueries(Inquiry, frozen=True):
+    """Look where queries write and what they have read. Answered by QueriesSeen."""
+
+    order: QueriesOrder
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -86,6 +125,21 @@ class ThreadDump(Answer, frozen=True):
     threads: tuple[ThreadEntry, ...]
 
 
+class SparkDescription(Answer, frozen=True):
+    """The applications of a worker, one for each of its drivers; none where all of its Spark is in its own JVMs."""
+
+    applications: tuple[SparkApplication, ...]
+
+
+class SparkPage(Answer, frozen=True):
+    """Answer of Spark's. Of its headers, those that matter to a browser; `location` is one for the reader."""
+
+    status: int
+    content_type: str = ""
+    location: str = ""
+    body: bytes = b""
+
+
 class JobBuilt(Answer, frozen=True):
     """The artifacts are blobs at the master now."""
 
@@ -103,16 +157,56 @@ class BuildFailed(Answer, frozen=True):
     trace: str = ""
 
 
-class InquiryRefused(Answer, frozen=True):
+class SavepointDisposed(Answer, frozen=True):
+    """It is gone."""
+
+
+class StateRead(Answer, frozen=True):
+    """The rows that were asked for."""
+
+    state: QueryState
+
+
+class QueriesSeen(Answer, frozen=True):
+    """The queries, in the order in which they were named."""
+
+    queries: tuple[QuerySight, ...]
+
+
+class InquiryRefused(Answer, frozen=True, omit_defaults=True):
     """Refusal of what can't be answered: `reason` is a sentence."""
 
     reason: str
     is_missing: bool = False
     """Whether what was asked for is not there."""
+    is_forbidden: bool = False
+    """Whether it is there, and not for whoever asks."""
 
 
-AnyInquiry = ListFiles | ReadFile | DumpThreads | BuildJob
-AnyAnswer = FileList | FilePart | ThreadDump | JobBuilt | BuildFailed | InquiryRefused
+AnyInquiry = (
+    ListFiles
+    | ReadFile
+    | DumpThreads
+    | DescribeSpark
+    | ReadSparkPage
+    | BuildJob
+    | DisposeSavepoint
+    | ReadState
+    | LookAtQueries
+)
+AnyAnswer = (
+    FileList
+    | FilePart
+    | ThreadDump
+    | SparkDescription
+    | SparkPage
+    | JobBuilt
+    | BuildFailed
+    | SavepointDisposed
+    | StateRead
+    | QueriesSeen
+    | InquiryRefused
+)
 
 
 class AskWorker(Message, frozen=True):

@@ -202,6 +202,16 @@ class RuntimeEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     directory: str = ""
     """Directory in which relative paths of the pipeline start; empty where nobody has said so: then the worker's."""
 
+    def refusal(self, here: "RuntimeEnvironment", where: str) -> str:
+        """Why what was built with these versions can't run with those that `where` has; empty when it can."""
+        if self.python and self.python != here.python:
+            different = f"Python {self.python}, {where} runs Python {here.python}"
+        elif self.pyspark and self.pyspark != here.pyspark:
+            different = f"pyspark {self.pyspark}, {where} has pyspark {here.pyspark}"
+        else:
+            return ""
+        return f"the job was built with {different}: use the same version on both sides"
+
 
 class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
     """A job, ready for submission. `vertices` are in topological order."""
@@ -224,6 +234,11 @@ class JobGraph(msgspec.Struct, frozen=True, kw_only=True):
     """User who submitted it, as the cluster knows him; what a client writes here is overwritten."""
     client_heartbeat_timeout_ms: int = 0
     """The job ends with its client, and that is gone when nothing was heard of it for so long; 0: it goes on alone."""
+
+    @property
+    def has_user_code(self) -> bool:
+        functions = (function for vertex in self.vertices for function in vertex.functions)
+        return any(function.kind is not FunctionKind.NOOP for function in functions)
 
 
 class InvalidJobGraph(ValueError):

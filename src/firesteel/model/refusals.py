@@ -21,9 +21,21 @@ class StorageUnavailable(RuntimeError):
     """The store's fault: the job may be durable or not. The same submission may be repeated, and tells."""
 
 
+class ReadOnly(PermissionError):
+    """The caller's fault: what was asked changes something, and here nothing can be changed."""
+
+
 class UnknownTaskManager(LookupError):
     """The caller's fault: no worker of that id is registered."""
 
 
 class NoAnswer(ConnectionError):
     """Nobody's fault, or the worker's: it has gone, is silent, or has too much to answer."""
+
+
+class CheckpointFailed(RuntimeError):
+    """A checkpoint was not taken; the text says why."""
+
+
+class SavepointFailed(RuntimeError):
+    """A savepoint could not be taken, restored or disposed of; the text says why and whose fault it is. The job goes on."""

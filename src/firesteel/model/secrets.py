@@ -1,14 +1,69 @@
-"""Which texts are nobody else's business: told by their key."""
+"""Which texts are nobody else's business: told by their key, or by what stands around them."""
 
 import re
+from collections.abc import Mapping
 
-_SECRET_KEY = re.compile(
-    r"password|passwd|secret|token|credential|api-?key|access[.-]?key|account\.key|service-key|auth-params|basic-auth"
-    r"|jaas\.config|http-headers|private-?key|encryption\.key|keystore\.key",
-    re.IGNORECASE,
+import msgspec
+
+HIDDEN = "******"
+
+SECRET_KEYS = (
+    r"(?i)password|passwd|secret|token|credential(?!s?[.-]?provider)|api-?key|access[.-]?key|account\.key|service-key"
+    r"|auth-params|basic-auth|jaas\.config|http-headers|private-?key|encryption\.key|keystore\.key"
 )
+"""Regular expression, of Python's and of Java's, that is found in the keys whose values are nobody's business.
+
+Spark looks for it in values, too, and tells its sessions none of them: a class that provides credentials is no secret.
+"""
+_SECRET_KEY = re.compile(SECRET_KEYS)
+_SENSITIVE_PART = re.compile(
+    r"(?i)((?:password|passwd|pwd|secret|token|api_?key)=)[^&;\s]+|(://[^/:@\s]*:)[^/@\s]+(?=@)"
+)
+_CONNECT = re.compile(r"(?i)(sc://[^;/\s]*(?:/[^;/\s]*){0,3};)(\S*)")
+"""Address of a Connect server, then parameters: tokens, and headers of any name."""
+_CONNECT_VALUE = re.compile(r"=[^;]*")
+_BEARER = re.compile(r"(?i)(\bbearer )\S+")
+
+
+_LITERAL = re.compile(r"""(["'])(?:(?!\1).)*(?:\1|$)""")
+"""A text in quotes, or what is left of one on a line that was cut."""
+_NAME = re.compile(r"""(["'])[\w.-]+\1""")
+_AFTER_A_KEY = re.compile(r"\s*[:,\]]")
 
 
 def is_secret(key: str) -> bool:
     """Whether the value of that key is shown to nobody: in views, logs and command lines."""
     return _SECRET_KEY.search(key) is not None
+
+
+def redacted(values: Mapping[str, object]) -> dict[str, str]:
+    """Texts by key, in order, with secrets hidden: those that their key names, and those inside addresses."""
+    return {key: redacted_value(key, _text(values[key])) for key in sorted(values)}
+
+
+def redacted_value(key: str, value: str) -> str:
+    if is_secret(key):
+        return HIDDEN
+    value = _CONNECT.sub(lambda match: match[1] + _CONNECT_VALUE.sub(f"={HIDDEN}", match[2]), value)
+    return _SENSITIVE_PART.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", value)
+
+
+def redacted_text(text: str) -> str:
+    """Text that a program has written, without what looks like a secret."""
+    return _BEARER.sub(rf"\1{HIDDEN}", redacted_value("", text))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def redacted_code(text: str) -> str:
+    """Lines of a program, with secrets hidden: on a line that names one, all texts in quotes but the names."""
+    lines = [_LITERAL.sub(_unless_key, line) if is_secret(line) else line for line in text.split("\n")]
+    return redacted_text("\n".join(lines))
+
+
+def _unless_key(literal: re.Match[str]) -> str:
+    """A name of a secret stays, where a value may follow."""
+    is_key = _NAME.fullmatch(literal[0]) and is_secret(literal[0]) and _AFTER_A_KEY.match(literal.string, literal.end())
+    return literal[0] if is_key else f"{literal[1]}{HIDDEN}{literal[1]}"

@@ -7,7 +7,9 @@ import msgspec
 
 from firesteel.model.ids import AllocationID, DataSetID, JobVertexID, RegionAttemptID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import SplitEnumeration
+from firesteel.model.streams import QueryProgress
 
 
 class JobInformation(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +133,8 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
     restore: RestorePoint | None = None
     alone: bool = False
     """Run it in a Spark backend of its own: earlier attempts were there when backends died."""
+    former: int = -1
+    """Of a stream: the newest attempt before that ran, or may have. -1: none has, whatever the attempt's number."""
 
 
 class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -170,3 +174,7 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
     tasks_running: int = 0
     rows_read: int = 0
     bytes_read: int = 0
+    queries: tuple[QueryProgress, ...] = ()
+    """Queries of a streaming attempt."""
+    application: SparkApplication | None = None
+    """The application whose executors do the work, where these are elsewhere."""

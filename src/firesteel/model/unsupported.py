@@ -1,6 +1,32 @@
 """What can't be run, in the words of a client that builds a job graph and of a master that is sent one."""
 
-NO_STREAMS = "streaming pipelines can't be run yet; use mode='batch'"
+from firesteel.model.jobgraph import FunctionKind, is_plain_name
+from firesteel.model.splits import InputFormat
+
+STREAMING_KINDS = (FunctionKind.SOURCE, FunctionKind.TRANSFORM, FunctionKind.SINK)
+STREAMING_EDGE = (
+    "a streaming pipeline stores nothing between its functions, for up to each sink it is one query: it has pipelined edges"
+    " only, each within one slot sharing group and on workers with the same labels"
+)
+NO_STREAM_CACHE = "share='cache' is for batch pipelines: a stream is computed once for each sink"
+
+
+def streaming_function(kind: FunctionKind, uid: str, parallelism: int, splits: InputFormat | None) -> str:
+    """Refusal of a function of a streaming pipeline; empty when it can be run."""
+    if parallelism > 1:
+        return (
+            f"parallelism={parallelism}: a function of a streaming pipeline sees each batch whole, within one query a sink;"
+            " leave it at 1 (Spark still spreads every batch over its own tasks)"
+        )
+    if splits is not None:
+        return "a source of a streaming pipeline has no splits: Spark finds with each batch what is new"
+    if kind is FunctionKind.RESULT:
+        return "a streaming pipeline returns no rows, for they are never all there: write them with a sink"
+    if kind not in STREAMING_KINDS:
+        return f"a {kind.value} is no part of a streaming pipeline, which has sources, transforms and sinks"
+    if kind is FunctionKind.SINK and not is_plain_name(uid):
+        return f"uid {uid!r} of a streaming sink names directories with its checkpoints: give a plain name, without / and such"
+    return ""
 
 
 def undivided_source(parallelism: int) -> str:

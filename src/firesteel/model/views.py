@@ -2,9 +2,12 @@
 
 import msgspec
 
+from firesteel.model.checkpoints import CheckpointsView
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, ResourceID
 from firesteel.model.jobgraph import JobType
+from firesteel.model.labels import Labels
+from firesteel.model.metric import MetricValue
 from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import IOMetrics, TaskProgress
@@ -24,6 +27,11 @@ class ExceptionEntry(msgspec.Struct, frozen=True, kw_only=True):
     def together(self) -> tuple["ExceptionEntry", ...]:
         """The entry itself, and those that came with it."""
         return (self, *self.concurrent)
+
+    def redacted(self) -> "ExceptionEntry":
+        """The same, without secrets in the failures."""
+        concurrent = tuple(entry.redacted() for entry in self.concurrent)
+        return msgspec.structs.replace(self, failure=self.failure.redacted(), concurrent=concurrent)
 
 
 class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +75,8 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     """The region of its subtask 0; those of the others follow."""
     is_script: bool = False
     """Whether what it prints can be read."""
+    labels: Labels = ()
+    """What a worker must be called to run it."""
     subtasks: tuple[SubtaskView, ...] = ()
     """Subtasks; of a job that has ended, the first thousand of all its vertices together."""
 
@@ -120,6 +130,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """The job's own options."""
     client_heartbeat_timeout_ms: int = 0
     """Timeout as in its graph: whoever follows a job that ends with its client shows that he is there."""
+    checkpoints: CheckpointsView | None = None
+    """Of a stream."""
+    directory: str = ""
+    """Directory in which relative paths of the pipeline start; empty where nobody has said so."""
+    branch_of: JobID = JobID("")
+    """The job that it is a branch of; empty for what is none, or has been promoted."""
 
     @property
     def is_script(self) -> bool:
@@ -142,6 +158,10 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     tasks: dict[str, int] = {}
     """Number of subtasks, of all vertices together, in each state that any is in."""
+    cluster: str = ""
+    """Where it ran, in a history of several clusters; empty in a master's own list."""
+    branch_of: JobID = JobID("")
+    """The job that it is a branch of; empty for what is none, or has been promoted."""
 
 
 def summary_of(view: JobView) -> JobSummary:
@@ -162,6 +182,7 @@ def summary_of(view: JobView) -> JobSummary:
         modified_ms=max(view.timestamps_ms.values(), default=view.start_time_ms),
         reason=view.reason,
         tasks=tasks,
+        branch_of=view.branch_of,
     )
 
 
@@ -208,6 +229,10 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     def duration_ms(self) -> int:
         return self.end_time_ms - self.start_time_ms
 
+    def redacted(self) -> "JobResult":
+        """The same, without secrets in the failure."""
+        return msgspec.structs.replace(self, failure=self.failure.redacted() if self.failure is not None else None)
+
 
 class TaskManagerView(msgspec.Struct, frozen=True, kw_only=True):
     resource_id: ResourceID
@@ -220,6 +245,20 @@ class TaskManagerView(msgspec.Struct, frozen=True, kw_only=True):
     hardware: HardwareDescription = UNKNOWN_HARDWARE
     allocations: tuple[tuple[JobID, ResourceProfile], ...] = ()
     """The job and the size of each slot that is taken."""
+    metrics: tuple[MetricValue, ...] = ()
+    """Figures that it has told of itself last."""
+
+
+class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster at one moment: its workers, jobs and line for slots."""
+
+    task_managers: tuple[TaskManagerView, ...]
+    task_managers_lost: int
+    """Workers that have gone without a goodbye since this ResourceManager leads."""
+    jobs: tuple[JobSummary, ...]
+    """Newest first."""
+    queue: dict[JobID, QueuePlace]
+    """Jobs that wait for slots, in the order in which they are served."""
 
 
 class ClusterOverview(msgspec.Struct, frozen=True, kw_only=True):

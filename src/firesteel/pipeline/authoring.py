@@ -55,6 +55,7 @@ class Pipeline:
         timeout: float | str | timedelta = ...,
         cpu: float = ...,
         memory: int | str = ...,
+        on: str = ...,
         slot_sharing_group: str = ...,
         co_location: str = ...,
     ) -> Callable[[F], F]: ...
@@ -79,6 +80,7 @@ class Pipeline:
         timeout: float | str | timedelta = ...,
         cpu: float = ...,
         memory: int | str = ...,
+        on: str = ...,
         slot_sharing_group: str = ...,
         co_location: str = ...,
     ) -> Callable[[F], F]: ...
@@ -103,6 +105,7 @@ class Pipeline:
         timeout: float | str | timedelta = ...,
         cpu: float = ...,
         memory: int | str = ...,
+        on: str = ...,
         slot_sharing_group: str = ...,
         co_location: str = ...,
     ) -> Callable[[F], F]: ...
@@ -124,6 +127,7 @@ class Pipeline:
         timeout: float | str | timedelta = ...,
         cpu: float = ...,
         memory: int | str = ...,
+        on: str = ...,
         slot_sharing_group: str = ...,
         co_location: str = ...,
     ) -> Callable[[F], F]: ...

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, JobType
 from firesteel.model.options import BLOB_SIZE_MAX, PACKAGE_SIZE_LIMIT, Configuration, ConfigurationError
 from firesteel.pipeline.attachments import Attachments, attach, on_module_path
 from firesteel.pipeline.authoring import Pipeline
@@ -26,8 +26,10 @@ from firesteel.pipeline.packaging import (
     pickle_functions,
     store_artifact,
 )
-from firesteel.pipeline.parameters import Parameter
+from firesteel.pipeline.parameters import Parameter, inherited_values
+from firesteel.pipeline.parametertypes import WireValue
 from firesteel.pipeline.scripts import DATA_ENDINGS_KEPT, check_script, is_script, script_graph
+from firesteel.pipeline.streaming import computed_often
 from firesteel.pipeline.transactions import warnings
 
 PICKLE_NAME = "functions.pickle"
@@ -43,6 +45,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, str] = {}
     flags: tuple[str, ...] = ()
     """Names of parameters that are true."""
+    inherited: dict[str, str] = {}
+    """Values of another job, which hold for parameters that are not given; others of them are left out."""
     arguments: tuple[str, ...] = ()
     """Arguments of a plain script."""
     configuration: dict[str, str] = {}
@@ -66,6 +70,8 @@ class BuiltJob(msgspec.Struct, frozen=True, kw_only=True, tag="built"):
     """Parameters that the pipeline declares, for showing."""
     warnings: tuple[str, ...] = ()
     """Warnings for its author before it runs."""
+    inherited: dict[str, WireValue] = {}
+    """What was inherited, of the parameters that the pipeline takes."""
 
     def artifact_paths(self) -> dict[str, Path]:
         return {digest: Path(path) for digest, path in self.artifacts.items()}
@@ -112,11 +118,14 @@ def build_file(request: BuildRequest) -> BuiltJob:
         raise InvalidPipeline(f"{request.arguments[0]!r}: a pipeline has parameters: give --param NAME=VALUE")
     settings = Configuration(request.configuration)
     with on_module_path(request.attachments), loaded_pipeline(request.file) as loaded:
-        declared = tuple(resolve(loaded.pipeline).declared.parameters.values())
-        told = warnings(loaded.pipeline.definitions)
+        resolved = resolve(loaded.pipeline).declared
+        declared = tuple(resolved.parameters.values())
+        inherited = inherited_values(resolved, request.inherited)
+        given = {name: value for name, value in inherited.items() if name not in request.flags} | request.parameters
+        told = _warnings(loaded.pipeline)
         code = _Code(loaded.pipeline, loaded)
         if request.output_dir:
-            data = [Path(value.removeprefix("file://")) for value in request.parameters.values() if value]
+            data = [Path(value.removeprefix("file://")) for value in map(str, given.values()) if value]
             limit_mib = settings.get_option(PACKAGE_SIZE_LIMIT)
             files = package_files(loaded.root, loaded.file, limit_mib=limit_mib, data=data)
             code.store_package(loaded, files, Path(request.output_dir))
@@ -125,7 +134,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
         graph = build_job_graph(
             loaded.pipeline,
             job_id=request.job_id,
-            parameters=request.parameters,
+            parameters=given,
             flags=request.flags,
             configuration=request.configuration,
             parallelism=request.parallelism,
@@ -134,7 +143,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
             code=code,
             require_parameters=request.require_parameters,
         )
-    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
+    return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told, inherited=inherited)
 
 
 def _build_script(request: BuildRequest, file: Path) -> BuiltJob:
@@ -186,7 +195,7 @@ def build_job(
     Artifacts are written into `output_dir`. Raises InvalidPipeline or ConfigurationError.
     """
     declared = tuple(resolve(pipeline).declared.parameters.values())
-    told = warnings(pipeline.definitions)
+    told = _warnings(pipeline)
     code = _Code(pipeline, None)
     code.store_pickle(output_dir)
     graph = build_job_graph(
@@ -200,6 +209,11 @@ def build_job(
         code=code,
     )
     return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
+
+
+def _warnings(pipeline: Pipeline) -> tuple[str, ...]:
+    is_stream = pipeline.job_type is JobType.STREAMING
+    return computed_often(pipeline.definitions) if is_stream else warnings(pipeline.definitions)
 
 
 class _Artifacts(CodeReference):

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, get_args
 import msgspec
 
 from firesteel.model.jobgraph import DEFAULT_GROUP, FunctionKind
+from firesteel.model.labels import Labels, labels_text, parse_labels
 from firesteel.model.options import ConfigurationError, parse_duration_ms, parse_memory_mib
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 from firesteel.model.splits import DateInputFormat, FileInputFormat, InputFormat, KafkaInputFormat, RangeInputFormat
@@ -55,6 +56,8 @@ class FunctionOptions(TypedDict, total=False):
     """Cores a slot must have; together with `memory`."""
     memory: int | str
     """Memory a slot must have: MiB, or a text like "2g"; together with `cpu`."""
+    on: str
+    """Labels that a worker must have to run it, like "big" or "big, gpu"; functions with others are not fused with it."""
     slot_sharing_group: str
     """Functions of different groups are never in one slot together, so never fused; "default" by default."""
     co_location: str
@@ -140,9 +143,10 @@ def redefine(definition: FunctionDefinition, options: Mapping[str, Any]) -> Func
         changes["max_attempts"] = _max_attempts(definition, options)
     if "timeout" in options:
         changes["timeout_ms"] = _timeout_ms(definition, options["timeout"])
-    if "cpu" in options or "memory" in options:
+    if {"cpu", "memory", "on"} & options.keys():
         known = definition.resources
-        changes["resources"] = _resources(definition, {"cpu": known.cpu_cores, "memory": known.memory_mib, **options})
+        kept = {"cpu": known.cpu_cores, "memory": known.memory_mib, "on": labels_text(known.labels)}
+        changes["resources"] = _resources(definition, {**kept, **options})  # an empty `on` has it run anywhere
     if "slot_sharing_group" in options:
         changes["slot_sharing_group"] = _text(definition, "slot_sharing_group", options, DEFAULT_GROUP)
     if "co_location" in options:
@@ -280,10 +284,20 @@ def _resources(definition: FunctionDefinition, options: Mapping[str, Any]) -> Re
         raise definition.error(f"cpu={cpu!r}: must be a number of cores, like 1 or 0.5")
     if type(mebibytes) is not int or mebibytes < 0:
         raise definition.error(f'memory={memory!r}: must be MiB, or a text like "512m" or "2g"')
-    profile = ResourceProfile(float(cpu), mebibytes)
+    profile = ResourceProfile(float(cpu), mebibytes, _labels(definition, options.get("on", "")))
     if profile.is_partial:
         raise definition.error(partial_resources(profile.cpu_cores))
     return profile
+
+
+def _labels(definition: FunctionDefinition, on: Any) -> Labels:
+    problem = definition.error(f'on={on!r}: must be labels of workers, like "big" or "big, gpu"')
+    if not isinstance(on, str):
+        raise problem
+    try:
+        return parse_labels(on)
+    except ValueError:
+        raise problem from None
 
 
 def _distributions(definition: FunctionDefinition, inputs: Any) -> dict[str, Distribution]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from firesteel.model.jobgraph import DistributionPattern, ExchangeMode, Partitioner
+from firesteel.model.labels import labels_text
 from firesteel.model.splits import is_moving
 from firesteel.pipeline.distributions import FORWARD, Distribution
 from firesteel.pipeline.errors import InvalidPipeline
@@ -18,6 +19,11 @@ class Exchange(msgspec.Struct, frozen=True):
     target: str
     distribution: Distribution
     mode: ExchangeMode
+
+
+def stream_exchanges(graph: LogicalGraph) -> tuple[Exchange, ...]:
+    """The exchanges of a streaming pipeline: every edge is fused into the query of each sink behind it."""
+    return tuple(Exchange(edge.source, edge.target, FORWARD, ExchangeMode.PIPELINED) for edge in graph.edges)
 
 
 def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple[Exchange, ...]:
@@ -34,6 +40,7 @@ def plan_exchanges(graph: LogicalGraph, parallelism: Mapping[str, int]) -> tuple
         and not _draws_splits(graph, edge.source, parallelism)
         and distribution.pattern is DistributionPattern.POINTWISE
         and graph.functions[edge.source].slot_sharing_group == graph.functions[edge.target].slot_sharing_group
+        and graph.functions[edge.source].resources.labels == graph.functions[edge.target].resources.labels
         for edge, distribution in zip(graph.edges, distributions, strict=True)
     ]
     fused = _fused(graph, wishes)
@@ -88,6 +95,8 @@ def _not_cached(
         reason = f"{target.name!r} has the rows distributed by {distribution.partitioner.value} over its subtasks"
     elif source.slot_sharing_group != target.slot_sharing_group:
         reason = f"{target.name!r} is in another slot sharing group"
+    elif source.resources.labels != target.resources.labels:
+        reason = f"{target.name!r} runs on={labels_text(target.resources.labels)!r}"
     else:
         reason = f"fused with {target.name!r} it would wait for a result that is made from its own"
     return source.error(

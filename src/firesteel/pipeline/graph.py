@@ -16,6 +16,7 @@ from firesteel.model.jobgraph import (
     IntermediateDataSet,
     JobEdge,
     JobGraph,
+    JobType,
     JobVertex,
     Partitioner,
     RuntimeEnvironment,
@@ -25,7 +26,7 @@ from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.chaining import chain_functions
 from firesteel.pipeline.definition import CONTEXT_ARGUMENT, SESSION_ARGUMENT, FunctionDefinition
 from firesteel.pipeline.errors import InvalidPipeline
-from firesteel.pipeline.exchanges import Exchange, plan_exchanges
+from firesteel.pipeline.exchanges import Exchange, plan_exchanges, stream_exchanges
 from firesteel.pipeline.logical import LogicalGraph, check_supported, missing_parameters, resolve
 from firesteel.pipeline.overrides import overridden
 from firesteel.pipeline.parameters import parameter_values
@@ -62,7 +63,8 @@ def build_job_graph(
     counts = {each.name: each.parallelism or _default_parallelism(each, parallelism) for each in pipeline.definitions}
     check_supported(pipeline, counts)
     values = _values(graph, parameters or {}, flags, require_parameters)
-    exchanges = plan_exchanges(graph, counts)
+    is_stream = pipeline.job_type is JobType.STREAMING
+    exchanges = stream_exchanges(graph) if is_stream else plan_exchanges(graph, counts)
     chains = chain_functions(graph, exchanges, counts, enabled=settings.get_option(OPERATOR_CHAINING))
     vertices = tuple(_vertex(graph, chain, counts, code) for chain in chains)
     datasets, edges = _connections(graph, chains, exchanges, counts)

@@ -10,7 +10,7 @@ import msgspec
 
 from firesteel.model.jobgraph import FunctionKind, JobType
 from firesteel.model.splits import ParameterReference
-from firesteel.model.unsupported import NO_STREAMS, divided_result, undivided_source
+from firesteel.model.unsupported import divided_result, undivided_source
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import (
     CONTEXT_ARGUMENT,
@@ -25,6 +25,7 @@ from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.parameters import DeclaredParameters, annotated_type, declared_parameters
 from firesteel.pipeline.parametertypes import ANNOTATIONS
 from firesteel.pipeline.splits import SPLITS_ARGUMENT, references
+from firesteel.pipeline.streaming import check_streaming
 
 
 class LogicalEdge(msgspec.Struct, frozen=True):
@@ -77,7 +78,8 @@ def resolve(pipeline: Pipeline) -> LogicalGraph:
 def check_supported(pipeline: Pipeline, parallelism: Mapping[str, int]) -> None:
     """What the data plane can't do yet is refused here, by function and line; a master refuses it too."""
     if pipeline.job_type is JobType.STREAMING:
-        raise InvalidPipeline(f"pipeline {pipeline.name!r}: {NO_STREAMS}")
+        check_streaming(pipeline.definitions, parallelism)
+        return
     for definition in pipeline.definitions:
         count = parallelism[definition.name]
         if count > 1 and definition.kind is FunctionKind.SOURCE and definition.splits is None:

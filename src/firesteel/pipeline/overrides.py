@@ -10,7 +10,7 @@ from firesteel.pipeline.errors import InvalidPipeline
 _NUMBERS: dict[str, type[int] | type[float]] = {"parallelism": int, "max_attempts": int, "retries": int, "cpu": float}
 OPTIONS = (
     *("parallelism", "retries", "max_attempts", "timeout", "cpu", "memory", "share"),
-    *("slot_sharing_group", "co_location"),
+    *("on", "slot_sharing_group", "co_location"),
 )
 """Options that can be set. All else would change what the pipeline means."""
 

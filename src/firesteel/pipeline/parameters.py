@@ -66,6 +66,12 @@ def parameter_values(
     return values
 
 
+def inherited_values(declared: DeclaredParameters, texts: Mapping[str, str]) -> dict[str, WireValue]:
+    """Values of another pipeline's parameters in wire form, of those that this one takes. Raises InvalidPipeline for one that
+    does not fit."""
+    return {name: to_wire(declared.types[name], text, name) for name, text in texts.items() if name in declared.types}
+
+
 def to_wire(wanted: ParameterType, value: object, name: str) -> WireValue:
     """The value in a job graph for `value`: one of its type, or the text of one. Raises InvalidPipeline."""
     try:

@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from firesteel.model import options
 from firesteel.rest.call import Call, Route, Services
 from firesteel.rest.codecs import JSON, error_response, json_response
+from firesteel.rest.compression import compressed
+from firesteel.rest.dashboardfiles import dashboard_files
 from firesteel.rest.docs import docs_page
 from firesteel.rest.errors import RestError, bad_request, rest_error
 from firesteel.rest.openapi import openapi_document
@@ -46,13 +48,14 @@ def rest_app(services: Services) -> ASGIApp:
     users = load_users(config.get_option(options.REST_USERS_FILE))
     local_only = users.are_anybody and config.get_option(options.REST_BIND_ADDRESS) in LOOPBACK
     edge = _Edge(services, users, Origins(config.get_option(options.WEB_ALLOW_ORIGIN), local_only=local_only))
-    paths = [Path(route.path, edge.endpoint(route), methods=[route.method]) for route in in_order(ROUTES)]
+    paths = [Path(route.pattern, edge.endpoint(route), methods=[route.method]) for route in in_order(ROUTES)]
     document = json.dumps(openapi_document(ROUTES)).encode()
     own = (
         ("/openapi.json", Response(document, headers={"Content-Type": JSON})),
         ("/docs", HTMLResponse(docs_page(ROUTES))),
     )
     paths += [Path(path, edge.page(response)) for path, response in own]
+    paths += [Path(path, file.serve) for path, file in dashboard_files().items()]
     app = Starlette(routes=paths, exception_handlers={HTTPException: edge.refused})
     return _Unversioned(app)
 
@@ -106,12 +109,12 @@ class _Edge:
     async def _guarded(self, request: Request, answer: Callable[[], Awaitable[Response]]) -> Response:
         try:
             self._origins.check(request.method, request.headers, request.url.scheme)
-            response = await answer()
+            response = await compressed(request, await answer())
         except Exception as error:
             response = self._problem(request, error)
         if allowed := self._origins.allowed(request.headers.get("origin")):
             response.headers["Access-Control-Allow-Origin"] = allowed
-            response.headers["Vary"] = "Origin"
+            response.headers.append("Vary", "Origin")
         return response
 
     def _problem(self, request: Request, error: Exception) -> Response:
@@ -132,6 +135,8 @@ class _Edge:
         user = self._users.identify(request.headers.get("authorization"))
         if not user.may(route.role):
             raise RestError(403, f"{user.name} may not do this: it takes the role {route.role.value}.")
+        if self._services.read_only and route.changes:
+            raise RestError(405, self._services.read_only)
         forwarding = self._services.forwarding
         while forwarding is not None and not route.of_this_master and forwarding.is_due(request):
             if (forwarded := await forwarding.forward(request)) is not None:

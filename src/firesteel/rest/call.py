@@ -1,6 +1,6 @@
 """One request on its way to its handler, and the declaration of a route."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
+from firesteel.model import options
 from firesteel.model.ids import JobID
 from firesteel.model.options import Configuration
 from firesteel.model.views import JobSummary, JobView, VertexView
+from firesteel.rest.broadcast import Broadcast
 from firesteel.rest.codecs import checked_id
 from firesteel.rest.errors import RestError, bad_request, not_found
 from firesteel.rest.forwarding import Forwarding
@@ -21,7 +23,10 @@ from firesteel.rest.security import Role, User
 from firesteel.rest.uploads import Uploads
 from firesteel.rest.waits import Waits
 from firesteel.runtime.client import ClusterGateway
+from firesteel.runtime.metrics import MetricRegistry
 from firesteel.runtime.services import Clock
+
+NUMBER_DIGITS_MAX = 18
 
 EndedLine = tuple[JobSummary, msgspec.Raw]
 """Summary of an ended job, and its line of /jobs/overview made of it."""
@@ -37,6 +42,9 @@ class Services:
     operations: Operations
     uploads: Uploads
     jars: Jars
+    broadcast: Broadcast
+    registry: MetricRegistry
+    """What this process measures of itself."""
     waits: Waits = field(default_factory=Waits)
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
     """Lines of the jobs in the last overview: making ten thousand anew is half of what an overview costs."""
@@ -46,6 +54,15 @@ class Services:
     """Ends the cluster; absent where REST may not."""
     forwarding: Forwarding | None = None
     """Hands on what another master is to answer; absent where this is the only one."""
+    standbys: Callable[[], Sequence[str]] = tuple
+    """The masters that would take over, by name."""
+    read_only: str = ""
+    """Why nothing can be changed here, as a sentence; empty where it can."""
+
+    @property
+    def users_are_anybody(self) -> bool:
+        """Nobody has to say who he is."""
+        return not self.config.get_option(options.REST_USERS_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,13 @@ class Call:
     def id(self, name: str) -> str:
         """A path parameter of 32 hex digits. Raises RestError 400."""
         return checked_id(self.path(name), name)
+
+    def number(self, name: str) -> int:
+        """A path parameter that is a number. Raises RestError 400."""
+        text = self.path(name)
+        if not (text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX):
+            raise bad_request(f"Cannot resolve path parameter ({name}) from value {text!r}: it is a number.")
+        return int(text)
 
     def path(self, name: str) -> str:
         text: str = self.request.path_params[name]
@@ -139,3 +163,13 @@ class Route:
     """Answered here, also while another master leads."""
     errors: tuple[int, ...] = field(default=(), kw_only=True)
     """Statuses it may answer beside 400, 404, 500 and 503."""
+
+    @property
+    def pattern(self) -> str:
+        """The path as Starlette has it: a parameter `page` is all that is left, with its slashes."""
+        return self.path.replace("{page}", "{page:path}")
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes something, or begins to."""
+        return self.method != "GET" or self.role is not Role.VIEW or self.path.endswith("/yarn-cancel")

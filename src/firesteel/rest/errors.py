@@ -3,7 +3,7 @@
 import errno
 
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.model.refusals import DuplicateJob, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
+from firesteel.model.refusals import DuplicateJob, ReadOnly, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
 from firesteel.runtime.client import NoLeader, UnknownResult, UnknownTaskManager
 
 NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. Please refresh."
@@ -36,6 +36,8 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(404, str(error))
         case UnknownTaskManager():
             return RestError(404, f"Could not find TaskExecutor: {error}")
+        case ReadOnly():
+            return RestError(405, str(error))
         case DuplicateJob():
             return RestError(409, str(error))
         case TooManyJobs():

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from firesteel.model.failures import FailureInfo
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
 from firesteel.runtime.background import BackgroundTasks
 
@@ -80,5 +80,12 @@ class Operations:
             operation.value = await work()
         except OperationFailed as error:
             operation.failure = error.failure
+        except Exception as error:  # whatever it was: what was asked for has not been done
+            logger.warning("an operation failed", exc_info=True)
+            operation.failure = FailureInfo(
+                kind=FailureKind.ENVIRONMENT,
+                message=str(error) or type(error).__name__,
+                exception=f"firesteel.{type(error).__name__}",
+            )
         finally:
             operation.done = True

@@ -1,5 +1,7 @@
 """Query parameters: parsers that raise ValueError for what does not fit."""
 
+import msgspec
+
 
 def natural(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
@@ -24,3 +26,11 @@ def whole(text: str) -> int:
     if len(text) > 16:
         raise ValueError(text)
     return int(text)
+
+
+def pairs(text: str) -> dict[str, str]:
+    """A JSON object of texts."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise ValueError(text) from error

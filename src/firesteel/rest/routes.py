@@ -5,18 +5,23 @@ from firesteel.model.views import JobView
 from firesteel.rest.call import Query, Route
 from firesteel.rest.handlers import (
     applications,
+    checkpoints,
     cluster,
     completion,
     jars,
     jobs,
     logs,
+    metrics,
     operations,
     rescales,
     submission,
     taskmanagers,
     vertices,
 )
+from firesteel.rest.metrics.selection import aggregations, names, subtasks
+from firesteel.rest.ownroutes import OWN_ROUTES
 from firesteel.rest.queries import labels, natural, stream, whole
+from firesteel.rest.schema import checkpoints as ck
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema import jars as r
 from firesteel.rest.schema import jobs as j
@@ -27,8 +32,13 @@ from firesteel.rest.security import Role
 
 INTEGER = {"type": "integer", "minimum": 0}
 
-GET = Query("get", "Names of metrics, parted by commas.")
-AGGREGATED = (GET, Query("agg", "How to aggregate them."))
+GET = Query("get", "Names of metrics, parted by commas; without it, the names that there are are told.", names)
+AGGREGATED = (
+    GET,
+    Query(
+        "agg", "How to aggregate them: min, max, avg, sum, skew, parted by commas; all without it.", aggregations, ()
+    ),
+)
 FUNCTION = Query("function", "Whose rows; none is needed where only one function returns any.", str, "")
 MODE = Query("mode", "`cancel`.")
 MAX_EXCEPTIONS = Query("maxExceptions", "At most so many.", natural, 20, INTEGER)
@@ -43,8 +53,8 @@ JAR_OPTIONS = (
     Query("programArg", "Job parameters, name=value, parted by commas; of a script, its arguments.", str, ""),
     Query("program-args", "The same as one text; quotes hold words together.", str, ""),
     Query("parallelism", "For functions that state none.", natural, None, INTEGER),
-    Query("savepointPath", "Refused: a batch job starts from none."),
-    Query("allowNonRestoredState", "Ignored."),
+    Query("savepointPath", "The savepoint that a streaming job starts from."),
+    Query("allowNonRestoredState", "`true`: state of the savepoint that no sink claims is left out."),
 )
 LINE = Query("offset", "Where to begin; a negative one counts from the end.", whole, 0, {"type": "integer"})
 GROWTH = Query("wait", "How long to wait for lines: milliseconds, or a time like `20 s`.", parse_duration_ms, 0)
@@ -65,6 +75,15 @@ ROUTES: tuple[Route, ...] = (
         c.ClusterLeader,
         of_this_master=True,
     ),
+    Route("GET", "/cluster/masters", cluster.masters, "The leader and its standbys.", c.MastersInfo),
+    Route(
+        "GET",
+        "/metrics",
+        metrics.scrape,
+        "Figures of this master, its workers and jobs for Prometheus.",
+        None,
+        of_this_master=True,
+    ),
     Route("DELETE", "/cluster", cluster.shut_down, "Shut the cluster down.", role=Role.OPERATE, errors=(409,)),
     Route(
         "GET", "/datasets", cluster.no_datasets, "Data sets that outlive jobs: none.", c.ClusterDataSetListResponseBody
@@ -77,17 +96,17 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/jobmanager/logs/{filename}", logs.master_log_file, "One of them.", None),
     Route("GET", "/jobmanager/log", logs.master_log, "The one it writes now.", None),
     Route("GET", "/jobmanager/stdout", logs.no_text_file, "Kept nowhere.", None),
-    Route("GET", "/jobmanager/metrics", cluster.master_metrics, "The master's metrics.", list[c.Metric], query=(GET,)),
+    Route("GET", "/jobmanager/metrics", metrics.of_master, "The master's metrics.", list[c.Metric], query=(GET,)),
     Route("GET", "/jobmanager/thread-dump", logs.master_threads, "Where its threads are.", c.ThreadDumpInfo),
     # ── workers ──────────────────────────────────────────────────────────────────────────────
     Route("GET", "/taskmanagers", taskmanagers.task_managers, "All workers.", c.TaskManagersInfo),
     Route(
         "GET",
         "/taskmanagers/metrics",
-        cluster.no_aggregated_metrics,
-        "Metrics of workers: none yet.",
+        metrics.of_workers,
+        "Metrics of workers, aggregated.",
         list[c.AggregatedMetric],
-        query=(*AGGREGATED, Query("taskmanagers", "Ids, parted by commas.")),
+        query=(*AGGREGATED, Query("taskmanagers", "Ids, parted by commas; all without it.", names)),
     ),
     Route("GET", "/taskmanagers/{taskmanagerid}", taskmanagers.task_manager, "A worker.", c.TaskManagerDetailsInfo),
     *(
@@ -99,7 +118,8 @@ ROUTES: tuple[Route, ...] = (
             ("log", logs.worker_log, "Its own log.", None, ()),
             ("stdout", logs.worker_stdout, "What the attempt has printed that printed last.", None, ()),
             ("thread-dump", logs.worker_threads, "Where its threads are.", c.ThreadDumpInfo, ()),
-            ("metrics", taskmanagers.metrics, "None yet.", list[c.Metric], (GET,)),
+            ("spark", logs.worker_spark, "Its applications on clusters of Spark.", c.TaskManagerSparkInfo, ()),
+            ("metrics", metrics.of_worker, "Its metrics.", list[c.Metric], (GET,)),
         )
     ),
     # ── files of pipelines: Flink calls them jars ────────────────────────────────────────────
@@ -152,10 +172,10 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET",
         "/jobs/metrics",
-        cluster.no_aggregated_metrics,
-        "Metrics of jobs: none yet.",
+        metrics.of_jobs,
+        "Metrics of jobs, aggregated.",
         list[c.AggregatedMetric],
-        query=(*AGGREGATED, Query("jobs", "Ids, parted by commas.")),
+        query=(*AGGREGATED, Query("jobs", "Ids, parted by commas; without it, the newest thousand jobs.", names)),
     ),
     Route("GET", "/jobs/{jobid}", jobs.job, "A job with its vertices.", j.JobDetailsInfo),
     Route("PATCH", "/jobs/{jobid}", operations.cancel, "Cancel a job.", query=(MODE,), status=202, errors=(403, 409)),
@@ -240,7 +260,7 @@ ROUTES: tuple[Route, ...] = (
         role=Role.SUBMIT,
         status=202,
     ),
-    Route("GET", "/jobs/{jobid}/metrics", jobs.no_metrics, "None yet.", list[c.Metric], query=(GET,)),
+    Route("GET", "/jobs/{jobid}/metrics", metrics.of_job, "Its metrics.", list[c.Metric], query=(GET,)),
     Route(
         "GET",
         "/jobs/{jobid}/jobmanager/config",
@@ -259,15 +279,15 @@ ROUTES: tuple[Route, ...] = (
             ("/backpressure", vertices.back_pressure, "None: Spark pulls.", v.JobVertexBackPressureInfo, ()),
             ("/accumulators", vertices.accumulators, "None.", v.UserAccumulators, ()),
             ("/subtasks/accumulators", vertices.subtasks_accumulators, "None.", v.SubtasksAllAccumulatorsInfo, ()),
-            ("/metrics", vertices.no_metrics, "None yet.", list[c.Metric], (GET,)),
-            ("/jm-operator-metrics", vertices.no_metrics, "None yet.", list[c.Metric], (GET,)),
-            ("/watermarks", vertices.no_metrics, "None: a batch job has no watermarks.", list[c.Metric], ()),
+            ("/metrics", metrics.of_vertex, "Metrics of its subtasks.", list[c.Metric], (GET,)),
+            ("/jm-operator-metrics", metrics.of_coordinators, "None.", list[c.Metric], (GET,)),
+            ("/watermarks", metrics.watermarks, "Of subtasks with a watermark.", list[c.Metric], ()),
             (
                 "/subtasks/metrics",
-                vertices.no_metrics,
-                "None yet.",
+                metrics.of_subtasks,
+                "Metrics of its subtasks, aggregated.",
                 list[c.AggregatedMetric],
-                (*AGGREGATED, Query("subtasks", "Indices, parted by commas.")),
+                (*AGGREGATED, Query("subtasks", "Indices and ranges, like `0,3-5`; all without it.", subtasks)),
             ),
             (
                 "/flamegraph",
@@ -277,7 +297,7 @@ ROUTES: tuple[Route, ...] = (
                 (Query("type", "Ignored."), Query("subtaskindex", "Ignored.")),
             ),
             ("/subtasks/{subtaskindex}", vertices.subtask, "Its last attempt.", v.SubtaskDetails, ()),
-            ("/subtasks/{subtaskindex}/metrics", vertices.no_metrics, "None yet.", list[c.Metric], (GET,)),
+            ("/subtasks/{subtaskindex}/metrics", metrics.of_subtask, "Its metrics.", list[c.Metric], (GET,)),
             ("/subtasks/{subtaskindex}/attempts/{attempt}", vertices.attempt, "An attempt.", v.SubtaskDetails, ()),
             (
                 "/subtasks/{subtaskindex}/attempts/{attempt}/accumulators",
@@ -297,23 +317,21 @@ ROUTES: tuple[Route, ...] = (
             ("/jobs/{jobid}/checkpoints", operations.trigger_checkpoint, "Checkpoint.", o.CheckpointTriggerRequestBody),
         )
     ),
-    Route(
-        "GET",
-        "/jobs/{jobid}/savepoints/{triggerid}",
-        operations.savepoint_operation,
-        "How it goes.",
-        o.SavepointOperation,
-    ),
-    Route(
-        "GET",
-        "/jobs/{jobid}/checkpoints/{triggerid}",
-        operations.checkpoint_operation,
-        "How it goes.",
-        o.CheckpointOperation,
+    *(
+        Route("GET", f"/jobs/{{jobid}}/{kind}/{{triggerid}}", handler, "How it goes.", answer)
+        for kind, handler, answer in (
+            ("savepoints", operations.savepoint_operation, o.SavepointOperation),
+            ("checkpoints", operations.checkpoint_operation, o.CheckpointOperation),
+        )
     ),
     *(
-        Route("GET", f"/jobs/{{jobid}}/checkpoints{path}", operations.no_checkpoints, "A batch job has none: 404.")
-        for path in ("", "/config", "/details/{checkpointid}", "/details/{checkpointid}/subtasks/{vertexid}")
+        Route("GET", f"/jobs/{{jobid}}/checkpoints{path}", handler, f"{summary} A batch job has none: 404.", answer)
+        for path, handler, summary, answer in (
+            ("", checkpoints.statistics, "Figures of its checkpoints.", ck.CheckpointingStatistics),
+            ("/config", checkpoints.config, "How they are taken.", ck.CheckpointConfigInfo),
+            ("/details/{checkpointid}", checkpoints.details, "One of them.", ck.CheckpointDetails),
+            ("/details/{checkpointid}/subtasks/{vertexid}", checkpoints.vertex_details, "404.", c.Empty),
+        )
     ),
     Route(
         "POST",
@@ -361,6 +379,7 @@ ROUTES: tuple[Route, ...] = (
         "The configuration.",
         list[c.ConfigurationInfoEntry],
     ),
+    *OWN_ROUTES,
     Route("GET", "/jobs/{jobid}/rescales/overview", rescales.overview, "No rescaling.", o.JobRescalesOverview),
     Route("GET", "/jobs/{jobid}/rescales/summary", rescales.summary, "No rescaling.", o.JobRescalesSummary),
     Route("GET", "/jobs/{jobid}/rescales/history", rescales.history, "No rescaling.", list[str]),

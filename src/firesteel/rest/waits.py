@@ -12,6 +12,10 @@ class Waits:
         self._limits: set[asyncio.Timeout] = set()
         self._is_stopping = False
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping
+
     @contextlib.asynccontextmanager
     async def limited(self, seconds: float | None) -> AsyncIterator[None]:
         """Raises TimeoutError when so much time has passed in the block, or the endpoint stops."""

@@ -6,36 +6,45 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.model.branches import JobCopy
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildJob
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import (
+    CheckpointFailed,
     DuplicateJob,
     NoAnswer,
+    SavepointFailed,
     StorageFull,
     StorageUnavailable,
     TooManyJobs,
     UnknownJob,
     UnknownTaskManager,
 )
+from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import (
     ClusterOverview,
+    ClusterView,
     JobResult,
     JobSummary,
     JobView,
+    QueuePlace,
     ReturnedRows,
     SubtaskView,
     TaskManagerView,
     VertexView,
 )
+from firesteel.runtime.changes import ChangeWatch
 
 __all__ = [
+    "CheckpointFailed",
     "ClusterGateway",
     "ClusterLost",
     "ClusterOperations",
     "DuplicateJob",
     "NoAnswer",
     "NoLeader",
+    "SavepointFailed",
     "StorageFull",
     "StorageUnavailable",
     "TooManyJobs",
@@ -126,6 +135,23 @@ class ClusterOperations(Protocol):
         Of a job that ended already: does nothing.
         """
 
+    async def take_savepoint(
+        self,
+        job_id: JobID,
+        directory: str = "",
+        *,
+        after: AfterSavepoint = AfterSavepoint.GO_ON,
+        savepoint_id: str = "",
+    ) -> str:
+        """Take a savepoint of a streaming job, in a directory that its workers share or the configured one, and return its
+        location. The same id, of 32 hex digits, is the same savepoint. Raises SavepointFailed."""
+
+    async def take_checkpoint(self, job_id: JobID) -> int:
+        """Take a checkpoint of a streaming job, and return its number. Raises CheckpointFailed."""
+
+    async def dispose_savepoint(self, path: str) -> None:
+        """Delete a savepoint. Raises SavepointFailed."""
+
     async def request_cluster_overview(self) -> ClusterOverview: ...
 
 
@@ -140,6 +166,12 @@ class ClusterGateway(ClusterOperations, Protocol):
     async def next_change(self, job_id: JobID) -> asyncio.Future[None]:
         """Done when the job changes after this, or the leader does; shared, so not to be cancelled."""
 
+    def watch_cluster(self) -> AbstractAsyncContextManager[ChangeWatch]:
+        """What changes in the block, until another master leads."""
+
+    async def request_queue(self) -> dict[JobID, QueuePlace]:
+        """The jobs that wait for slots, in the order in which they are served."""
+
     async def report_client_heartbeat(self, job_id: JobID) -> None:
         """The client of a job is there; matters for jobs that end with theirs."""
 
@@ -147,6 +179,12 @@ class ClusterGateway(ClusterOperations, Protocol):
         """The current or last attempts of a vertex's subtasks; those of large ended jobs are not all kept."""
 
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]: ...
+
+    async def list_log_holders(self, job_id: JobID) -> tuple[ResourceID, ...]:
+        """Workers that may have what the job has printed, to be asked for it; also those that have gone, where that is kept."""
+
+    async def request_cluster_view(self) -> ClusterView:
+        """What figures of the cluster are made of; its line for slots may be a moment old."""
 
     def built_job(self, file: Path, build: BuildJob) -> AbstractAsyncContextManager[JobGraph]:
         """A job of an uploaded file, made by some worker. What only it needs is gone after the block.
@@ -156,6 +194,12 @@ class ClusterGateway(ClusterOperations, Protocol):
 
     async def submit_built(self, graph: JobGraph) -> JobID:
         """Hand in a job within the block of `built_job`; raises what `submit_job` does, or NoAnswer."""
+
+    async def copy_job(self, job_id: JobID, copy: JobCopy, owner: str) -> JobID:
+        """Hand in a job that has not ended once more, under another id, as `owner` wants it. The same copy again is one job.
+
+        Raises InvalidJobGraph, NoAnswer, and what `submit_job` does.
+        """
 
     async def ask_task_manager(
         self, resource_id: ResourceID, inquiry: AnyInquiry, limit_s: float = INQUIRY_LIMIT_S

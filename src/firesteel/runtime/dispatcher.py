@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar, assert_never
 
+from firesteel.core.checkpoint.requests import TriggerSavepoint
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
@@ -18,19 +19,34 @@ from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.journal.journal import JobState
 from firesteel.core.machine import Core
+from firesteel.core.requests import Request
 from firesteel.model import options
+from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.labels import Labels
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
-from firesteel.model.refusals import UnknownJob
+from firesteel.model.refusals import SavepointFailed, UnknownJob
 from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView
+from firesteel.runtime.about import about
 from firesteel.runtime.changes import JobChanges
+from firesteel.runtime.endpoint import EndpointStopped
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, job_release_settings
 from firesteel.runtime.leadership import LeaderRunner, Service, failure_of
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.orphans import Named, Sweep, swept
-from firesteel.runtime.services import Clock, JobArchive, JobStore, LeaderElection, Rpc, StaleLeader
+from firesteel.runtime.services import (
+    AnnounceStatus,
+    ArchiveJob,
+    Clock,
+    JobArchive,
+    JobStore,
+    LeaderElection,
+    Rpc,
+    StaleLeader,
+)
+from firesteel.runtime.statusnews import StatusAnnouncer
 
 DeleteBlobs = Callable[[tuple[str, ...], Callable[[], Collection[str]]], Awaitable[None]]
 """Deletes the first but for the second, which is asked when nothing can change any more."""
@@ -56,6 +72,8 @@ class DispatcherEndpoint(LeadingEndpoint):
         election: LeaderElection,
         store: JobStore,
         archive: JobArchive,
+        archive_job: ArchiveJob,
+        announce_status: AnnounceStatus,
         delete_blobs: DeleteBlobs,
         delete_output: Callable[[JobID], Awaitable[None]],
         sweep: Sweep,
@@ -63,9 +81,10 @@ class DispatcherEndpoint(LeadingEndpoint):
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
         self._config, self._election, self._store = config, election, store
-        self._archive = archive
+        self._archive, self._archive_job = archive, archive_job
         self._delete_blobs, self._delete_output, self._sweep = delete_blobs, delete_output, sweep
         self.changes = JobChanges()
+        self._statuses = StatusAnnouncer(announce_status, clock)
         self._sessions: JobSessions[LeaderRunner] = JobSessions()
         self.recovered = asyncio.Event()
         """Set once all stored jobs are known: before that, `view` does not know them."""
@@ -76,6 +95,12 @@ class DispatcherEndpoint(LeadingEndpoint):
         self.changes.stop()
         await asyncio.gather(*(runner.stop() for runner in self._sessions.all()))
         await super().stop()
+
+    @property
+    def mailbox_length(self) -> int:
+        """Number of events that wait here and at its JobMasters."""
+        services = (runner.service for runner in self._sessions.all())
+        return len(self._mailbox) + sum(each.mailbox_length for each in services if isinstance(each, LeadingEndpoint))
 
     async def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
@@ -105,6 +130,27 @@ class DispatcherEndpoint(LeadingEndpoint):
             return core.views.subtasks(vertex.id)
         view = job.view or await self._archived(job_id)
         return next((each.subtasks for each in view.vertices if each.id == vertex.id), ()) if view is not None else ()
+
+    def cleans_up(self) -> bool:
+        """Whether a job has ended that is not cleaned up yet, and so may not be archived."""
+        stages = (JobStage.STORING_RESULT, JobStage.RELEASING, JobStage.CLEANING)
+        return any(job.stage in stages for job in self.core.jobs.values())
+
+    async def take_savepoint(self, job_id: JobID, request: TriggerSavepoint) -> str:
+        """What the job's master answers: the savepoint's location. Raises UnknownJob, SavepointFailed."""
+        return await self.ask_master(job_id, request, SavepointFailed)
+
+    async def ask_master(self, job_id: JobID, request: Request[T], refused: type[RuntimeError]) -> T:
+        """What the job's master answers. Raises UnknownJob, or `refused` where there is none."""
+        job = self._known(job_id)
+        runner = self._sessions.of(job_id)
+        service = runner.service if runner is not None else None
+        if job.has_ended or not isinstance(service, JobMasterEndpoint):
+            raise refused(f"job {job_id} ({job.name}) is {job.status.value}: it has no queries that run")
+        try:
+            return await service.ask(request)
+        except EndpointStopped:
+            raise refused(f"job {job_id} ({job.name}) has ended, or has another master: ask again") from None
 
     async def delete_unused_blobs(self, names: Iterable[str]) -> None:
         """Delete those that only jobs have which were refused, or need them no more."""
@@ -139,7 +185,8 @@ class DispatcherEndpoint(LeadingEndpoint):
         try:
             return await self._archive.get(job_id)
         except OSError as error:
-            logger.warning("job %s is shown without its vertices: its archive can't be read (%s)", job_id, error)
+            text = "job %s is shown without its vertices: its archive can't be read (%s)"
+            logger.warning(text, job_id, error, extra=about(job_id))
             return None
 
     # ── effects ──────────────────────────────────────────────────────────────────────────────
@@ -167,12 +214,28 @@ class DispatcherEndpoint(LeadingEndpoint):
         match event:
             case r.JobGraphStored() | r.JobResultStored() | r.JobCleanedUp() | r.JobMasterBroke():
                 self.changes.notify(event.job_id)
+                self._announce_status(event.job_id)
+            case r.JobsLoaded():
+                for job_id, job in self.core.jobs.items():
+                    if job.stage is JobStage.RELEASING:  # its end may have been told to nobody
+                        self._announce_status(job_id)
             case Received(envelope=Envelope(body=JobStatusChanged(job_id=job_id) | JobClosed(job_id=job_id))):
                 self.changes.notify(job_id)
+                self._announce_status(job_id)
             case Received(envelope=Envelope(body=JobTerminated(result=result))):
                 self.changes.notify(result.job_id)
             case _:
                 pass  # nothing that a view shows
+
+    def _announce_status(self, job_id: JobID) -> None:
+        job = self.core.jobs.get(job_id)
+
+        def last_failure() -> FailureInfo | None:
+            view = view_at_hand(job, self._leads(job)) if job is not None else None
+            return view.exceptions[0].failure if view is not None and view.exceptions else None
+
+        if job is not None and job.stage is not JobStage.STORING:
+            self._statuses.look(job, last_failure)
 
     async def _load(self) -> None:
         graphs, results = await self._retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
@@ -195,7 +258,8 @@ class DispatcherEndpoint(LeadingEndpoint):
             self.tell(r.JobGraphStored(graph.job_id, text))
         else:
             owner = f" by {graph.owner}" if graph.owner else ""
-            logger.info("job %s (%s): submitted%s", graph.job_id, graph.name, owner)
+            text = "job %s (%s): submitted%s"
+            logger.info(text, graph.job_id, graph.name, owner, extra=about(graph.job_id))
             self.tell(r.JobGraphStored(graph.job_id))
 
     async def _store_result(self, effect: r.StoreJobResult) -> None:
@@ -212,6 +276,9 @@ class DispatcherEndpoint(LeadingEndpoint):
         graph = job.graph
         if job.view is not None:
             await self._put_away(job.view)
+        view, result = job.view or last_known_view(job), job.result
+        assert result is not None, "a job that is cleaned up has ended"
+        await self._retried(f"archiving job {job_id}", lambda: self._archive_job(view, result))
         blobs = [artifact.sha256 for artifact in graph.artifacts] if graph is not None else []
         await self._retried(what, lambda: self.delete_unused_blobs(blobs))
         await self._retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
@@ -222,12 +289,14 @@ class DispatcherEndpoint(LeadingEndpoint):
         try:
             await self._archive.put(view)
         except OSError as error:
-            logger.warning("job %s is not archived, only how it ended is known (%s)", view.job_id, error)
+            text = "job %s is not archived, only how it ended is known (%s)"
+            logger.warning(text, view.job_id, error, extra=about(view.job_id))
 
     async def _forget(self, effect: r.ForgetResult) -> None:
         """Blobs first: who comes after a crash in between finds the result and does it again."""
         what = f"forgetting job {effect.job_id}"
         self.changes.notify(effect.job_id)
+        self._statuses.forget(effect.job_id)
         await self._retried(what, lambda: self.delete_unused_blobs(effect.blobs))
         await self._retried(what, lambda: self._delete_output(effect.job_id))
         await self._retried(what, lambda: self._archive.delete(effect.job_id))
@@ -297,6 +366,7 @@ class DispatcherEndpoint(LeadingEndpoint):
             self._store,
             on_broken=on_broken,
             on_change=lambda: self.changes.notify(job_id),
+            on_records=partial(self.changes.record, core),
         )
 
     def _stop_job_master(self, job_id: JobID) -> None:
@@ -315,10 +385,16 @@ class DispatcherEndpoint(LeadingEndpoint):
 def _log_taken_over(graph: JobGraph, state: JobState | None) -> None:
     if state is not None and state.timestamps_ms:
         text = "job %s (%s): taken over, %s, with %d attempts that may run"
-        logger.info(text, graph.job_id, graph.name, state.status.value, len(state.deployed))
+        values = (graph.job_id, graph.name, state.status.value, len(state.deployed))
+        logger.info(text, *values, extra=about(graph.job_id))
 
 
 def admission(config: Configuration) -> Admission:
     """The cluster's limits on submissions."""
     queues: dict[str, int] = config.get_option(options.QUEUES)
-    return Admission(queues=tuple(queues), unfinished_max=config.get_option(options.MAX_UNFINISHED_JOBS))
+    queue_labels: dict[str, Labels] = config.get_option(options.QUEUE_LABELS)
+    return Admission(
+        queues=tuple(queues),
+        unfinished_max=config.get_option(options.MAX_UNFINISHED_JOBS),
+        queue_labels=queue_labels,
+    )

@@ -61,6 +61,11 @@ class Endpoint:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._background = BackgroundTasks(self._background_failed)
 
+    @property
+    def mailbox_length(self) -> int:
+        """Number of events that wait."""
+        return len(self._mailbox)
+
     def start(self) -> None:
         """Take messages from now on."""
         self._rpc.register(self.core.address, self)

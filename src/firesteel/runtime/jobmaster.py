@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from firesteel.core.checkpoint.savepoints import SavepointSettings
 from firesteel.core.effects import Effect, Event, LeadershipLost, Persist
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.journal.groupcommit import GroupCommit
@@ -11,10 +12,12 @@ from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effecti
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings, JobReleaseSettings
 from firesteel.model import options
-from firesteel.model.jobgraph import JobGraph
+from firesteel.model.checkpoints import CheckpointSettings
+from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.runtime.about import about
 from firesteel.runtime.leading import LeadingEndpoint
-from firesteel.runtime.narration import lines_of
+from firesteel.runtime.narration import lines_of, subject_of
 from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.services import Clock, JobStore, Rpc
 
@@ -35,9 +38,10 @@ class JobMasterEndpoint(LeadingEndpoint):
         *,
         on_broken: Callable[[Exception], None],
         on_change: Callable[[], None],
+        on_records: Callable[[Sequence[JournalRecord]], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
-        self._store, self._on_change = store, on_change
+        self._store, self._on_change, self._on_records = store, on_change, on_records
         self._commit = GroupCommit()
 
     def perform(self, effect: Effect) -> None:
@@ -57,7 +61,7 @@ class JobMasterEndpoint(LeadingEndpoint):
         if self.core.status is not before:
             graph = self.core.job.graph
             text = "job %s (%s): SUSPENDED, after %s: this master does not lead it any more"
-            logger.info(text, graph.job_id, graph.name, before.value)
+            logger.info(text, graph.job_id, graph.name, before.value, extra=about(graph.job_id))
         await super().stop()
 
     async def _write(self) -> None:
@@ -66,6 +70,7 @@ class JobMasterEndpoint(LeadingEndpoint):
         while records := self._commit.next_write():
             await self._store.append(job_id, self.leader.token, records)
             self._narrate(records)
+            self._on_records(records)
             self.tell(self._commit.written())
 
     def _narrate(self, records: Sequence[JournalRecord]) -> None:
@@ -73,8 +78,9 @@ class JobMasterEndpoint(LeadingEndpoint):
         if logger.isEnabledFor(logging.INFO):
             graph, topology, intended = self.core.job.graph, self.core.topology, self.core.views.intended
             for record in records:
+                subject = about(graph.job_id, *subject_of(record, topology))
                 for line in lines_of(record, topology, intended):
-                    logger.info("job %s (%s): %s", graph.job_id, graph.name, line)
+                    logger.info("job %s (%s): %s", graph.job_id, graph.name, line, extra=subject)
 
 
 def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSettings:
@@ -86,6 +92,19 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
             config.get_option(options.EXCEPTION_HISTORY_SIZE),
             job.get_option(options.JOB_TIMEOUT),
             either.get_option(options.RESTART_FIXED_DELAY),
+            savepoints=SavepointSettings(
+                either.get_option(options.SAVEPOINT_DIR),
+                either.get_option(options.CHECKPOINT_TIMEOUT),
+                job.get_option(options.CHECKPOINTS_DIR),
+            ),
+            checkpoints=CheckpointSettings(
+                interval_ms=either.get_option(options.CHECKPOINT_INTERVAL),
+                timeout_ms=either.get_option(options.CHECKPOINT_TIMEOUT),
+                min_pause_ms=either.get_option(options.CHECKPOINT_MIN_PAUSE),
+                tolerable_failures=either.get_option(options.TOLERABLE_FAILED_CHECKPOINTS),
+                retained_max=max(1, either.get_option(options.CHECKPOINTS_RETAINED)),
+                checkpoints_dir=job.get_option(options.CHECKPOINTS_DIR),
+            ),
             restarts_all=either.get_option(options.FAILOVER_STRATEGY) == "full",
         ),
         queue=job.get_option(options.JOB_QUEUE),
@@ -109,7 +128,9 @@ def job_release_settings(config: Configuration) -> JobReleaseSettings:
 def _strategy(config: Configuration, graph: JobGraph) -> RestartStrategy:
     """It was checked at the submission, on a cluster that may have had other options."""
     try:
-        return restart_strategy(config, graph.configuration, graph.job_id)
+        is_stream = graph.job_type is JobType.STREAMING
+        return restart_strategy(config, graph.configuration, graph.job_id, is_stream=is_stream)
     except ConfigurationError as error:
-        logger.warning("job %s (%s) restarts nothing: %s", graph.job_id, graph.name, error)
+        text = "job %s (%s) restarts nothing: %s"
+        logger.warning(text, graph.job_id, graph.name, error, extra=about(graph.job_id))
         return NoRestart()

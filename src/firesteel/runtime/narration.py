@@ -5,13 +5,17 @@ from collections.abc import Iterator
 
 from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.journal import (
+    CheckpointGivenUp,
     CommitsIntended,
     FailureRecorded,
     JobStatusRecord,
     JournalRecord,
     RegionsDeployed,
     RestartPlanned,
+    SavepointCompleted,
     SinkCommitted,
+    StopGivenUp,
+    StopIntended,
 )
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import RegionIndex, ResourceID
@@ -42,8 +46,28 @@ def lines_of(record: JournalRecord, topology: Topology, intended: tuple[SinkComm
         case SinkCommitted(commit_id=commit_id):
             sink = next((_sink(commit) for commit in intended if commit.commit_id == commit_id), commit_id)
             yield f"committed {sink}"
+        case StopIntended(location=location, drain=drain):
+            yield f"{'drains' if drain else 'stops'} with the savepoint {location}"
+        case StopGivenUp(failure=failure):
+            yield f"goes on, for its savepoint could not be taken: {_cause(failure)}"
+        case CheckpointGivenUp(checkpoint_id=checkpoint_id, failure=failure):
+            yield f"checkpoint {checkpoint_id} failed: {failure}"
+        case SavepointCompleted(location=location):
+            yield f"savepoint {location}"
         case _:
             return
+
+
+def subject_of(record: JournalRecord, topology: Topology) -> tuple[str, int | None]:
+    """The vertices, by name, and the attempt that its line is about; nothing where it is about several, or the job."""
+    match record:
+        case RegionsDeployed(deployed=((region, attempt, _),)):
+            pass
+        case RestartPlanned(entry=entry) | FailureRecorded(entry=entry) if entry.region >= 0:
+            region, attempt = RegionIndex(entry.region), entry.attempt
+        case _:
+            return "", None
+    return ", ".join(vertex.name for vertex in topology.logical_of(region).vertices[:NAMED_MAX]), attempt
 
 
 def attempt_name(topology: Topology, region: int, attempt: int) -> str:

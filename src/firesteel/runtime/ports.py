@@ -7,10 +7,14 @@ hand them in. Fakes for all of these are in `firesteel.testing`.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.failures import FailureInfo
-from firesteel.model.ids import JobID
+from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry
+from firesteel.model.metric import MetricValue
+from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 
 
@@ -51,6 +55,23 @@ class TaskBackend(Protocol):
         before CancelledError leaves this coroutine.
         """
 
+    def stop_streams(self, attempt: RegionAttemptID, *, drain: bool) -> None:
+        """Have the queries of an attempt stop, with `drain` when they have read what is there; `run` then returns.
+        Nothing for one that has ended. Repeatable."""
+
+    async def take_savepoint(self, job_id: JobID, order: SavepointOrder) -> None:
+        """Write a savepoint of the last committed points of these attempts, which may run. It is there whole, or not at
+        all. Idempotent. Raises TaskFailedError."""
+
+    async def read_state(self, order: StateOrder) -> QueryState:
+        """What a query keeps, as of its last committed batch. The query does not notice. Raises TaskFailedError."""
+
+    async def look_at_queries(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
+        """Where queries write, and what they have read by the end of their newest batches. Raises TaskFailedError."""
+
+    async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
+        """Look up the last committed points of these attempts, which may run; each is whole. Raises TaskFailedError."""
+
     async def commit(self, commit: SinkCommit) -> str:
         """Make a staged output visible. Idempotent, and resumes what another worker began.
 
@@ -61,14 +82,21 @@ class TaskBackend(Protocol):
     async def discard(self, locations: Sequence[str]) -> None:
         """Delete stored results and staged outputs; what is not there is fine."""
 
-    async def release_job(self, job_id: JobID) -> None:
-        """Drop what is cached for a job on this worker: artifacts, sessions, working directories."""
+    async def release_job(self, job_id: JobID, *, is_over: bool = True) -> None:
+        """Drop what is cached for a job on this worker: artifacts, sessions, working directories; and when it is over, what
+        it shares with other workers, which may otherwise run it."""
+
+    def figures(self) -> Sequence[MetricValue]:
+        """What it measures of itself and of what it runs, now. What was not measured is left out."""
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process of its own that has PySpark loaded.
 
         Raises TaskFailedError. The process ends when the awaiting task is cancelled.
         """
+
+    def applications(self) -> Sequence[SparkApplication]:
+        """What it is on clusters; nothing where all of it is on this host."""
 
 
 class Inheritance(Protocol):

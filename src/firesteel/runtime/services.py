@@ -1,6 +1,6 @@
 """What every endpoint stands on: time, the transport, who leads, where jobs are stored."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 from firesteel.core.effects import Event
@@ -8,6 +8,7 @@ from firesteel.core.journal.journal import JobState, JournalRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, Leader
+from firesteel.model.statuschange import JobStatusChange
 from firesteel.model.views import JobResult, JobView
 
 
@@ -79,6 +80,14 @@ class JobArchive(Protocol):
 
     async def keep(self, jobs: Collection[JobID]) -> None:
         """Delete all others."""
+
+
+ArchiveJob = Callable[[JobView, JobResult], Awaitable[None]]
+"""Keeps what is shown of a job beyond its cluster, once; may be repeated. Raises OSError."""
+
+
+AnnounceStatus = Callable[[JobStatusChange], None]
+"""Told of changes of jobs' states once they are facts; returns at once and raises nothing."""
 
 
 class JobStore(Protocol):

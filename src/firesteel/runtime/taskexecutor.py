@@ -14,6 +14,7 @@ from firesteel.core.taskexecutor import workeffects as w
 from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.taskexecutor.workeffects import AnswerInquiry, InquiryAnswered
 from firesteel.model import options
+from firesteel.model.checkpoints import QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, RegionAttemptID
 from firesteel.model.inquiries import AnyAnswer, InquiryRefused
@@ -24,7 +25,9 @@ from firesteel.model.resources import UNTOLD_STORAGE, HardwareDescription, Resou
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
+from firesteel.runtime.about import about
 from firesteel.runtime.endpoint import Endpoint
+from firesteel.runtime.metrics import MetricRegistry
 from firesteel.runtime.ports import Inheritance, InquiryDesk, TaskBackend, TaskFailedError
 from firesteel.runtime.registration import registration_timeouts
 from firesteel.runtime.services import Clock, LeaderRetrieval, Rpc
@@ -61,9 +64,12 @@ class TaskExecutorEndpoint(Endpoint):
         backend: TaskBackend,
         desk: InquiryDesk | None = None,
         inheritance: Inheritance | None = None,
+        registry: MetricRegistry | None = None,
+        measure_interval_ms: int = options.METRICS_UPDATE_INTERVAL.default,
         on_broken: Callable[[Exception], None],
     ) -> None:
         super().__init__(core, rpc, clock, on_broken)
+        self._registry, self._measure_s = registry, measure_interval_ms / 1_000
         self._leaders, self._backend, self._desk = leaders, backend, desk
         self._inheritance = inheritance
         self._attempts: dict[RegionAttemptID, asyncio.Task[TaskStateUpdate]] = {}
@@ -75,6 +81,8 @@ class TaskExecutorEndpoint(Endpoint):
         super().start()
         if self._inheritance is not None:
             self.background(self._look_for_dead(self._inheritance))
+        if self._registry is not None:
+            self.background(self._measure(self._registry))
 
     async def shut_down(self, reason: str) -> None:
         """Say goodbye, then stop."""
@@ -102,6 +110,12 @@ class TaskExecutorEndpoint(Endpoint):
                 self.background(self._discard(effect.locations))
             case w.CommitSink():
                 self.background(self._commit(effect))
+            case w.StopTask():
+                self._backend.stop_streams(effect.attempt, drain=effect.drain)
+            case w.TakeSavepoint():
+                self.background(self._take_savepoint(effect))
+            case w.TakeCheckpoint():
+                self.background(self._take_checkpoint(effect))
             case w.ReleaseJob():
                 self.background(self._release(effect))
             case AnswerInquiry():
@@ -196,12 +210,33 @@ class TaskExecutorEndpoint(Endpoint):
         try:
             note = await self._backend.commit(effect.commit)
             if note:
-                logger.info("job %s: %s", effect.job_id, note)
+                logger.info("job %s: %s", effect.job_id, note, extra=about(effect.job_id))
         except TaskFailedError as error:
             failure = error.failure
         except Exception as error:
             failure = _backend_failure(error)
         self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure, note))
+
+    async def _take_savepoint(self, effect: w.TakeSavepoint) -> None:
+        failure: FailureInfo | None = None
+        try:
+            await self._backend.take_savepoint(effect.job_id, effect.order)
+        except TaskFailedError as error:
+            failure = error.failure
+        except Exception as error:
+            failure = _backend_failure(error)
+        self.tell(w.SavepointDone(effect.job_id, effect.order.savepoint_id, failure))
+
+    async def _take_checkpoint(self, effect: w.TakeCheckpoint) -> None:
+        failure: FailureInfo | None = None
+        points: tuple[QueryPoint, ...] = ()
+        try:
+            points = await self._backend.take_checkpoint(effect.job_id, effect.order)
+        except TaskFailedError as error:
+            failure = error.failure
+        except Exception as error:
+            failure = _backend_failure(error)
+        self.tell(w.CheckpointDone(effect.job_id, effect.order.checkpoint_id, points, failure))
 
     async def _discard(self, locations: Sequence[str]) -> None:
         """What can't be deleted now is found again when its job is released."""
@@ -220,14 +255,20 @@ class TaskExecutorEndpoint(Endpoint):
                 logger.warning("%s can't look for what dead workers have left", self.core.address, exc_info=True)
             await asyncio.sleep(LOOK_S)
 
+    async def _measure(self, registry: MetricRegistry) -> None:
+        while True:
+            if values := registry.values():
+                self.tell(w.Measured(values))
+            await asyncio.sleep(self._measure_s)
+
     async def _release(self, effect: w.ReleaseJob) -> None:
         """A disk that refuses to delete must not keep the job, and its slots here, for ever."""
         for attempt in range(1, RELEASE_TRIES_MAX + 1):
             try:
                 await self._backend.discard(effect.locations)
-                if self._inheritance is not None:
+                if self._inheritance is not None and not effect.is_given_up:
                     await self._inheritance.release(effect.job_id)
-                await self._backend.release_job(effect.job_id)
+                await self._backend.release_job(effect.job_id, is_over=not effect.is_given_up)
                 break
             except Exception:
                 level = logging.ERROR if attempt == RELEASE_TRIES_MAX else logging.WARNING
@@ -272,7 +313,11 @@ def task_executor_settings(config: Configuration, results: ResultsStorage = UNTO
     cores = config.get_option(options.TASK_CPU) or float(os.cpu_count() or 1)
     return TaskExecutorSettings(
         slots=slots,
-        profile=ResourceProfile(cores / slots, config.get_option(options.SPARK_HEAP) // slots),
+        profile=ResourceProfile(
+            cores / slots,
+            config.get_option(options.SPARK_HEAP) // slots,
+            config.get_option(options.TASKMANAGER_LABELS),
+        ),
         heartbeat_interval_ms=config.get_option(options.HEARTBEAT_INTERVAL),
         heartbeat_timeout_ms=config.get_option(options.HEARTBEAT_TIMEOUT),
         slot_timeout_ms=config.get_option(options.SLOT_TIMEOUT),

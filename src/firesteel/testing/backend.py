@@ -13,11 +13,15 @@ import msgspec
 
 from firesteel.adapters.blob.local import BlobSource
 from firesteel.adapters.spark.children.forkclient import ForkServer
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
+from firesteel.model.metric import MetricValue
 from firesteel.model.options import Configuration
+from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
+from firesteel.model.streams import QueriesOrder, QueryProgress, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import (
     IOMetrics,
     JobInformation,
@@ -73,8 +77,29 @@ class TaskScript:
     """How long a deletion takes."""
     io: IOMetrics | None = None
     """What each attempt has read; what it stores and stages has as many rows and bytes as this says."""
+    stopped: list[tuple[RegionAttemptID, bool]] = field(default_factory=list)
+    """Streaming attempts that were told to finish, and whether to drain; they are released by that."""
+    savepoints: list[SavepointOrder] = field(default_factory=list)
+    """Those that were written."""
+    savepoint_error: str = ""
+    """Why none can be written."""
+    queries: tuple[QueryProgress, ...] = ()
+    """What each attempt tells of its queries."""
+    sights: dict[str, QuerySight] = field(default_factory=dict)
+    """What is found of queries, by uid."""
+    state: QueryState | None = None
+    """What is read of the state of any query."""
+    state_orders: list[StateOrder] = field(default_factory=list)
+    checkpoints: list[CheckpointOrder] = field(default_factory=list)
+    """Those that points were looked up for."""
+    checkpoint_error: str = ""
+    """Why none can be."""
+    committed_batch: int = 7
+    """Batch that every query has committed last."""
     start_error: Exception | None = None
     """What the start of a backend raises."""
+    figures: list[MetricValue] = field(default_factory=list)
+    """What each backend measures."""
     backends: list["FakeTaskBackend"] = field(default_factory=list)
     _held: dict[str, asyncio.Event] = field(default_factory=dict)
     _failures: dict[str, list[FailureInfo]] = field(default_factory=dict)
@@ -95,11 +120,19 @@ class TaskScript:
 
     def release(self, *functions: str) -> None:
         for name in functions:
-            self._held.pop(name).set()
+            if name in self._held:
+                self._held.pop(name).set()
 
-    def fail(self, function: str, *, times: int = 1, kind: FailureKind = FailureKind.USER) -> None:
+    def fail(
+        self,
+        function: str,
+        *,
+        times: int = 1,
+        kind: FailureKind = FailureKind.USER,
+        message: str = "as the script says",
+    ) -> None:
         """The next attempts of it fail, after they were released."""
-        failure = FailureInfo(kind=kind, message="as the script says", vertex=function)
+        failure = FailureInfo(kind=kind, message=message, vertex=function)
         self._failures.setdefault(function, []).extend([failure] * times)
 
     def fail_commits(self, function: str, times: int) -> None:
@@ -190,7 +223,7 @@ class FakeTaskBackend:
         self.script.attempts.append(record)
         gates = self.script.gates(functions)
         on_running()
-        on_progress(TaskProgress(attempt=deployment.attempt, function=functions[-1], tasks_total=1))
+        on_progress(_progress(deployment, functions, self.script))
         try:
             await self.script.note()
             if any(vertex.draws_splits for vertex in job.graph.vertices if vertex.id in deployment.vertices):
@@ -219,6 +252,37 @@ class FakeTaskBackend:
             await asyncio.sleep(self.script.pause_s())
             number += 1
 
+    def stop_streams(self, attempt: RegionAttemptID, *, drain: bool) -> None:
+        self.script.stopped.append((attempt, drain))
+        self.script.release(
+            *(name for each in self.script.attempts if each.attempt == attempt for name in each.functions)
+        )
+
+    async def take_savepoint(self, job_id: JobID, order: SavepointOrder) -> None:
+        if self.script.savepoint_error:
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=self.script.savepoint_error))
+        self.script.savepoints.append(order)
+
+    async def read_state(self, order: StateOrder) -> QueryState:
+        self.script.state_orders.append(order)
+        if self.script.state is None:
+            raise TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="no state is kept here"))
+        return self.script.state
+
+    async def look_at_queries(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
+        return tuple(self.script.sights.get(uid, QuerySight(uid=uid)) for uid in order.uids)
+
+    async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
+        if self.script.checkpoint_error:
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=self.script.checkpoint_error))
+        self.script.checkpoints.append(order)
+        batch = self.script.committed_batch
+        return tuple(
+            QueryPoint(uid=uid, batch=batch, query_id="q", oldest_batch=0, size_bytes=1_000)
+            for of in order.queries
+            for uid in of.uids
+        )
+
     async def commit(self, commit: SinkCommit) -> str:
         await asyncio.sleep(self.script.pause_s())
         if self.script.refuses(commit):
@@ -238,9 +302,15 @@ class FakeTaskBackend:
         for location in locations:
             self.script.stored.pop(location, None)
 
-    async def release_job(self, job_id: JobID) -> None:
+    async def release_job(self, job_id: JobID, *, is_over: bool = True) -> None:
         self.script.released.append((self.worker, job_id))
         await self.script.note()
+
+    def applications(self) -> Sequence[SparkApplication]:
+        return ()
+
+    def figures(self) -> list[MetricValue]:
+        return self.script.figures
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """In a real process, without a JVM."""
@@ -257,6 +327,16 @@ class FakeTaskBackend:
         for location in (*(part.location for part in outcome.partitions), *(sink.staging for sink in outcome.sinks)):
             self.script.stored[location] = deployment.attempt
         return outcome
+
+
+def _progress(deployment: TaskDeployment, functions: tuple[str, ...], script: TaskScript) -> TaskProgress:
+    return TaskProgress(
+        attempt=deployment.attempt,
+        function=functions[-1],
+        tasks_total=1,
+        rows_read=sum(query.input_rows for query in script.queries),
+        queries=script.queries,
+    )
 
 
 def outcome_of(job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:

@@ -2,21 +2,28 @@
 
 import dataclasses
 
+import msgspec
+
+from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
+from firesteel.core.checkpoint.savepoints import SavepointSettings
 from firesteel.core.effects import LeadershipLost
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.journal.journal import JobState, JournalRecord, fold
+from firesteel.core.requests import Asked
 from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings
 from firesteel.model import messages as m
+from firesteel.model.checkpoints import CheckpointSettings, QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID
-from firesteel.model.jobgraph import JobGraph
+from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.messages import Leader
 from firesteel.model.reports import ExecutionReport, SlotOffer, SplitRequest, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import TaskProgress
+from firesteel.model.streams import AfterSavepoint
+from firesteel.model.tasks import TaskOutcome, TaskProgress
 from firesteel.model.views import JobView, summary_of
 from tests.core.graphs import JOB, job, outcome
 from tests.core.stories.player import Player, attempt, listed, show
@@ -56,9 +63,21 @@ class JobMasterPlayer(Player):
         return new_core(job("v"))
 
     def do_graph(
-        self, *words: str, attempts: str | None = None, timeout: str = "0", strategy: str = "fixed", failover: str = ""
+        self,
+        *words: str,
+        attempts: str | None = None,
+        timeout: str = "0",
+        strategy: str = "fixed",
+        failover: str = "",
+        type: str = "batch",
+        saves: str = "",
+        every: str = "0",
+        pause: str = "0",
+        tolerable: str = "0",
+        retained: str = "1",
     ) -> None:
-        """Another job, from its beginning; `timeout` in milliseconds is its limit, `attempts` is that of each vertex."""
+        """Another job, from its beginning; `timeout` in milliseconds is its limit, `attempts` is that of each vertex; in
+        `saves` it makes its savepoints; `every` so many milliseconds there is a checkpoint, after a `pause`."""
         self.timers.clear()
         self.journal.clear()
         self.writes.clear()
@@ -67,11 +86,18 @@ class JobMasterPlayer(Player):
             strategy=STRATEGIES[strategy],
             timeout_ms=int(timeout),
             restarts_all=failover == "full",
+            savepoints=SavepointSettings(saves, 5_000),
+            checkpoints=CheckpointSettings(
+                interval_ms=int(every),
+                timeout_ms=5_000,
+                min_pause_ms=int(pause),
+                tolerable_failures=int(tolerable),
+                retained_max=int(retained),
+            ),
         )
         self.settings = dataclasses.replace(SETTINGS, scheduler=scheduler)
-        self.core = new_core(
-            job(" ".join(words), attempts=None if attempts is None else int(attempts)), settings=self.settings
-        )
+        graph = job(" ".join(words), attempts=None if attempts is None else int(attempts))
+        self.core = new_core(msgspec.structs.replace(graph, job_type=JobType(type)), settings=self.settings)
 
     def do_successor(self, doom: str | None = None) -> None:
         """The JobMaster is gone; another one starts from what is durable."""
@@ -164,6 +190,44 @@ class JobMasterPlayer(Player):
     def do_cancel(self, why: str = "") -> None:
         self.deliver("dispatcher", m.CancelJob(job_id=JOB, reason=why.replace("-", " ")), token=1)
 
+    def do_savepoint(self, number: str, name: str, after: str = "go-on", to: str = "") -> None:
+        """`savepoint 1 sp after=stop`: request 1 is for a savepoint of that id."""
+        self.give(Asked(int(number), TriggerSavepoint(name, to, AfterSavepoint(after))))
+
+    def do_saved(self, worker: str, name: str, problem: str = "") -> None:
+        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=problem) if problem else None
+        body = m.SavepointAnswer(resource_id=ResourceID(worker), job_id=JOB, savepoint_id=name, failure=failure)
+        self.deliver(worker, body)
+
+    def do_checkpoint(self, number: str) -> None:
+        """Request `number` is for a checkpoint."""
+        self.give(Asked(int(number), TriggerCheckpoint()))
+
+    def do_looked(self, worker: str, number: str, *points: str, problem: str = "") -> None:
+        """`looked w1 3 v:7/2`: a worker has found batch 7 of `v` for checkpoint 3, and the oldest that is left is 2."""
+        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=problem) if problem else None
+        body = m.AcknowledgeCheckpoint(
+            resource_id=ResourceID(worker),
+            job_id=JOB,
+            checkpoint_id=int(number),
+            points=tuple(map(_point, points)),
+            failure=failure,
+        )
+        self.deliver(worker, body)
+
+    def do_checkpoints(self) -> None:
+        """All that is known of them."""
+        view = self.core.view().checkpoints
+        assert view is not None, "a stream has checkpoints"
+        known = view.history
+        self.out.append(
+            f"{known.completed} completed, {known.failed} failed, {known.restored} restored, last is {known.last_id}"
+        )
+        self.out.append(f"retained: {', '.join(str(each.checkpoint_id) for each in known.retained) or 'none'}")
+        for each in known.newest:
+            what = each.savepoint or ", ".join(f"{point.uid}:{point.batch}" for point in each.points)
+            self.out.append(f"{each.checkpoint_id} {each.status.value} {each.duration_ms} ms {what}{each.failure}")
+
     # ── looking ──────────────────────────────────────────────────────────────────────────────
     def do_view(self, unsaid: str = "") -> None:
         """`unsaid=1`: as it is shown while its result is not stored."""
@@ -192,9 +256,17 @@ class JobMasterPlayer(Player):
         return TaskStateUpdate(attempt=here, state=kind, outcome=made, failure=failure)
 
     def _outcome(self, here: RegionAttemptID):
+        if self.core.job.graph.job_type is JobType.STREAMING:
+            return TaskOutcome()
         logical = self.core.topology.logical_of(here.region)
         names = tuple(vertex.id for vertex in logical.vertices)
         return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt)
+
+
+def _point(text: str) -> QueryPoint:
+    uid, _, batches = text.partition(":")
+    batch, _, oldest = batches.partition("/")
+    return QueryPoint(uid=uid, batch=int(batch), oldest_batch=int(oldest or 0), size_bytes=100)
 
 
 def _request(text: str) -> SplitRequest:

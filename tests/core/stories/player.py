@@ -132,6 +132,11 @@ class Player(ABC):
         sequence, self._waiting = self._waiting, None
         self.give(Persisted(sequence))
 
+    def do_persisted_but_the_last(self) -> None:
+        """What was held is durable, except for the last write, which is under way."""
+        assert self._waiting is not None, "nothing is held"
+        self.give(Persisted(self._waiting - 1))
+
     def do_persist_fails(self) -> None:
         self.give(PersistFailed("another leader has the journal"))
 
@@ -234,7 +239,8 @@ def show_known(value: object) -> str:
         case TaskDeployment():
             reads = f" reading {show(value.inputs)}" if value.inputs else ""
             whole = f" reading all of {', '.join(dataset for dataset, _ in value.groups)}" if value.groups else ""
-            return f"{show(value.attempt)} in {value.allocation_id}{reads}{whole}"
+            former = f" after attempt {value.former}" if value.former >= 0 else ""
+            return f"{show(value.attempt)} in {value.allocation_id}{reads}{whole}{former}"
         case ResultGroup():
             return show(results_of(value))
         case SplitEnumeration():

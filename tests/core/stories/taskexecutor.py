@@ -6,9 +6,11 @@ from firesteel.core.registration import RegistrationTimeouts
 from firesteel.core.settings import TaskExecutorSettings
 from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.taskexecutor.workeffects import (
+    CheckpointDone,
     InquiryAnswered,
     JobReleaseDone,
     LeftoversFound,
+    SavepointDone,
     SinkCommitDone,
     SplitsWanted,
     Stopping,
@@ -16,6 +18,7 @@ from firesteel.core.taskexecutor.workeffects import (
     TasksChanged,
 )
 from firesteel.model import messages as m
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import (
     Address,
@@ -25,6 +28,7 @@ from firesteel.model.ids import (
     InstanceID,
     JobID,
     JobVertexID,
+    RegionIndex,
     ResourceID,
 )
 from firesteel.model.inquiries import AskWorker, DumpThreads, ThreadDump, ThreadEntry
@@ -33,6 +37,7 @@ from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
+from firesteel.model.streams import SavepointOrder, SavepointQueries
 from firesteel.model.tasks import (
     JobInformation,
     ResultGroup,
@@ -148,6 +153,36 @@ class TaskExecutorPlayer(Player):
 
     def do_commit(self, *names: str, token: str = "1") -> None:
         self.deliver("jm", m.CommitSinks(job_id=JOB, commits=tuple(map(commit_of, names))), int(token))
+
+    def do_stop_tasks(self, *attempts: str, drain: str = "", token: str = "1") -> None:
+        body = m.StopTasks(job_id=JOB, attempts=tuple(map(attempt, attempts)), drain=bool(drain))
+        self.deliver("jm", body, int(token))
+
+    def do_savepoint(self, name: str, token: str = "1") -> None:
+        order = SavepointOrder(
+            savepoint_id=name,
+            location=f"/savepoints/{name}",
+            queries=(SavepointQueries(region=RegionIndex(0), attempt=0, uids=("v",)),),
+            job_name="the job",
+            vertices=(),
+        )
+        self.deliver("jm", m.TakeSavepoint(job_id=JOB, order=order), int(token))
+
+    def do_saved(self, name: str, problem: str = "") -> None:
+        """The savepoint is written, or could not be."""
+        self.give(SavepointDone(JOB, name, FULL if problem else None))
+
+    def do_checkpoint(self, number: str, token: str = "1") -> None:
+        order = CheckpointOrder(
+            checkpoint_id=int(number),
+            queries=(SavepointQueries(region=RegionIndex(0), attempt=0, uids=("v",)),),
+        )
+        self.deliver("jm", m.TriggerCheckpoint(job_id=JOB, order=order), int(token))
+
+    def do_surveyed(self, number: str, problem: str = "") -> None:
+        """The points are looked up, or could not be."""
+        points = () if problem else (QueryPoint(uid="v", batch=7),)
+        self.give(CheckpointDone(JOB, int(number), points, FULL if problem else None))
 
     def do_release(self, *locations: str, token: str = "1") -> None:
         self.deliver("jm", m.ReleaseJobResources(job_id=JOB, locations=locations), int(token))

@@ -1,51 +1,50 @@
-"""One mini cluster with a real Spark per test module."""
+"""One mini cluster with a real Spark for all tests here that a process runs; `mini_cluster` makes those of one's own."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.warm import spark_endpoint
 from firesteel.minicluster import MiniCluster
 from firesteel.model.options import Configuration
-from tests.archive import class_data_archive
 from tests.integration.cluster.files import Files
+from tests.sparkjvms import quick_start
 
 Do = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def do() -> Iterator[Do]:
-    """Runs a coroutine on the module's event loop."""
+    """Runs a coroutine on the event loop of the tests here."""
     with asyncio.Runner() as runner:
         yield runner.run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def work_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cluster")
 
 
-@pytest.fixture(scope="module")
-def settings() -> dict[str, str]:
-    """More configuration of the cluster, for a module that needs it."""
-    return {}
+@contextlib.contextmanager
+def mini_cluster(do: Do, work_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[MiniCluster]:
+    """A cluster that runs for a while; `settings` are more of its configuration."""
+    made = MiniCluster(Configuration({**quick_start(), "cluster.work-dir": str(work_dir), **(settings or {})}))
+    do(made.start())
+    try:
+        yield made
+    finally:
+        do(made.close())
 
 
-@pytest.fixture(scope="module")
-def cluster(do: Do, work_dir: Path, settings: dict[str, str]) -> Iterator[MiniCluster]:
-    own = {"cluster.work-dir": str(work_dir), "taskmanager.spark.class-data-archive": class_data_archive()}
-    configuration = Configuration({**own, **settings})
-
-    async def start() -> MiniCluster:
-        cluster = MiniCluster(configuration)
-        await cluster.start()
-        return cluster
-
-    cluster = do(start())
-    yield cluster
-    do(cluster.close())
+@pytest.fixture(scope="session")
+def cluster(do: Do, work_dir: Path) -> Iterator[MiniCluster]:
+    with mini_cluster(do, work_dir) as made:
+        do(spark_endpoint(made))  # its JVM is older than the first test, which may need none
+        yield made
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """`firesteel run` as a process: exit codes, signals, and nothing left behind however it ends."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.archive import class_data_archive
 from tests.integration.cluster.files import HEADER
+from tests.sparkjvms import quick_start_arguments
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +52,7 @@ class Command:
         file.write_text(HEADER + body)
         environment = {**os.environ, "TMPDIR": str(self.temporary), "FIRESTEEL_TEST_COMMAND": self.mark}
         command = [sys.executable, "-m", "firesteel", "run", str(file), "--param", f"output={self.scratch / 'out'}"]
-        command += ["-D", f"taskmanager.spark.class-data-archive={class_data_archive()}", *arguments]
+        command += [*quick_start_arguments(), *arguments]
         return subprocess.Popen(
             command, env=environment, cwd=self.scratch, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -124,8 +125,9 @@ def test_killed_hard_it_takes_its_processes_and_directories_with_it(command: Com
 def test_a_jvm_killed_in_mid_job_fails_the_job_with_the_reason(command: Command) -> None:
     process = start_endless(command)
     for found in command.processes():
-        if found.name() == "java":
-            found.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # others come and go
+            if found.name() == "java":
+                found.kill()
     _, err = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "Spark backend was killed" in err

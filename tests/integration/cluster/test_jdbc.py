@@ -6,11 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks.warm import spark_endpoint
 from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit
 from firesteel.model.views import JobResult
+from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.postgres import USER, Postgres, is_missing
 from tools.postgres import DRIVER
@@ -29,8 +31,11 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="module")
-def settings() -> dict[str, str]:
-    return {"spark.driver.extraClassPath": str(DRIVER)}
+def cluster(do: Do, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
+    """Whose Spark has the driver's classes."""
+    with mini_cluster(do, tmp_path_factory.mktemp("jdbc"), {"spark.driver.extraClassPath": str(DRIVER)}) as made:
+        do(spark_endpoint(made))
+        yield made
 
 
 SINK = """
@@ -91,7 +96,7 @@ def test_every_mode_does_what_it_says(sink: Sink, postgres: Postgres) -> None:
     assert refused.failure is not None
     assert "exists; use mode='overwrite'" in refused.failure.message
     assert len(postgres.query("select * from s._firesteel_commits")) == 4, "the jobs that wrote"
-    assert postgres.staging_tables() == []
+    sink.files.do(until_no_staging(postgres))
 
 
 def test_rows_take_the_types_of_the_table_or_the_job_fails_and_shows_nothing(sink: Sink, postgres: Postgres) -> None:

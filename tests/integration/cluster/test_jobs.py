@@ -206,7 +206,19 @@ def test_ended_jobs_leave_nothing_on_the_worker(cluster: MiniCluster, files: Fil
     assert not leftovers(work_dir)
 
 
+ARROW_STREAM = b"\xff\xff\xff\xff"
+"""The bytes that one begins with."""
+
+
+def is_result(blob: Path) -> bool:
+    """Whether it has rows that a job has returned, or is gone by now."""
+    try:
+        return blob.read_bytes()[: len(ARROW_STREAM)] == ARROW_STREAM
+    except FileNotFoundError:
+        return True
+
+
 def leftovers(work_dir: Path) -> list[Path]:
-    """What attempts have left below the work directory; logs stay."""
-    kept = [*work_dir.glob("worker-*/attempts/*"), *work_dir.glob("worker-*/partitions/*"), *work_dir.glob("blobs/*")]
-    return sorted(kept)
+    """What attempts have left below the work directory; logs stay, and rows that jobs have returned."""
+    blobs = [each for each in work_dir.glob("blobs/*") if not is_result(each)]
+    return sorted([*work_dir.glob("worker-*/attempts/*"), *work_dir.glob("worker-*/partitions/*"), *blobs])

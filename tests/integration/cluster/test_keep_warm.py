@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.archive import class_data_archive
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_command import wait_until
+from tests.sparkjvms import quick_start_arguments
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 LIMIT_S = 300
@@ -79,8 +79,7 @@ class Shell:
 
     def run_arguments(self, *arguments: str, keeps: bool = True) -> list[str]:
         """The input is named by a relative path."""
-        options = [f"class-data-archive={class_data_archive()}", "warm-up=false"]
-        definitions = [text for each in options for text in ("-D", f"taskmanager.spark.{each}")]
+        definitions = [*quick_start_arguments(), "-D", "taskmanager.spark.warm-up=false"]
         keep = ["--keep-warm", "1 h"] if keeps else []
         return ["run", *keep, "job.py", "--json", "-p", "input=input", *definitions, *arguments]
 
@@ -138,6 +137,7 @@ def test_a_cluster_that_was_kept(shell: Shell) -> None:
     assert "was begun with another environment variable DAY: beginning a new one" in said
     changed = shell.pid()
     assert changed != kept
+    wait_until(lambda: not psutil.pid_exists(kept), LIMIT_S)
     assert not psutil.pid_exists(kept)
 
     # Killed hard it leaves nothing but a record, which no one trusts.

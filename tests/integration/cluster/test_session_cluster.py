@@ -23,9 +23,9 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildRequest, build_file
-from tests.archive import class_data_archive
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_jobs import EXAMPLES, rows_of, write_tree
+from tests.sparkjvms import quick_start_arguments
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 LIMIT_S = 400
@@ -56,8 +56,8 @@ def total(numbers: DataFrame) -> DataFrame:
     return numbers.agg(F.count("*"), F.sum("id"))
 """
 SMALL_JOBS, CLIENTS = 40, 16
-AT_ONCE_S = 10.0
-"""A moment, on a machine that is busy; a heartbeat's timeout takes 50 s."""
+HEARTBEAT_TIMEOUT = "2 h"
+"""Longer than any test: whoever is found to be gone is so without it."""
 
 
 TALKS = """
@@ -112,10 +112,10 @@ class Session:
         return str(self.records()[0]["where"]).rpartition("//")[2]
 
     def until_workers(self, count: int) -> None:
-        """Wait a moment until there are so many, with two slots each; both who tell of them say the same."""
+        """Wait until there are so many, with two slots each; both who tell of them say the same."""
         told: object = None
-        with httpx.Client(base_url=f"http://{self.master()}") as http:
-            until_s = time.monotonic() + AT_ONCE_S
+        with httpx.Client(base_url=f"http://{self.master()}", timeout=LIMIT_S) as http:
+            until_s = time.monotonic() + LIMIT_S
             while time.monotonic() < until_s:
                 overview = http.get("/overview").json()
                 workers = http.get("/taskmanagers").json()["taskmanagers"]
@@ -123,21 +123,16 @@ class Session:
                 if told == (count, 2 * count, [2] * count):
                     return
                 time.sleep(0.01)
-        raise AssertionError(f"{told} after {AT_ONCE_S} s")
+        raise AssertionError(f"{told} after {LIMIT_S} s")
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Session(tmp_path)
-    definitions = (
-        "jobmanager.rpc.port=0",
-        "rest.port=0",
-        f"taskmanager.spark.class-data-archive={class_data_archive()}",
-        "taskmanager.spark.warm-up=false",
-    )
-    code, _, err = made.command(
-        "cluster", "start", "--taskmanagers", "2", *(part for each in definitions for part in ("-D", each))
-    )
+    longest = f"heartbeat.timeout={HEARTBEAT_TIMEOUT}"
+    settings = ("jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false", longest)
+    definitions = [*quick_start_arguments(), *(part for each in settings for part in ("-D", each))]
+    code, _, err = made.command("cluster", "start", "--taskmanagers", "2", *definitions)
     assert (code, err) == (0, "")
     yield made
     made.command("cluster", "stop")

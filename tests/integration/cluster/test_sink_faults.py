@@ -23,14 +23,13 @@ from firesteel.adapters.storage import local, swap
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.minicluster import MiniCluster
-from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit
-from tests.archive import class_data_archive
-from tests.integration.cluster.conftest import Do
+from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import HEADER, Files
 from tests.integration.cluster.postgres import Postgres, is_missing
 from tests.integration.cluster.test_command import Command
+from tests.sparkjvms import quick_start_arguments
 from tools.postgres import DRIVER
 
 pytestmark = [
@@ -39,7 +38,7 @@ pytestmark = [
 ]
 
 SINKS = """
-import os, psutil, signal, time
+import os, pathlib, psutil, signal, time
 
 @F.udf("bigint")
 def deadly(id):
@@ -64,8 +63,8 @@ def result(rows: DataFrame, output: str, url: str, secret: str, context, dies: b
     if dies and context.attempt == 1:
         worker = psutil.Process().parent().parent()
         for process in worker.children(recursive=True):
-            if process.name() == "java" and "SparkConnectServer" in " ".join(process.cmdline()):
-                process.kill()
+            if process.name() == "java" and str(pathlib.Path(output).parent) in " ".join(process.cmdline()):
+                process.kill()  # below the work directory of this test's cluster; other tests' servers live on
         time.sleep(600)
 """
 NEW = list(range(100, 120))
@@ -81,14 +80,8 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture
 def cluster(do: Do, tmp_path: Path) -> Iterator[MiniCluster]:
     """Of each test's own: workers and JVMs are killed in it, and replaced."""
-    settings = {
-        "taskmanager.spark.class-data-archive": class_data_archive(),
-        "spark.driver.extraClassPath": str(DRIVER),
-    }
-    made = MiniCluster(Configuration({**settings, "cluster.work-dir": str(tmp_path / "work")}))
-    do(made.start())
-    yield made
-    do(made.close())
+    with mini_cluster(do, tmp_path / "work", {"spark.driver.extraClassPath": str(DRIVER)}) as made:
+        yield made
 
 
 class Targets:
@@ -278,12 +271,7 @@ def test_a_whole_run_that_is_killed_leaves_all_of_an_output_or_nothing(
     (tmp_path / "job.py").write_text(HEADER + SINKS)
     (tmp_path / "killed.py").write_text(KILLED)
     parameters = [text for name, value in targets.parameters.items() for text in ("--param", f"{name}={value}")]
-    options = [
-        "-D",
-        f"taskmanager.spark.class-data-archive={class_data_archive()}",
-        "-D",
-        f"spark.driver.extraClassPath={DRIVER}",
-    ]
+    options = [*quick_start_arguments(), "-D", f"spark.driver.extraClassPath={DRIVER}"]
     environment = {**os.environ, "TMPDIR": str(command.temporary), "FIRESTEEL_TEST_COMMAND": command.mark}
     arguments = [
         sys.executable,
@@ -295,7 +283,7 @@ def test_a_whole_run_that_is_killed_leaves_all_of_an_output_or_nothing(
         *options,
     ]
     done = subprocess.run(
-        arguments, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
+        arguments, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == -9, done.stderr
     asyncio.run(until(lambda: not command.processes() and not list(command.temporary.iterdir())))

@@ -39,7 +39,7 @@ ORDERED_BY = {
 }
 """What the query orders by, where rows may be equal in it; all columns for the others."""
 
-FUSED, SPREAD = {"parallelism": 1}, {"parallelism": 4}
+FUSED, SPREAD = {"parallelism": 1}, {"parallelism": 3}
 
 
 class Reference:

@@ -1,55 +1,71 @@
-"""One Spark backend per test module: a JVM takes seconds to start."""
+"""One Spark backend for all tests here that a process runs: a JVM takes seconds to start, and many more to be warm."""
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
-from tests.archive import class_data_archive
 from tests.integration.spark.jobs import JobMaker, Runner
 from tests.integration.spark.storages import Storage
+from tests.sparkjvms import quick_start
+
+if TYPE_CHECKING:
+    from tests.integration.spark.inprocess import InProcess
 
 CONFIGURATION = {
-    "taskmanager.spark.class-data-archive": class_data_archive(),
+    **quick_start(),
     "taskmanager.spark.warm-up": "false",
     "taskmanager.memory.task-process.limit": "700m",
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("spark")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def blobs(scratch: Path) -> LocalBlobStore:
     return LocalBlobStore(scratch / "blobs")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runner() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def backend(runner: asyncio.Runner, scratch: Path, blobs: LocalBlobStore) -> Iterator[SparkTaskBackend]:
     backend = SparkTaskBackend(Configuration(CONFIGURATION), scratch / "work", blobs)
     runner.run(backend.start())
+    runner.run(backend.endpoint())  # its JVM is older than the first test, which may need none
     yield backend
     runner.run(backend.close())
     shutil.rmtree(scratch / "work")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def do(runner: asyncio.Runner) -> Runner:
-    """Runs a coroutine on the module's event loop."""
+    """Runs a coroutine on the event loop of the tests here."""
     return runner.run
+
+
+@pytest.fixture(scope="module")
+def local(backend: SparkTaskBackend, tmp_path_factory: pytest.TempPathFactory, do: Runner) -> Iterator["InProcess"]:
+    """A session in the process of the tests, with a directory of its own."""
+    from tests.connectmode import connect_mode
+    from tests.integration.spark.inprocess import InProcess  # imports pyspark, which many files do without
+
+    with connect_mode(), contextlib.closing(InProcess(backend, tmp_path_factory.mktemp("local"), do)) as made:
+        yield made
 
 
 @pytest.fixture

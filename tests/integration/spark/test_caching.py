@@ -85,8 +85,8 @@ def backend(runner: asyncio.Runner, scratch: Path, blobs: LocalBlobStore) -> Ite
 
 
 def cached_rdds() -> list[Any]:
-    """What the JVM of this process keeps in its memory, as Spark's own web interface says."""
-    for jvm in jvms():
+    """What the JVM of this process that has a web interface keeps in its memory, as that says."""
+    for jvm in (each for each in jvms() if "spark.ui.enabled=true" in " ".join(each.cmdline())):
         for port in listening_ports(jvm):
             base = f"http://127.0.0.1:{port}/api/v1/applications"
             try:
@@ -97,6 +97,13 @@ def cached_rdds() -> list[Any]:
             assert isinstance(found, list)
             return found
     raise AssertionError("no web interface was found")
+
+
+async def shown() -> None:
+    """The web interface is told of what is kept a moment after that."""
+    async with asyncio.timeout(300):
+        while not await asyncio.to_thread(cached_rdds):
+            await asyncio.sleep(0.05)
 
 
 async def released() -> None:
@@ -137,7 +144,7 @@ def test_what_a_function_caches_is_released_however_it_ends(
         while not (mark.exists() and mark.read_text()) and not running.done():
             await asyncio.sleep(0.02)
         if how == "kill":
-            assert await asyncio.to_thread(cached_rdds)
+            await shown()
             await other_job_sees_new_files()
             os.kill(int(mark.read_text()), signal.SIGKILL)
         with pytest.raises(TaskFailedError) if how in ("fail", "kill") else contextlib.nullcontext():

@@ -1,9 +1,8 @@
 """However a pipeline is cut into regions, its rows, their order where they have one, and their schema are plain Spark's."""
 
-import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ from hypothesis import strategies as st
 
 from firesteel.adapters.spark.exchange.results import ResultRows
 from firesteel.adapters.spark.staged.rows import staged_rows
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.pipeline.authoring import Pipeline
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.pipelines import _with_arguments
 
@@ -45,10 +42,9 @@ FIXED: list[list[Function]] = [
 
 
 @pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        made.spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")  # else few rows are one file
-        yield made
+def local(local: InProcess) -> InProcess:
+    local.spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")  # else few rows are one file
+    return local
 
 
 def test_cuts_change_no_result(local: InProcess) -> None:

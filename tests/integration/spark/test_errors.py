@@ -159,6 +159,21 @@ def test_too_much_memory_in_python(backend: SparkTaskBackend, do: Runner, jobs: 
     assert "taskmanager.memory.task-process.limit" in failure.message
 
 
+def test_too_much_memory_in_a_process_that_was_started(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = """
+import subprocess, sys
+def source(spark):
+    grandchild = "import time; held = bytearray(b'x') * (800 << 20); time.sleep(600)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
+    subprocess.run([sys.executable, "-c", child])
+"""
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert failure.message.startswith("the task process and what it has started held ")
+    assert "over the limit of 700 MiB" in failure.message
+
+
 def test_other_python_or_pyspark(backend: SparkTaskBackend, do: Runner, jobs: JobMaker) -> None:
     nothing = (function("nothing", "sink"),)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"

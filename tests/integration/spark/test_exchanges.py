@@ -3,10 +3,9 @@
 `make test-stack` runs these tests on other storages: tests/stack/test_stored_results.py.
 """
 
-import contextlib
 import datetime
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,13 @@ from pyspark.errors import PySparkException
 from firesteel.adapters.spark.exchange.layout import UNSHUFFLED_MAX, Layout
 from firesteel.adapters.spark.exchange.resultfiles import MANIFEST_FILE, PartitionLost
 from firesteel.adapters.spark.refusals import PipelineRefused
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.serving import directories_at
 from firesteel.model.ids import DataSetID
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.storages import Storage
 
 pytestmark = pytest.mark.spark
 DATASET = DataSetID("d")
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 def as_text(frame: Any) -> Any:

@@ -13,7 +13,8 @@ from tests.integration.spark.jobs import JobMaker, function, run
 
 pytestmark = pytest.mark.spark
 
-TASKS = 300
+TASKS = 1_500
+"""As many take longer than a short query on any machine; the long one is cancelled then."""
 SOURCE = f"""
 from firesteel.adapters.spark.sinks.files import write_parquet
 import pathlib, time

@@ -10,7 +10,7 @@ import pytest
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.failures import FailureKind
-from firesteel.model.options import Configuration
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, deployment, function, run
@@ -72,15 +72,24 @@ def test_a_job_that_exhausts_its_heap_does_not_touch_another(
             while len(list((tmp_path / "work" / "backends").iterdir())) != (isolation == "job"):
                 await asyncio.sleep(0.1)
         await backend.close()
-        assert set(jvms()) <= others
+        await until_jvms(0, others)
 
     asyncio.run(story())
 
 
-def test_heaps_that_are_too_small_are_refused_with_what_to_do(tmp_path: Path, blobs: LocalBlobStore) -> None:
+@pytest.mark.parametrize(
+    ("isolation", "heap", "says"),
+    [
+        ("slot", "1g", "set taskmanager.spark.heap to 1888m or more"),
+        ("shared", "100m", "taskmanager.spark.heap is 100 MiB, and Spark starts with 472 or more"),
+    ],
+)
+def test_heaps_that_are_too_small_are_refused_with_what_to_do(
+    tmp_path: Path, blobs: LocalBlobStore, isolation: str, heap: str, says: str
+) -> None:
     config = Configuration(
-        {"taskmanager.spark.isolation": "slot", "taskmanager.numberOfTaskSlots": "4", "taskmanager.spark.heap": "1g"}
+        {"taskmanager.spark.isolation": isolation, "taskmanager.numberOfTaskSlots": "4", "taskmanager.spark.heap": heap}
     )
     backend = SparkTaskBackend(config, tmp_path / "work", blobs)
-    with pytest.raises(TaskFailedError, match=r"set taskmanager.spark.heap to 1888m or more"):
+    with pytest.raises(ConfigurationError, match=says):
         asyncio.run(backend.start())

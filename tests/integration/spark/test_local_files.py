@@ -1,25 +1,14 @@
 """Spark on local files: what ours does in place of Hadoop's."""
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firesteel.adapters.spark.jvm import launch
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 def test_files_have_the_usual_permissions_and_no_checksum_files(local: InProcess, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Names that functions give in the session: each is one function's own, however the pipeline is cut."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,10 @@ import pytest
 from firesteel.adapters.spark.exchange.results import ResultRows
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.staged.rows import staged_rows
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.pipeline.authoring import Pipeline
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "names", do)) as made:
-        yield made
 
 
 def two(give: Callable[[Any, Any, str], Any], names: tuple[str, str] = ("n", "n")) -> Pipeline:

@@ -1,29 +1,19 @@
 """Parallelism changes no result: random pipelines against themselves and against plain PySpark."""
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.pipelines import CASES, EMPTY, RICH, TYPED, counted, pipeline_of, plain
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 pytestmark = [pytest.mark.spark, *([pytest.mark.timeout(0)] if THOROUGH else [])]
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 SHARE_PLANS says how many (few by default, 1,000 for the record), SHARE_SEED where they begin.
 """
 
-import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
 from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares.guard import ShareGuard
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Function, FunctionKind, JobEdge, Partitioner
 from firesteel.model.tasks import ResultPartition
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.randomplans import A, B, Body
 
@@ -41,12 +38,6 @@ LAYOUTS: tuple[tuple[JobEdge, JobEdge], ...] = tuple(
         (Partitioner.REBALANCE, (), Partitioner.BROADCAST),
     )
 )
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 class Tables:

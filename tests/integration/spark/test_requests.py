@@ -1,9 +1,8 @@
 """What an attempt asks of Spark: plans that nothing of ours makes slower, and no call that can be done without."""
 
-import contextlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,10 @@ import firesteel as fs
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.jvm import warmup
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
 PUSHED = ("PushedFilters", "ReadSchema")
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 @pytest.fixture

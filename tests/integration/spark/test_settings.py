@@ -1,7 +1,6 @@
 """Settings, and questions after a row's file, across functions: the same however the pipeline is cut, or refused by name."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,12 @@ from firesteel.adapters.spark.exchange.results import ResultRows
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.settings import changes_rows
 from firesteel.adapters.spark.staged.rows import staged_rows
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.pipeline.authoring import Pipeline
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
 ZONE = "spark.sql.session.timeZone"
 CUTS = pytest.mark.parametrize("share", [None, "store"])
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 def rows_of(local: InProcess, pipeline: Pipeline) -> list[tuple[Any, ...]]:

@@ -1,6 +1,5 @@
 """Which plans may run on shares of the rows, as Spark's planner says."""
 
-import contextlib
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,21 +9,13 @@ import pytest
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares.guard import ShareGuard
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Function, FunctionKind, JobEdge, Partitioner
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.shareplans import F, W, counted_at_the_end, decided, lost, sensitive, viewed
 
 pytestmark = pytest.mark.spark
 BODY = Function(name="counts", uid="counts", kind=FunctionKind.TRANSFORM, inputs=("words",))
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 class Inputs:

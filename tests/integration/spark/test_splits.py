@@ -1,11 +1,9 @@
 """A source that draws input splits reads what plain PySpark reads: same rows, same columns, same types."""
 
-import contextlib
 import gzip
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +11,14 @@ import pytest
 
 import firesteel as fs
 from firesteel.adapters.spark.refusals import PipelineRefused
-from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.pipeline.authoring import Pipeline
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
 
 NAMES = ("plain", "a b", "ünï 日本", "x[1]", "{a,b}", "st*r?", "per%20cent", "back\\slash", "has#and+")
 DIRECTORIES = ("", "k=1/", "k=02/s=a b/", "k=3/s=%C3%BC%2F/", "k=__HIVE_DEFAULT_PARTITION__/s=[x]/")
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 def pipeline_of(splits: Any, parallelism: int, target: str) -> Pipeline:

@@ -1,8 +1,7 @@
 """Tables of Spark's catalog: rows are there once however often a commit is tried, and other tables are refused by name."""
 
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,9 @@ from firesteel.adapters.spark.staged.references import StagedFiles, decode
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
-from tests.connectmode import connect_mode
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def local(backend: SparkTaskBackend, scratch: Path, do: Callable[[Any], Any]) -> Iterator[InProcess]:
-    with connect_mode(), contextlib.closing(InProcess(backend, scratch / "inprocess", do)) as made:
-        yield made
 
 
 class Tables:

@@ -64,7 +64,6 @@ def test_workers_of_one_host_read_their_temporary_directories(monkeypatch: pytes
 def test_what_can_not_be_used_is_told_with_process_place_and_way_out(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3keys, "SILENCE_LIMIT_S", 0.5)
     begins = "taskmanager tm can't use s3a://absent/x (cluster.results-dir) for stored results: s3://absent/x"
     told = refused(settings(url, "s3://absent/x"))
     assert told.startswith(begins)
@@ -75,6 +74,7 @@ def test_what_can_not_be_used_is_told_with_process_place_and_way_out(
     assert re.match(rf"taskmanager tm can't use {tmp_path}/file/x \(cluster.work-dir\) for .*Not a directory", told), (
         told
     )
+    monkeypatch.setattr(s3keys, "SILENCE_LIMIT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         told = refused(settings(f"http://127.0.0.1:{silent.getsockname()[1]}", "s3://firesteel/x"))
     assert "does not answer (Read timeout" in told

@@ -5,6 +5,7 @@ of life, no more: whoever takes over creates the next file, and what the former 
 """
 
 import asyncio
+import contextlib
 import os
 import time
 
@@ -24,7 +25,9 @@ class FileRegister(LeaderRegister):
         self._disk = disk
 
     async def open(self) -> None:
-        await self.newest()
+        """The first master makes the directory: whoever looks for one may be there before it."""
+        with contextlib.suppress(FileNotFoundError):
+            await self.newest()
 
     async def close(self) -> None:
         pass

@@ -7,20 +7,18 @@ import os
 import re
 import secrets
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from firesteel.adapters.history.archivefile import Damaged, Extent, archive_head, extents, read_extents
 from firesteel.model.ids import JobID
 from firesteel.model.views import JobView
 
-ARCHIVE_VERSION = 1
 SHARE_S = 0.02
 """Jobs that end within it share a file: with a file a job, a busy master did 255 jobs a second instead of 400."""
-_HEAD = re.compile(rb"firesteel-archive (\d+) (\d+)\n")
-_HEAD_BYTES_MAX = 64
 _FILE = re.compile(r"\d{10}-[0-9a-f]{8}\.jobs")
 """The directory may hold what is being written, and what is none of ours."""
 
@@ -153,8 +151,8 @@ class FileJobArchive:
     def _write(self, number: int, jobs: Mapping[JobID, bytes]) -> dict[JobID, _Place]:
         """It appears whole; after a power cut it may be missing, as it may for other reasons."""
         path = self._directory / f"{number:010d}-{secrets.token_hex(4)}.jobs"
-        lengths = {job_id: len(data) for job_id, data in jobs.items()}
-        head = _head(lengths)
+        lengths: dict[str, int] = {job_id: len(data) for job_id, data in jobs.items()}
+        head = archive_head(lengths)
         written = path.with_suffix(".part")
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
@@ -163,7 +161,7 @@ class FileJobArchive:
         except BaseException:
             written.unlink(missing_ok=True)
             raise
-        return dict(_placed(path.name, len(head), lengths))
+        return _placed(path.name, dict(extents(len(head), lengths)))
 
     def _read(self, place: _Place) -> bytes | None:
         with contextlib.suppress(FileNotFoundError), open(self._directory / place.file, "rb") as file:
@@ -190,31 +188,17 @@ class FileJobArchive:
         self._cached_bytes -= len(self._cache.pop(job_id, b""))
 
 
-def _head(lengths: Mapping[JobID, int]) -> bytes:
-    """A line with the version and the length of what comes after it: which jobs there are, and how long each one's view."""
-    index = msgspec.msgpack.encode(lengths)
-    return b"firesteel-archive %d %d\n%b" % (ARCHIVE_VERSION, len(index), index)
-
-
 def _places_in(path: Path) -> dict[JobID, _Place]:
     with open(path, "rb") as file:
-        line = file.readline(_HEAD_BYTES_MAX)
-        found = _HEAD.fullmatch(line)
         try:
-            if found is None or int(found[1]) != ARCHIVE_VERSION:
-                raise ValueError(f"it begins with {line!r}")
-            length = int(found[2])
-            lengths = msgspec.msgpack.decode(file.read(length), type=dict[JobID, int])
-        except ValueError as error:
+            return _placed(path.name, read_extents(file))
+        except Damaged as error:
             logger.warning("archived jobs in %s can't be read: %s", path, error)
             return {}
-    return dict(_placed(path.name, len(line) + length, lengths))
 
 
-def _placed(file: str, offset: int, lengths: Mapping[JobID, int]) -> Iterator[tuple[JobID, _Place]]:
-    for job_id, length in lengths.items():
-        yield job_id, _Place(file, offset, length)
-        offset += length
+def _placed(file: str, jobs: Mapping[str, Extent]) -> dict[JobID, _Place]:
+    return {JobID(job_id): _Place(file, place.offset, place.length) for job_id, place in jobs.items()}
 
 
 def _decoded(data: bytes) -> JobView | None:

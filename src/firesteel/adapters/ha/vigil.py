@@ -40,6 +40,10 @@ class Company:
         finally:
             del self._channels[channel.number]
 
+    def names(self) -> list[str]:
+        """Their processes, for people."""
+        return sorted(stream.peer.node for _, stream in self._channels.values())
+
     async def dismiss(self) -> None:
         """Tell them all that the cluster is over. Who misses it takes over, and is told when it is asked to end, too."""
         for channel, stream in list(self._channels.values()):

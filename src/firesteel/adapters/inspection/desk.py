@@ -6,26 +6,39 @@ from pathlib import Path
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobSource
 from firesteel.adapters.inspection.building import UploadedFiles
 from firesteel.adapters.inspection.logfiles import GROWTH_LOOK_S, LogFiles, NoSuchFile
+from firesteel.adapters.inspection.sparkpages import read_page
 from firesteel.adapters.inspection.threads import thread_dump
+from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
+from firesteel.adapters.spark.streams.snapshots.savepoints import dispose
 from firesteel.model.inquiries import (
     READ_WAIT_MAX_MS,
     AnyAnswer,
     AnyInquiry,
     BuildJob,
+    DescribeSpark,
+    DisposeSavepoint,
     DumpThreads,
     FileList,
     FilePart,
     InquiryRefused,
     ListFiles,
+    LookAtQueries,
+    QueriesSeen,
     ReadFile,
+    ReadSparkPage,
+    ReadState,
+    SavepointDisposed,
+    SparkDescription,
+    StateRead,
 )
-from firesteel.runtime.ports import TaskBackend
+from firesteel.runtime.ports import TaskBackend, TaskFailedError
 
 
 class WorkerDesk:
     """The InquiryDesk of a worker whose files lie in `work_dir`."""
 
     def __init__(self, work_dir: Path, backend: TaskBackend, blobs: BlobSource) -> None:
+        self._backend = backend
         self._logs = LogFiles(work_dir / "logs")
         self._uploaded = UploadedFiles(work_dir / "builds", backend, blobs)
 
@@ -36,6 +49,10 @@ class WorkerDesk:
             return InquiryRefused(reason="File not found.", is_missing=True)
         except BlobMissing:
             return InquiryRefused(reason="the uploaded file is gone from the blob store", is_missing=True)
+        except SnapshotError as error:
+            return InquiryRefused(reason=str(error))
+        except TaskFailedError as error:
+            return InquiryRefused(reason=error.failure.message)
         except (OSError, BlobCorrupt) as error:
             return InquiryRefused(reason=f"the worker could not do it: {error}")
 
@@ -47,8 +64,19 @@ class WorkerDesk:
                 return await read_when_grown(self._logs, inquiry)
             case DumpThreads():
                 return thread_dump()
+            case DescribeSpark():
+                return SparkDescription(applications=tuple(self._backend.applications()))
+            case ReadSparkPage():
+                return await read_page(inquiry, self._backend.applications())
             case BuildJob():
                 return await self._uploaded.build(inquiry)
+            case DisposeSavepoint(path=path):
+                await asyncio.to_thread(dispose, path)
+                return SavepointDisposed()
+            case ReadState(order=order):
+                return StateRead(state=await self._backend.read_state(order))
+            case LookAtQueries(order=order):
+                return QueriesSeen(queries=await self._backend.look_at_queries(order))
 
 
 async def read_when_grown(files: LogFiles, inquiry: ReadFile) -> FilePart:

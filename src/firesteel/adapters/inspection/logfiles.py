@@ -39,13 +39,7 @@ class LogFiles:
         A file that has become shorter than `offset` was begun anew, and is read from its beginning.
         """
         with self._open(name) as file:
-            size = os.fstat(file.fileno()).st_size
-            start = max(0, size + offset) if offset < 0 else offset if offset <= size else 0
-            if offset < 0 and start > 0:
-                start = _line_start(file, start)
-            file.seek(start)
-            data = _whole_lines(file.read(PART_BYTES_MAX))
-            return FilePart(data=data, offset=start, end=start + len(data), size_bytes=max(size, start + len(data)))
+            return read_part(file, os.fstat(file.fileno()).st_size, offset)
 
     def _entries(self) -> Iterator[FileEntry]:
         for entry in _scan(self._directory):
@@ -69,6 +63,16 @@ class LogFiles:
             os.close(descriptor)
             raise NoSuchFile(name)
         return os.fdopen(descriptor, "rb")
+
+
+def read_part(file: BinaryIO, size: int, offset: int) -> FilePart:
+    """The part of an open file of that size from `offset` on; as LogFiles.read says."""
+    start = max(0, size + offset) if offset < 0 else offset if offset <= size else 0
+    if offset < 0 and start > 0:
+        start = _line_start(file, start)
+    file.seek(start)
+    data = _whole_lines(file.read(PART_BYTES_MAX))
+    return FilePart(data=data, offset=start, end=start + len(data), size_bytes=max(size, start + len(data)))
 
 
 def _scan(directory: Path) -> list[os.DirEntry[str]]:

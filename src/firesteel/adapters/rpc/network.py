@@ -37,6 +37,8 @@ class NetworkRpc:
 
     def __init__(self, settings: NetworkSettings, on_refused: Callable[[Refused], None] = lambda error: None) -> None:
         self._settings, self._on_refused = settings, on_refused
+        self.frames_in = self.frames_out = 0
+        """Frames from and to other processes, by now."""
         self._listens_at: tuple[str, int] | None = None
         self._mailboxes: dict[Address, Mailbox] = {}
         self._links: dict[tuple[str, int], Link] = {}
@@ -80,9 +82,15 @@ class NetworkRpc:
         self._note(sender, recipient, way)
         try:
             way.send(encode_frame(envelope, self._settings.frame_limit_bytes))
+            self.frames_out += 1
         except FrameTooLarge as error:
             logger.error("%s can't be sent to %s: %s", type(envelope.body).__name__, recipient, error)  # noqa: TRY400
             self._lose(sender, recipient, str(error))
+
+    @property
+    def connections(self) -> int:
+        """Connections with other processes, also those that are being made."""
+        return len(self._links) + len(self._channels)
 
     # ── connections ──────────────────────────────────────────────────────────────────────────
     def listens_at(self, host: str, port: int) -> None:
@@ -126,6 +134,7 @@ class NetworkRpc:
             self._on_refused(error)
 
     def _on_frame(self, way: Way, frame: Frame) -> None:
+        self.frames_in += 1
         match frame:
             case Envelope():
                 self._deliver(way, frame)

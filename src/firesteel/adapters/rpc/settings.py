@@ -5,6 +5,7 @@ import ssl
 import uuid
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 
 from firesteel.adapters.rpc.frames import Hello, Refused
 from firesteel.model import options
@@ -91,6 +92,11 @@ def _tls(config: Configuration, purpose: ssl.Purpose) -> ssl.SSLContext | None:
     missing = [option.key for option, file in files.items() if not file]
     if missing:
         raise ConfigurationError(f"{options.SSL_INTERNAL_ENABLED.key} is true: set {', '.join(missing)} too")
+    for option, file in files.items():
+        try:
+            Path(file).open("rb").close()
+        except OSError as error:
+            raise ConfigurationError(f"{option.key}: {file}: {error.strerror}") from None
     try:
         context = ssl.create_default_context(purpose, cafile=files[options.SSL_INTERNAL_AUTHORITIES])
         context.load_cert_chain(

@@ -9,6 +9,7 @@ from typing import Self
 from firesteel.adapters.rpc.frames import Frame, FrameDecoder, Hello, ProtocolError, encode_frame, preface
 from firesteel.adapters.rpc.settings import NetworkSettings, check_peer
 from firesteel.adapters.rpc.transports import read_in_small_parts
+from firesteel.model.options import SSL_INTERNAL_CERTIFICATE, SSL_INTERNAL_ENABLED
 
 READ_BYTES = 1 << 18
 """Read ahead of a connection; what lies beyond waits in the kernel, and with the peer."""
@@ -67,12 +68,17 @@ class PeerStream:
         while not self._early:
             data = await self._reader.read(READ_BYTES)
             if not data:
-                raise ConnectionResetError("it has closed the connection before it said who it is")
+                raise ConnectionResetError(f"it has closed the connection before it said who it is: {self._advice()}")
             self._early += self._decoder.frames(data)
         hello = self._early.pop(0)
         if not isinstance(hello, Hello):
             raise ProtocolError(f"it began with {type(hello).__name__}, not with who it is")
         return hello
+
+    def _advice(self) -> str:
+        if self.settings.client_tls is None:
+            return f"if it wants TLS, set {SSL_INTERNAL_ENABLED.key}"
+        return f"it may not trust the certificate of this process ({SSL_INTERNAL_CERTIFICATE.key}), or speak no TLS"
 
     async def frames(self) -> AsyncIterator[Frame]:
         """Frames until the peer closes. Raises ProtocolError, or OSError: TimeoutError after too long a silence."""

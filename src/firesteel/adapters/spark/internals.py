@@ -42,6 +42,92 @@ def fetched(frame: Any) -> Any:
     return client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations)
 
 
+def reads_stream(frame: Any) -> bool:
+    """Whether a DataFrame is made of a streaming source, as far as its own plan says: nobody is asked."""
+    waiting, seen = [frame._plan], set[int]()
+    while waiting:
+        plan = waiting.pop()
+        if id(plan) in seen:
+            continue
+        seen.add(id(plan))
+        if getattr(plan, "_is_streaming", None):
+            return True
+        below = (getattr(plan, name, None) for name in ("_child", "_left", "_right", "left", "right", "other"))
+        waiting += [each for each in below if each is not None]
+    return False
+
+
+def is_stream_writer(value: Any) -> bool:
+    """What `df.writeStream` gives."""
+    from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
+
+    return isinstance(value, DataStreamWriter)
+
+
+def is_streaming_query(value: Any) -> bool:
+    from pyspark.sql.connect.streaming.query import StreamingQuery
+
+    return isinstance(value, StreamingQuery)
+
+
+def has_trigger(writer: Any) -> bool:
+    """Whether `trigger(...)` was called on it."""
+    return writer._write_proto.WhichOneof("trigger") is not None
+
+
+_MAX_FIELDS = "spark.sql.debug.maxToStringFields"
+
+
+def streamed_plan(writer: Any) -> str:
+    """What `explain()` prints of the rows that a writer of a stream is to write, with all columns however many; nothing where
+    Spark can't tell before the query runs, as of SQL over a view of a stream."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.connect.conf import RuntimeConf
+
+    client = writer._session.client
+    conf = RuntimeConf(client)
+    before = conf.get(_MAX_FIELDS)
+    conf.set(_MAX_FIELDS, str(1 << 20))
+    try:
+        return str(client.explain_string(writer._write_stream._child.to_proto(client), "simple"))
+    except AnalysisException:
+        return ""
+    finally:
+        conf.set(_MAX_FIELDS, str(before))
+
+
+def output_mode(writer: Any) -> str:
+    """The one that a writer of a stream was given; empty for none."""
+    return str(writer._write_proto.output_mode)
+
+
+FILE_SINKS = ("", "avro", "csv", "json", "orc", "parquet", "text")
+"""Formats that Spark's own file sink writes; no format is Parquet."""
+
+
+def file_sink_path(writer: Any) -> str:
+    """The path that a writer of a stream was given for Spark's own file sink; empty for every other sink."""
+    proto = writer._write_proto
+    others = proto.HasField("foreach_batch"), proto.HasField("foreach_writer"), bool(proto.table_name)
+    if any(others) or proto.format.lower() not in FILE_SINKS:
+        return ""
+    return str(proto.path or proto.options.get("path", ""))
+
+
+def sink_options(writer: Any) -> dict[str, str]:
+    """Options that a writer of a stream was given."""
+    return dict(writer._write_proto.options)
+
+
+def sink_kind(writer: Any) -> str:
+    """By what a writer of a stream writes: its format, `foreachBatch`, `foreach` or `table NAME`; empty is the default format."""
+    proto = writer._write_proto
+    for field, name in (("foreach_batch", "foreachBatch"), ("foreach_writer", "foreach")):
+        if proto.HasField(field):
+            return name
+    return f"table {proto.table_name}" if proto.table_name else str(proto.format)
+
+
 def watch_paths(
     mark: Callable[[], M],
     source: Callable[[Any, M], None],
@@ -51,13 +137,14 @@ def watch_paths(
     """Show every path that is given to PySpark from here on, for a change in place.
 
     `mark` is called when a source is made, and `source` gets what it returned with each message of that source; `target`
-    gets the messages of writes; `query` gives SQL text as it is to be sent.
+    gets the messages of writes, also of streams; `query` gives SQL text as it is to be sent.
     """
     from pyspark.sql.connect import plan as connect_plan
 
     plan: Any = connect_plan  # its classes get other methods
     begin, read = plan.DataSource.__init__, plan.DataSource.plan
     write, begin_sql = plan.WriteOperation.command, plan.SQL.__init__
+    write_stream = plan.WriteStreamOperation.command
 
     def beginning(made: Any, *given: Any, **named: Any) -> None:
         begin(made, *given, **named)
@@ -73,12 +160,18 @@ def watch_paths(
         target(command.write_operation)
         return command
 
+    def writing_stream(made: Any, session: Any) -> Any:
+        command = write_stream(made, session)
+        target(command.write_stream_operation_start)
+        return command
+
     def beginning_sql(made: Any, text: str, *given: Any, **named: Any) -> None:
         begin_sql(made, query(text), *given, **named)
 
     plan.DataSource.__init__ = beginning
     plan.DataSource.plan = reading
     plan.WriteOperation.command = writing
+    plan.WriteStreamOperation.command = writing_stream
     plan.SQL.__init__ = beginning_sql
 
 

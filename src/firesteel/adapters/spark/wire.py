@@ -11,6 +11,7 @@ import msgspec
 from firesteel.adapters.blob.artifacts import Placed
 from firesteel.model.failures import FailureInfo
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.streams import StateQuestion
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -23,6 +24,11 @@ class SparkAddress(msgspec.Struct, frozen=True, array_like=True):
     port: int
     token: str
     generation: int
+    host: str = "127.0.0.1"
+    secure: bool = False
+    """Whether it is spoken to by TLS."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Sent with each call, beside the token."""
 
 
 class SessionName(msgspec.Struct, frozen=True, array_like=True):
@@ -58,7 +64,9 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     pipes: str = ""
     """Directory with the pipes `stdout` and `stderr`, for a script: what it prints goes there instead."""
     partitions: str
-    """Directory of this machine for what the attempt has to do with results: lists of what it reads, rows it returns."""
+    """Directory of this machine for what the attempt has to do with results: rows it returns."""
+    lists: str
+    """Directory that this machine and Spark's driver share, for lists of what it reads."""
     results: str
     """Location under which it stores its results: the same, or one that the workers share."""
     scheduler_pool: str
@@ -71,6 +79,10 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """File in which the attempt notes what it is about to stage."""
     client_directory: str
     """Directory in which relative paths start."""
+    checkpoints: dict[str, str] = {}
+    """Checkpoint location of each query of a streaming attempt, by its sink's uid."""
+    trigger_ms: int = 0
+    """Trigger of those queries whose sinks have set none."""
     progress_interval_ms: int
     result_max_bytes: int
     """Largest size of the rows which one function returns to the job's caller."""
@@ -89,6 +101,54 @@ class WarmUp(msgspec.Struct, frozen=True):
     endpoint: SparkAddress
     session: SessionName
     directory: str
+
+
+class ProbeCluster(msgspec.Struct, frozen=True):
+    """Have executors write some rows at that place, which is theirs to make."""
+
+    endpoint: SparkAddress
+    session: SessionName
+    place: str
+    settings: dict[str, str]
+    """Of the session."""
+
+
+class ClusterProbed(msgspec.Struct, frozen=True):
+    """What came of ProbeCluster."""
+
+    error: str = ""
+    """Why they are of no use: a sentence."""
+    hosts: tuple[str, ...] = ()
+    """Where the executors run that were given work."""
+    application: str = ""
+    """Spark's own id of it."""
+    files: int = 0
+    """Files with rows that they have written."""
+
+
+class StateReading(msgspec.Struct, frozen=True, kw_only=True):
+    """Read state of a checkpoint directory that nobody writes to."""
+
+    endpoint: SparkAddress
+    checkpoint: str
+    uid: str
+    question: StateQuestion
+
+
+class GuardAction(Enum):
+    HOLD = "hold"
+    """It is in use: keep it alive, and end it with the worker."""
+    FORGET = "forget"
+    """It is closed."""
+    CLOSE = "close"
+    """The worker could not close it: do it, as soon as the server can be reached."""
+
+
+class GuardOrder(msgspec.Struct, frozen=True):
+    """A line to the guard of sessions on a server of others; the first line is that server's SparkAddress."""
+
+    action: GuardAction
+    session: SessionName
 
 
 class KeepSessions(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
@@ -128,7 +188,14 @@ class KeeperRequest(msgspec.Struct, frozen=True, kw_only=True, tag="keeper"):
     """Plans and names that it has had Spark cache."""
 
 
-ToChild = RunTask | CallFunction | KeepSessions | UseAddress | UseSplits | KeeperRequest
+class StopQueries(msgspec.Struct, frozen=True, kw_only=True, tag="stop-queries"):
+    """Stop the streaming queries: the attempt then finishes."""
+
+    drain: bool = False
+    """Have them read what is there first."""
+
+
+ToChild = RunTask | CallFunction | KeepSessions | UseAddress | UseSplits | StopQueries | KeeperRequest
 
 # ── child → worker ───────────────────────────────────────────────────────────────────────────
 

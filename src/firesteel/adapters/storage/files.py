@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.adapters.storage.durability import sync
 from firesteel.adapters.storage.objects import Objects
 
 _UNFINISHED = ".write-"
@@ -33,7 +34,7 @@ class Files(Protocol):
 
 
 class DirectoryFiles:
-    """`Files` in a directory. After a power cut what was written last may be missing."""
+    """`Files` in a directory. What was written is there after a power cut, too."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -55,7 +56,9 @@ class DirectoryFiles:
     def write(self, name: str, content: bytes | Path) -> None:
         with _new_file(self._directory) as new:
             _fill(new, content)
+            sync(new)
             os.replace(new, self._directory / name)
+            sync(self._directory)
 
     def delete(self, name: str) -> None:
         (self._directory / name).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import uuid
 from pathlib import Path
 from typing import BinaryIO
@@ -9,6 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.directories import is_hidden
+
+_WRITTEN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?(.*)", re.DOTALL)
+"""A location as Hadoop's `Path` reads it: scheme, authority, path, without escapes, queries or fragments."""
 
 
 class LocalDirectories:
@@ -67,3 +71,10 @@ def as_path(location: str) -> Path:
     """The path that an absolute path or `file:` URI names."""
     parts = urlsplit(location)
     return Path(unquote(parts.path) if parts.scheme == "file" else location)
+
+
+def written_path(location: str) -> tuple[str, str]:
+    """Scheme and path of what a user writes, read as Spark reads it (Hadoop's `Path`): `file:///a%20b` is `/a%20b`, where
+    `as_path` would have `/a b`. The scheme of a plain path is empty."""
+    found = _WRITTEN.fullmatch(location)
+    return (found[1].lower(), found[2]) if found else ("", location)

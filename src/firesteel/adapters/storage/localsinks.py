@@ -2,11 +2,10 @@
 
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import TargetRefused
-from firesteel.adapters.storage.localdirectories import LocalDirectories, as_path
+from firesteel.adapters.storage.localdirectories import LocalDirectories, as_path, written_path
 from firesteel.adapters.storage.rivals import write_note
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.model.tasks import SinkCommit
@@ -52,10 +51,9 @@ def local_path(path: str, base: Path) -> Path:
 
     Raises TargetRefused.
     """
-    parts = urlsplit(path)
-    if parts.scheme not in ("", "file"):
-        raise TargetRefused(f"{parts.scheme}:// is not supported here yet, only local paths: {path}")
-    plain = unquote(parts.path) if parts.scheme == "file" else path
+    scheme, plain = written_path(path)
+    if scheme not in ("", "file"):
+        raise TargetRefused(f"{scheme}:// is not supported here yet, only local paths: {path}")
     if not plain.strip():
         raise TargetRefused(f"the target {path!r} names no path: is a parameter or a variable empty?")
     return Path(os.path.realpath(base / os.path.expanduser(plain)))

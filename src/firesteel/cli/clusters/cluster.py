@@ -172,16 +172,16 @@ def _leader(config: Configuration, addresses: str) -> int:
     """Say whether one of these masters leads: all may run, and wait for a storage that is gone."""
     asking = config.merged({options.REST_ADDRESS.key: addresses, options.CLIENT_TIMEOUT.key: LEADER_TIMEOUT})
 
-    async def ask() -> ClusterOverview:
+    async def ask() -> tuple[ClusterOverview, dict[str, int]]:
         client = http_client(asking)
         try:
             async with asyncio.timeout(LEADER_LIMIT_S):
-                return await client.request_cluster_overview()
+                return await client.request_cluster_overview(), await client.count_labels()
         finally:
             await client.close()
 
     try:
-        seen = asyncio.run(ask())
+        seen, labels = asyncio.run(ask())
     except (ClusterUnreachable, TimeoutError) as error:
         why = str(error) or f"nobody leads: no answer within {LEADER_LIMIT_S:.0f} s from {addresses}"
         click.echo(f"{why}; the logs of the masters say more")
@@ -190,9 +190,14 @@ def _leader(config: Configuration, addresses: str) -> int:
         click.echo(f"whether one leads is not known: {error}")
         return FINISHED
     click.echo(
-        f"a master leads, with {seen.task_managers} workers and {seen.slots_free} of {seen.slots_total} slots free"
+        f"a master leads, with {seen.task_managers} workers{_of_labels(labels)} and {seen.slots_free} of {seen.slots_total} slots free"
     )
     return FINISHED
+
+
+def _of_labels(labels: dict[str, int]) -> str:
+    counted = ", ".join(f"{count} {label}" for label, count in labels.items())
+    return f" ({counted})" if counted else ""
 
 
 def _placed(workers_file: Path | None, masters_file: str | None, each: int) -> list[hosts.Placed]:

@@ -1,12 +1,13 @@
 """Texts of a job's view for a person. Pure: views in, texts out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from firesteel.cli.exits import FINISHED, JOB_FAILED
 from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.streams import QueryProgress
 from firesteel.model.views import CommittedSink, ExceptionEntry, JobResult, JobView, VertexView
 
 _TOLD = (
@@ -82,6 +83,9 @@ def vertex_progress(vertex: VertexView, now_ms: int, computes_since_ms: int = -1
 
     A vertex may have waited for Spark before it `computes_since_ms`; by default it computes since its start.
     """
+    queries = [query for each in vertex.progress for query in each.queries]
+    if queries:
+        return _stream_progress(queries)
     finished = max(0, vertex.io.tasks)
     done = finished + sum(each.tasks_done for each in vertex.progress)
     total = finished + sum(each.tasks_total for each in vertex.progress)
@@ -96,6 +100,18 @@ def vertex_progress(vertex: VertexView, now_ms: int, computes_since_ms: int = -1
         rows=f"{rows:,}" if rows else "",
         rate=f"{rate:,.0f}/s" if rate else "",
         left=duration(left_ms) if left_ms > 0 else "",
+    )
+
+
+def _stream_progress(queries: Sequence[QueryProgress]) -> VertexProgress:
+    """Batches in place of tasks: those of several queries from the fewest to the most."""
+    batches = sorted({query.batch_id for query in queries})
+    numbers = "-".join(str(each) for each in dict.fromkeys((batches[0], batches[-1])) if each >= 0)
+    rows, rate = sum(query.input_rows for query in queries), sum(query.processed_rows_per_second for query in queries)
+    return VertexProgress(
+        tasks=f"batch {numbers}" if numbers else "",
+        rows=f"{rows:,}" if rows else "",
+        rate=f"{rate:,.0f}/s" if rate else "",
     )
 
 

@@ -2,11 +2,14 @@
 
 import asyncio
 import math
+import os
 import signal
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self
+
+from firesteel.cli.exits import INTERRUPTED
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -43,6 +46,13 @@ class Interrupts:
         loop = asyncio.get_running_loop()
         for each in SIGNALS:
             loop.remove_signal_handler(each)
+            if self.requested.is_set():  # the process ends with a code of its own, and not by what comes late
+                signal.signal(each, self._interrupt_late)
+
+    def _interrupt_late(self, number: int, frame: FrameType | None) -> None:
+        """The same wish once more, or a person who sees that the process does not end."""
+        if self._clock() - self._counted_s >= SAME_WISH_S:
+            os._exit(INTERRUPTED)
 
     def defer(self, *, hurries: bool = False) -> None:
         """Have somebody wait for `requested`, who ends the work cleanly; with `hurries`, sooner for `hurried`."""

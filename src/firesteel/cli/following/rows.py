@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,8 @@ from firesteel.runtime.client import ClusterOperations, UnknownResult
 
 if TYPE_CHECKING:
     from firesteel.adapters.spark.exchange.results import ResultRows
+
+MINUTE = timedelta(minutes=1)
 
 ROWS_SHOWN_MAX = 20
 """Rows of one function on a terminal; who reads with a program, or as `--json`, gets them all."""
@@ -50,6 +53,9 @@ def records(rows: RowsByFunction) -> dict[str, list[dict[str, Any]]]:
 def _for_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, datetime) and (offset := value.utcoffset()) and offset % MINUTE:
+        # Local mean time, as of places before 1900: offsets of ISO 8601 have no seconds.
+        return value.isoformat() if value.year == 1 else (value - offset).replace(tzinfo=UTC)
     if isinstance(value, Mapping):
         return {key: _for_json(each) for key, each in value.items()}
     return [_for_json(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,6 +1,5 @@
 """`firesteel exceptions | logs`: what went wrong with a job, and what its attempts and its workers have printed."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -9,18 +8,14 @@ import click
 import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, FINISHED, CommandError
+from firesteel.cli.following.joblogs import JobLogs, title_of
 from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
-from firesteel.client.http import HttpClusterClient, JobLog
-from firesteel.model.ids import JobID
+from firesteel.client.http import HttpClusterClient
 from firesteel.model.views import ExceptionEntry, JobView
-from firesteel.runtime.client import UnknownJob
 
 WORKER_LOG = "taskmanager.log"
 FOLLOW_WAIT_S = 20.0
 """Time that one request for more lines of a worker's log waits; then it is sent again."""
-
-LOOK_S = 1.0
-"""Time between two looks for new lines at the attempts of a job that is followed."""
 
 TAIL_BYTES = 16 << 10
 """Most bytes shown of what is in the log of a worker already when it is followed."""
@@ -56,7 +51,13 @@ def logs(what: str, follow: bool, only_list: bool, as_json: bool, **cluster: Any
     async def work(client: HttpClusterClient) -> None:
         worker = await _worker(client, what)
         if worker is None:
-            await _job_logs(client, await found_id(client, what), follow=follow, only_list=only_list, as_json=as_json)
+            job_id = await found_id(client, what)
+            if only_list or as_json:
+                found = await client.list_job_logs(job_id)
+                click.echo(msgspec.json.encode(found) if as_json else "\n".join(map(title_of, found)))
+            else:
+                found_logs = JobLogs(client, job_id)
+                await (found_logs.follow() if follow else found_logs.show())
         elif only_list or as_json:
             raise CommandError("--list and --json are for jobs", BAD_USAGE)
         else:
@@ -78,6 +79,7 @@ def entry_lines(view: JobView, entry: ExceptionEntry, indent: str = "") -> list[
     worker = f" on {entry.task_manager}" if entry.task_manager else ""
     time = datetime.fromtimestamp(entry.timestamp_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     lines = [f"{indent}{time} UTC  {where}{worker}: {entry.failure.headline()}"]
+    lines += [f"{indent}    {line}" for line in entry.failure.excerpt.splitlines()]
     lines += [f"{indent}    {line}" for line in entry.failure.trace.splitlines()]
     return lines + [line for each in entry.concurrent for line in entry_lines(view, each, f"{indent}  with ")]
 
@@ -100,34 +102,3 @@ async def _lines(client: HttpClusterClient, worker: str, follow: bool) -> AsyncI
         if not follow and (not lines.text or lines.next_offset >= end):
             return
         lines = await client.read_log(worker, WORKER_LOG, lines.next_offset, FOLLOW_WAIT_S if follow else 0.0)
-
-
-async def _job_logs(client: HttpClusterClient, job_id: JobID, *, follow: bool, only_list: bool, as_json: bool) -> None:
-    """Print each attempt's lines under a line that says whose they are."""
-    told: dict[tuple[str, str], int] = {}
-    last: tuple[str, str] | None = None
-    while True:
-        ended = not follow or (await client.request_job(job_id)).status.is_globally_terminal
-        found = await client.list_job_logs(job_id)
-        if as_json or only_list:
-            click.echo(msgspec.json.encode(found) if as_json else "\n".join(map(_title, found)))
-            return
-        for log in found:
-            key = (log.taskmanager_id, log.name)
-            while told.get(key, 0) < log.size:
-                if key != last:
-                    click.echo(f"==> {_title(log)} <==", err=True)
-                    last = key
-                try:
-                    lines = await client.read_log(*key, told.get(key, 0))
-                except UnknownJob:  # the file has gone with its worker
-                    break
-                click.echo(lines.text, nl=False)
-                told[key] = lines.next_offset if lines.text else log.size
-        if ended:
-            return
-        await asyncio.sleep(LOOK_S)
-
-
-def _title(log: JobLog) -> str:
-    return f"{', '.join(log.vertices)} (region {log.region}, attempt {log.attempt + 1}, {log.size} bytes) on {log.taskmanager_id}"

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, UNREACHABLE, CommandError
+from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.cli.following.endings import print_end
 from firesteel.cli.following.follow import describe_failure, duration, exit_code, vertex_state
 from firesteel.cli.following.rows import fetch_rows
 from firesteel.cli.following.watch import End, Watch
-from firesteel.cli.settings import load_configuration
+from firesteel.cli.settings import absolute, load_configuration
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed
@@ -21,8 +21,9 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.options import ConfigurationError
 from firesteel.model.states import JobStatus
+from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import JobSummary, JobView
-from firesteel.runtime.client import DuplicateJob, UnknownJob
+from firesteel.runtime.client import CheckpointFailed, DuplicateJob, SavepointFailed, UnknownJob
 
 ID_LENGTH = 32
 
@@ -92,9 +93,17 @@ def info(job: str, as_json: bool, **cluster: Any) -> int:
 
 @click.command()
 @job_argument
+@click.option(
+    "--with-savepoint", "-s", is_flag=True, help="Of a stream: take a savepoint first, and print where it is."
+)
+@click.option("--savepoint-dir", "directory", default="", metavar="DIR", help="Where that is made.")
 @cluster_options
-def cancel(job: str, as_json: bool, **cluster: Any) -> int:
+def cancel(job: str, with_savepoint: bool, directory: str, as_json: bool, **cluster: Any) -> int:
     """Ask for the end of JOB. Returns when its master has that safe, before the job has ended."""
+
+    async def save(client: HttpClusterClient) -> tuple[JobID, str]:
+        job_id = await found_id(client, job)
+        return job_id, await client.take_savepoint(job_id, absolute(directory), after=AfterSavepoint.CANCEL)
 
     async def work(client: HttpClusterClient) -> tuple[JobID, JobStatus]:
         job_id = await found_id(client, job)
@@ -102,6 +111,10 @@ def cancel(job: str, as_json: bool, **cluster: Any) -> int:
         await client.cancel_job(job_id)
         return job_id, before
 
+    if with_savepoint or directory:
+        job_id, location = asked(save, **cluster)
+        click.echo(msgspec.json.encode({"cancelled": job_id, "savepoint": location}) if as_json else location)
+        return FINISHED
     job_id, before = asked(work, **cluster)
     words = f"is {before.value} already" if before.is_globally_terminal else "is being cancelled"
     click.echo(msgspec.json.encode({"cancelled": job_id}) if as_json else f"{job_id} {words}")
@@ -174,6 +187,7 @@ def summary_line(job: JobSummary, now_ms: int) -> str:
         f"of {job.owner}" if job.owner else "",
         f"{done}/{total} tasks" if total else "",
         duration(until_ms - job.start_time_ms) if job.start_time_ms >= 0 else "",
+        f"branch of {job.branch_of[:8]}" if job.branch_of else "",
         f"({job.reason})" if job.reason else "",
     )
     return "  ".join(part for part in parts if part)
@@ -184,6 +198,7 @@ def view_lines(view: JobView, now_ms: int) -> list[str]:
     until_ms = view.end_time_ms if view.end_time_ms >= 0 else now_ms
     elapsed = f" for {duration(until_ms - view.start_time_ms)}" if view.start_time_ms >= 0 else ""
     lines = [f"{view.name} ({view.job_id}): {view.status.value}{elapsed}{view.owner and ', of '}{view.owner}"]
+    lines += [f"  branch of {view.branch_of}"] if view.branch_of else []
     lines += [f"  {view.reason}"] if view.reason and not view.status.is_globally_terminal else []
     lines += [f"  {vertex.name}: {vertex_state(vertex)}" for vertex in view.vertices]
     return lines + [f"  failed: {describe_failure(entry)}" for entry in view.exceptions]
@@ -208,6 +223,8 @@ def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, defini
         return asyncio.run(ask())
     except ClusterUnreachable as error:
         raise CommandError(str(error), UNREACHABLE) from None
+    except (SavepointFailed, CheckpointFailed) as error:
+        raise CommandError(str(error), JOB_FAILED) from None
     except (UnknownJob, Refused, RequestFailed, DuplicateJob, InvalidJobGraph, ConfigurationError) as error:
         raise CommandError(str(error), BAD_USAGE) from None
     except KeyboardInterrupt:

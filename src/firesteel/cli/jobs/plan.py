@@ -10,6 +10,7 @@ import msgspec
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
 from firesteel.cli.settings import load_configuration, named_values, pairs
+from firesteel.core.dispatcher.admission import with_labels
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, restart_strategy
 from firesteel.model import options
 from firesteel.model.ids import JobID
@@ -19,9 +20,11 @@ from firesteel.model.jobgraph import (
     InvalidJobGraph,
     JobEdge,
     JobGraph,
+    JobType,
     JobVertex,
     Partitioner,
 )
+from firesteel.model.labels import labels_text
 from firesteel.model.options import Configuration
 from firesteel.model.splits import (
     DateInputFormat,
@@ -69,6 +72,8 @@ def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **giv
         if verbose and isinstance(error, InvalidPipeline) and error.trace:
             click.echo(error.trace, err=True)
         raise CommandError(str(error), BAD_USAGE) from None
+    anywhere = Configuration(request.configuration).get_option(options.EXECUTION_ON)
+    built = msgspec.structs.replace(built, graph=with_labels(built.graph, anywhere))
     click.echo(plan_json(built) if as_json else "\n".join(plan_lines(built)))
     return 0
 
@@ -130,7 +135,8 @@ def _restarts(graph: JobGraph) -> str:
     unless = (
         "" if options.RESTART_STRATEGY.key in graph.configuration else ", unless the cluster has a restart strategy"
     )
-    match restart_strategy(Configuration(), graph.configuration):
+    is_stream = graph.job_type is JobType.STREAMING
+    match restart_strategy(Configuration(), graph.configuration, is_stream=is_stream):
         case FixedDelay(attempts=attempts, wait_ms=wait_ms):
             return f"{_count(attempts, 'restart')} of the job at the most, each {wait_ms / 1000:g} s after a failure"
         case FailureRate(failures=failures, interval_ms=interval_ms):
@@ -143,6 +149,8 @@ def _restarts(graph: JobGraph) -> str:
 
 def _vertex_lines(graph: JobGraph, vertex: JobVertex, attempts: int | None) -> list[str]:
     limits = [f"parallelism {vertex.parallelism}"]
+    if vertex.resources.labels:
+        limits.append(f"on {labels_text(vertex.resources.labels)}")
     if vertex.resources.cpu_cores:
         limits.append(f"{vertex.resources.cpu_cores:g} cores and {vertex.resources.memory_mib} MiB")
     if attempts is not None:

@@ -29,15 +29,19 @@ from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
 from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
 from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
 from firesteel.cli.logs import open_log_file
-from firesteel.cli.settings import load_configuration, named_values, pairs
+from firesteel.cli.settings import absolute, load_configuration, named_values, pairs
+from firesteel.client.building import BuildProcessFailed
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
 from firesteel.model.options import (
     EXECUTION_ATTACHED,
+    EXECUTION_ON,
+    IGNORE_UNCLAIMED,
     JOB_PRIORITY,
     JOB_QUEUE,
     JOB_TIMEOUT,
     REST_ADDRESS,
+    RESTORE_PATH,
     SHUTDOWN_ON_ATTACHED_EXIT,
     Configuration,
     ConfigurationError,
@@ -133,6 +137,15 @@ _JOB_OPTIONS = (
     job_id_option,
     click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
     click.option("--queue", help="The queue it waits in."),
+    click.option("--on", metavar="LABELS", help="Run it on workers with these labels, like big or big,gpu."),
+    click.option("--from-savepoint", "-s", metavar="PATH", help="Start the queries of a stream from there."),
+    click.option(
+        "--allow-non-restored-state",
+        "-n",
+        "ignores_unclaimed",
+        is_flag=True,
+        help="Start also when the savepoint has queries that the pipeline has not.",
+    ),
     click.option("--timeout", metavar="TIME", help='The job fails after this time, like "90 s" or "10 min".'),
     click.option(
         "--master", default="", metavar="ADDRESS[,ADDRESS...]", help="Run it there: HOST:PORT of a master's REST."
@@ -184,6 +197,9 @@ def run_command(
     wishes = {
         JOB_PRIORITY.key: rest.pop("priority"),
         JOB_QUEUE.key: rest.pop("queue"),
+        EXECUTION_ON.key: rest.pop("on"),
+        RESTORE_PATH.key: _savepoint(rest.pop("from_savepoint")),
+        IGNORE_UNCLAIMED.key: "true" if rest.pop("ignores_unclaimed") else None,
         JOB_TIMEOUT.key: str(_time_ms("--timeout", timeout)) if timeout is not None else None,
         EXECUTION_ATTACHED.key: "false" if rest.pop("detach", False) else None,
         SHUTDOWN_ON_ATTACHED_EXIT.key: "true" if rest.pop("ends_with_client", False) else None,
@@ -199,7 +215,7 @@ def run_command(
         overrides=pairs(rest.pop("overrides"), "--set"),
         attachments=taken_attachments(rest),
         configuration=configuration,
-        job_id=job_id_of(given) if (given := rest.pop("job_id")) else "",
+        job_id="" if (given := rest.pop("job_id")) is None else job_id_of(given),
         elsewhere=opener is None and bool(configuration.get_option(REST_ADDRESS)),
         detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
         keep_warm_s=_time_ms(KEEP_WARM, keep_warm) / 1_000 if keep_warm is not None else None,
@@ -247,7 +263,7 @@ async def run_job(options: RunOptions, opener: Opener) -> End | JobID:
         raise CommandError("interrupted before the job was submitted", INTERRUPTED) from None
     except TaskFailedError as error:
         raise CommandError(error.failure.headline(), UNREACHABLE, trace=error.failure.trace) from None
-    except (PermissionError, ConfigurationError) as error:
+    except (PermissionError, ConfigurationError, BuildProcessFailed) as error:
         raise CommandError(str(error), BAD_USAGE) from None
     except OSError as error:
         raise CommandError(f"the cluster can't be used: {error}", UNREACHABLE, trace=traceback.format_exc()) from None
@@ -278,12 +294,24 @@ async def open_kept(configuration: Configuration, *, keep_s: float | None) -> As
         yield cluster
 
 
+def _savepoint(given: str | None) -> str | None:
+    """Where it is. Raises CommandError when that is empty: a stream would begin anew, and read everything again."""
+    if given == "":
+        raise CommandError("--from-savepoint '': no savepoint is there; is a variable empty?", BAD_USAGE)
+    return None if given is None else absolute(given)
+
+
+def _looks_like_ours(arguments: Sequence[str]) -> list[str]:
+    """Arguments of a script that its user may have meant for firesteel, shortened to what they set."""
+    return [each.partition("=")[0] for each in arguments if each == "--master" or each.startswith("-D")]
+
+
 async def _run(
     options: RunOptions, job_id: JobID, opener: Opener, display: JobDisplay, interrupts: Interrupts
 ) -> End | JobID:
     display.note(f"building {os.path.basename(options.file)}")
-    if options.is_script and "--master" in options.arguments:
-        display.note("--master follows the script's name, so it is an argument of the script")
+    for mistaken in _looks_like_ours(options.arguments) if options.is_script else ():
+        display.note(f"{mistaken} follows the script's name, so it is an argument of the script")
     async with opener(options.configuration) as cluster:
         with tempfile.TemporaryDirectory(prefix="build-", dir=cluster.work_dir) as directory:
             built = await _build(cluster, options, job_id, directory)

@@ -1,6 +1,7 @@
 """A job is handed in: under one id, however often that is tried, and never half way when somebody interrupts."""
 
 import re
+import shlex
 
 import click
 
@@ -19,7 +20,7 @@ def job_id_of(text: str) -> JobID:
     found = text.lower().replace("-", "")
     if _ID.fullmatch(found) is None:
         advice = 'of another name, take its hash: --job-id "$(printf %s NAME | md5sum | cut -c-32)"'
-        raise CommandError(f"--job-id {text}: an id has 32 hex digits, as a UUID has; {advice}", BAD_USAGE)
+        raise CommandError(f"--job-id {shlex.quote(text)}: an id has 32 hex digits, as a UUID has; {advice}", BAD_USAGE)
     return JobID(found)
 
 
@@ -65,7 +66,7 @@ async def _check_known(client: ClusterOperations, built: BuiltJob) -> None:
 
 job_id_option = click.option(
     "--job-id",
-    default="",
+    default=None,
     metavar="ID",
     help="An id of your own, 32 hex digits: whoever does not know whether it was done may do it again, and a job of that id runs once.",
 )

@@ -14,8 +14,10 @@ import click
 import msgspec
 import psutil
 
+from firesteel.adapters.inspection.rotation import open_for_appending
 from firesteel.cli.background import (
     CLUSTER_VARIABLE,
+    LOG_VARIABLE,
     ClusterDirectory,
     Recorded,
     end_processes,
@@ -181,13 +183,13 @@ async def _until_welcome(place: ClusterDirectory, record: Recorded, hello: words
 def _start(place: ClusterDirectory, order: words.Start) -> Recorded:
     """Start its process, in a session of its own. What it is told may be secret, and passes through a pipe."""
     log = place.new_log(ROLE.partition(" ")[0])
-    with open(log, "wb") as output:
+    with open_for_appending(log) as output:
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "firesteel", "keptcluster"],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, CLUSTER_VARIABLE: str(place.path)},
+            env={**os.environ, CLUSTER_VARIABLE: str(place.path), LOG_VARIABLE: str(log)},
             start_new_session=True,
         )
     assert child.stdin is not None, "it is piped"

@@ -80,6 +80,7 @@ class Application:
             click.echo(f"started {self._master}", err=True)
             for _ in range(self._count):
                 await self._start_worker()
+            self._ends.push_async_callback(self._master.master.settle)
         except BaseException:
             await self._ends.aclose()
             raise

@@ -9,16 +9,20 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import click
 
+from firesteel.adapters.inspection.rotation import keep_rotating, log_limits
 from firesteel.adapters.rpc.frames import Refused
-from firesteel.assembly.processlog import ProcessLogFormatter
+from firesteel.assembly.processlog import log_formatter
+from firesteel.cli.background import LOG_VARIABLE
 from firesteel.cli.exits import BAD_USAGE, BROKEN, FINISHED, UNREACHABLE, CommandError
 from firesteel.cli.settings import load_configuration
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 from firesteel.runtime.taskexecutor import RegistrationRefused
 
@@ -52,7 +56,7 @@ def run_in_foreground(definitions: Sequence[str], make: Callable[[Configuration]
 
 def serve_in_foreground(config: Configuration, make: Callable[[Configuration], ClusterProcess]) -> int:
     """Run what `make` makes, and say on standard output when it serves. Returns the exit code."""
-    log_to_stderr()
+    log_to_stderr(config)
     _allow_many_files()
     try:
         return asyncio.run(_serve(config, make))
@@ -73,10 +77,10 @@ def _allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def log_to_stderr() -> None:
+def log_to_stderr(config: Configuration) -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line says them, and they cost
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(ProcessLogFormatter())
+    handler.setFormatter(log_formatter(config))
     root = logging.getLogger()
     root.addHandler(handler)
     logging.getLogger("firesteel").setLevel(logging.INFO)
@@ -85,16 +89,21 @@ def log_to_stderr() -> None:
 async def _serve(config: Configuration, make: Callable[[Configuration], ClusterProcess]) -> int:
     told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     _on_signals(told)
+    own_log = os.environ.pop(LOG_VARIABLE, "")
     process = make(config)
     await process.start()
     gc.freeze()  # what is there now stays: modules, options, routes
     click.echo(f"started {process}")
+    rotation = BackgroundTasks()
+    if own_log:
+        rotation.start(keep_rotating(lambda: (Path(own_log),), log_limits(config)), "keep the log short")
     try:
         await asyncio.wait((told, process.failed), return_when=asyncio.FIRST_COMPLETED)
     finally:
         limit_s = STOP_LIMITS * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000
         asyncio.get_running_loop().call_later(limit_s, _end_hard, limit_s)
         await process.stop()
+        await rotation.close()
     if not process.failed.done():
         return FINISHED
     failed = process.failed.result()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
+from firesteel.core.dispatcher.admission import NO_LIMITS, Admission, without_labels
 from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
 from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobEntry, JobStage
 from firesteel.core.dispatcher.leftovers import Leftovers
@@ -163,7 +163,8 @@ class DispatcherCore(Core):
         if self._clients.due_ms is not None:
             self._set_timer(ClientsDue(), max(0, self._clients.due_ms - self.now_ms))
 
-    def _submit(self, request_id: int, graph: JobGraph) -> None:
+    def _submit(self, request_id: int, given: JobGraph) -> None:
+        graph = self._admission.placed(given)
         if graph.job_id in self.jobs:
             self._submit_again(self.jobs[graph.job_id], request_id, graph)
             return
@@ -181,7 +182,7 @@ class DispatcherCore(Core):
         if job.has_ended:
             ended = f"a job {job.job_id} has ended already ({job.status.value})"
             self._reply(request_id, DuplicateJob(f"{ended}: an id is used once"))
-        elif job.graph != graph:
+        elif job.graph is None or without_labels(job.graph) != without_labels(graph):  # settled when it was stored
             self._reply(request_id, DuplicateJob(f"another job {job.job_id} is known already: choose another id"))
         elif job.stage is JobStage.STORING:
             job.submitting.append(request_id)

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 import msgspec
 
 from firesteel.core.scheduler.backoff import restart_strategy
+from firesteel.model.branches import branch_of
 from firesteel.model.jobgraph import (
     ARCHIVE_ENDINGS,
     ARTIFACT_KINDS,
+    ExchangeMode,
     FunctionKind,
     InvalidJobGraph,
     JobGraph,
@@ -16,8 +18,16 @@ from firesteel.model.jobgraph import (
     Partitioner,
     is_plain_name,
 )
-from firesteel.model.options import Configuration, ConfigurationError
-from firesteel.model.unsupported import NO_STREAMS, divided_result, partial_resources, undivided_source
+from firesteel.model.labels import is_labels
+from firesteel.model.options import BRANCH, RESTORE_PATH, Configuration, ConfigurationError
+from firesteel.model.unsupported import (
+    NO_STREAM_CACHE,
+    STREAMING_EDGE,
+    divided_result,
+    partial_resources,
+    streaming_function,
+    undivided_source,
+)
 
 VERTICES_MAX = 2_000
 """More are not a pipeline that somebody has written."""
@@ -32,8 +42,9 @@ def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
     """Raises InvalidJobGraph naming what is wrong, on a cluster of this configuration. Whether its regions wait in a
     circle, Topology says."""
     _check_names(graph)
-    _require(graph.job_type is not JobType.STREAMING, NO_STREAMS)
     _check_vertices(graph)
+    if graph.job_type is JobType.STREAMING:
+        _check_stream(graph)
     _check_functions(graph)
     _check_datasets(graph)
     _check_edges(graph)
@@ -43,10 +54,17 @@ def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
         msgspec.msgpack.encode(graph)
     except OverflowError:
         raise InvalidJobGraph("the job graph can't be run: a number in it needs more than 64 bits") from None
+    is_stream = graph.job_type is JobType.STREAMING
     try:
-        restart_strategy(cluster, Configuration(graph.configuration))
+        configuration = Configuration(graph.configuration)
+        is_restored = bool(configuration.get_option(RESTORE_PATH))
+        restart_strategy(cluster, configuration, is_stream=is_stream)
+        branch_of(graph.configuration)
     except ConfigurationError as error:
         raise InvalidJobGraph(f"the job's configuration: {error}") from None
+    except msgspec.MsgspecError as error:
+        raise InvalidJobGraph(f"the job's configuration: {BRANCH.key} is no note of a branch ({error})") from None
+    _require(is_stream or not is_restored, f"a batch job starts from no savepoint: leave {RESTORE_PATH.key} out")
 
 
 def _check_names(graph: JobGraph) -> None:
@@ -78,6 +96,7 @@ def _check_vertices(graph: JobGraph) -> None:
         _require(timeout_ms is None or timeout_ms >= 1, f"vertex {vertex.name} may run for {timeout_ms} ms")
         _require(min(size.cpu_cores, size.memory_mib) >= 0, f"vertex {vertex.name} needs a slot of {size}")
         _require(not size.is_partial, f"vertex {vertex.name}: {partial_resources(size.cpu_cores)}")
+        _require(is_labels(size.labels), f"vertex {vertex.name} asks for {size.named}: no such label can be")
 
 
 def _check_functions(graph: JobGraph) -> None:
@@ -88,6 +107,19 @@ def _check_functions(graph: JobGraph) -> None:
             _require(not is_whole, f"{function.name}: {undivided_source(vertex.parallelism)}")
             is_result = function.kind is FunctionKind.RESULT
             _require(not is_result, f"{function.name}: {divided_result(vertex.parallelism)}")
+
+
+def _check_stream(graph: JobGraph) -> None:
+    """Each sink is a query, whose checkpoints are found by the sink's uid."""
+    functions = [(function, vertex.parallelism) for vertex in graph.vertices for function in vertex.functions]
+    for function, parallelism in functions:
+        refusal = streaming_function(function.kind, function.uid, parallelism, function.splits)
+        _require(not refusal, f"{function.name}: {refusal}")
+        _require(not function.cached, f"{function.name}: {NO_STREAM_CACHE}")
+    _require(all(edge.exchange is ExchangeMode.PIPELINED for edge in graph.edges), STREAMING_EDGE)
+    sinks = [function for function, _ in functions if function.kind is FunctionKind.SINK]
+    _check_unique("sink uid", (sink.uid for sink in sinks))
+    _require(sinks, "a streaming pipeline without a sink would run nothing")
 
 
 def _check_datasets(graph: JobGraph) -> None:

@@ -3,6 +3,8 @@
 from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.machine import Core
+from firesteel.model.branches import parent_of
+from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
@@ -48,6 +50,7 @@ def last_known_view(job: JobEntry) -> JobView:
         job_type=known.job_type if known is not None else JobType.BATCH,
         owner=result.owner if result is not None else known.owner if known is not None else "",
         reason=_cancelled_because(result) if result is not None else "",
+        branch_of=parent_of(job.graph.configuration) if job.graph is not None else JobID(""),
         client_heartbeat_timeout_ms=job.graph.client_heartbeat_timeout_ms if job.graph is not None else 0,
     )
 

@@ -92,6 +92,9 @@ class Topology:
         if not 0 < self.region_count <= MAX_REGIONS:
             raise InvalidJobGraph(f"the job has {self.region_count} regions; 1 to {MAX_REGIONS} are possible")
         self._offsets = [region.offset for region in self.logical]
+        wanted = [set(vertex.resources.labels) for vertex in graph.vertices]
+        self.common = ResourceProfile(labels=tuple(sorted(set.intersection(*wanted))))
+        """What any worker must have that does something for the job."""
         self.by_vertex = {vertex.id: region for region in self.logical for vertex in region.vertices}
 
     def logical_of(self, region: int) -> LogicalRegion:
@@ -130,6 +133,11 @@ def _groups(graph: JobGraph) -> dict[JobVertexID, list[JobVertex]]:
         if source.slot_sharing_group != target.slot_sharing_group:
             raise InvalidJobGraph(
                 f"edge {source.name} -> {target.name} joins two slot sharing groups: it must be blocking"
+            )
+        if source.resources.labels != target.resources.labels:
+            raise InvalidJobGraph(
+                f"edge {source.name} -> {target.name} joins functions that run on differently labelled workers: it must be"
+                " blocking"
             )
         if edge.pattern is not DistributionPattern.POINTWISE:
             raise InvalidJobGraph(

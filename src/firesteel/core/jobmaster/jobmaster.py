@@ -8,6 +8,7 @@ from typing import assert_never
 
 import msgspec
 
+from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.effects import (
     RESOURCE_MANAGER,
     Event,
@@ -25,6 +26,7 @@ from firesteel.core.jobmaster.knownworkers import KnownWorkers
 from firesteel.core.journal.journal import JobState
 from firesteel.core.machine import JournaledCore
 from firesteel.core.registration import RegistrationTries
+from firesteel.core.requests import Asked
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.scheduler.view import BEFORE_END, JobViews
@@ -48,7 +50,9 @@ from firesteel.model.states import JobStatus
 from firesteel.model.tasks import JobInformation
 from firesteel.model.views import JobSummary, JobView
 
-JobMasterEvent = Started | Received | TimerFired | Persisted | PersistFailed | PeerLost | LeaderChanged | LeadershipLost
+JobMasterEvent = (
+    Started | Received | TimerFired | Persisted | PersistFailed | PeerLost | LeaderChanged | LeadershipLost | Asked
+)
 
 
 class JobMasterCore(JournaledCore):
@@ -93,10 +97,14 @@ class JobMasterCore(JournaledCore):
                 self._on_timer(event.timer)
             case Persisted():
                 self._on_persisted(event)
+                if self._is_durable:
+                    self._scheduler.checkpoints.all_said(self.now_ms)
                 return
             case PersistFailed():
                 self._on_persist_failed(event)
                 return
+            case Asked():
+                self._on_asked(event)
             case PeerLost():
                 for worker in self.workers.at(Address(event.address)):
                     self._lose_worker(worker, event.reason)
@@ -149,6 +157,13 @@ class JobMasterCore(JournaledCore):
             self._set_timer(ReconciliationOver(), self.settings.reconciliation_timeout_ms)
         self._set_timer(HeartbeatDue(), self.settings.heartbeat_interval_ms)
 
+    def _on_asked(self, asked: Asked) -> None:
+        if isinstance(asked.request, TriggerCheckpoint):
+            self._scheduler.checkpoints.trigger(asked.request_id)
+            return
+        assert isinstance(asked.request, TriggerSavepoint), f"not a request to a JobMaster: {asked.request}"
+        self._scheduler.savepoints.trigger(asked.request_id, asked.request, self.now_ms)
+
     def _on_message(self, envelope: m.Envelope) -> None:
         body = envelope.body
         if not isinstance(body, m.ToJobMaster):
@@ -169,6 +184,13 @@ class JobMasterCore(JournaledCore):
                     self._scheduler.sink_committed(body.commit_id, body.note, self.now_ms)
                 else:
                     self._scheduler.sink_failed(body.commit_id, body.failure, self.now_ms)
+            case m.SavepointAnswer():
+                if self._scheduler.savepoints.answered(body.savepoint_id, body.failure, self.now_ms):
+                    self._scheduler.cancel(self.now_ms)
+            case m.AcknowledgeCheckpoint():
+                self._scheduler.checkpoints.acknowledged(
+                    body.resource_id, body.checkpoint_id, body.points, body.failure
+                )
             case m.JobReleased():
                 self._on_released(body.resource_id)
             case m.DisconnectTaskExecutor():
@@ -215,6 +237,8 @@ class JobMasterCore(JournaledCore):
             return
         self.workers[report.resource_id].offer_sequence = report.sequence
         self._scheduler.worker_reported(report, self.now_ms)
+        self._scheduler.savepoints.worker_reported(report.resource_id)
+        self._scheduler.checkpoints.worker_reported(report.resource_id)
         self._unanswered[report.resource_id] = report
 
     def _on_split_requests(self, resource_id: ResourceID, wants: tuple[SplitRequest, ...]) -> None:
@@ -307,6 +331,17 @@ class JobMasterCore(JournaledCore):
             self._send_to_worker(worker, m.SubmitTasks(job=job, deployments=tuple(deployments), groups=groups))
         for worker, attempts in output.cancel.items():
             self._send_to_worker(worker, m.CancelTasks(job_id=job_id, attempts=tuple(dict.fromkeys(attempts))))
+        for worker, attempts in output.stop.items():
+            body = m.StopTasks(job_id=job_id, attempts=tuple(attempts), drain=output.drains)
+            self._send_to_worker(worker, body)
+        for worker, orders in output.save.items():
+            for order in orders:
+                self._send_to_worker(worker, m.TakeSavepoint(job_id=job_id, order=order))
+        for worker, looks in output.checkpoint.items():
+            for look in looks:
+                self._send_to_worker(worker, m.TriggerCheckpoint(job_id=job_id, order=look))
+        for request_id, answer in output.replies:
+            self._reply(request_id, answer)
         if output.discard and self.workers:
             anyone = next(iter(self.workers))
             self._send_to_worker(anyone, m.DiscardResults(job_id=job_id, locations=tuple(output.discard)))

@@ -123,6 +123,8 @@ class JobReleaseCore(Core):
                 self._lose(body.resource_id)
             case (
                 m.ReportProgress()
+                | m.SavepointAnswer()
+                | m.AcknowledgeCheckpoint()
                 | m.RequestNextInputSplits()
                 | m.SinkCommitAnswer()
                 | m.JobMasterRegistered()

@@ -9,7 +9,9 @@ from typing import Union, assert_never
 
 import msgspec
 
+from firesteel.core.checkpoint import history
 from firesteel.core.scheduler.backoff import BackoffState
+from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionIndex, ResourceID
 from firesteel.model.states import ExecutionState, JobStatus
@@ -23,6 +25,10 @@ CONCURRENT_FAILURES_MAX = 16
 
 ATTEMPTS_KEPT_MAX = 16
 """Former attempts of each region that are remembered: the newest."""
+
+
+SAVEPOINTS_KEPT_MAX = 16
+"""Savepoints of a job that are remembered: the newest."""
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -64,6 +70,8 @@ class RegionsEnded(Record, frozen=True):
     ended: tuple[tuple[RegionIndex, int], ...]
     state: ExecutionState = ExecutionState.FAILED
     """FAILED or CANCELED."""
+    ran: bool = True
+    """False: they never came to their workers. True: they did, or may have."""
 
 
 class RestartPlanned(Record, frozen=True):
@@ -92,6 +100,8 @@ class RegionsReset(Record, frozen=True):
     """The next attempt of these regions begins; their former results are withdrawn."""
 
     regions: tuple[RegionIndex, ...]
+    ran: bool = True
+    """Whether the attempts before these may have run."""
 
 
 class CommitsIntended(Record, frozen=True):
@@ -106,6 +116,53 @@ class SinkCommitted(Record, frozen=True):
     """What the job's owner is to be told of it."""
 
 
+class StopIntended(Record, frozen=True):
+    """The job's queries are to stop, then it is to end with a savepoint of where they have come to."""
+
+    savepoint_id: str
+    location: str
+    drain: bool = False
+
+
+class StopGivenUp(Record, frozen=True):
+    """That savepoint could not be taken: the queries go on."""
+
+    failure: FailureInfo
+    halted: tuple[tuple[RegionIndex, int], ...] = ()
+    """Regions and attempts that may have been told to stop, and have not ended: when they do, they run again."""
+
+
+class SavepointCompleted(Record, frozen=True):
+    savepoint_id: str
+    location: str
+    triggered_ms: int = -1
+    """-1: a version wrote this that did not say."""
+
+
+class CheckpointTriggered(Record, frozen=True):
+    """The number is given: no other checkpoint ever has it."""
+
+    checkpoint_id: int
+
+
+class CheckpointCompleted(Record, frozen=True):
+    """It counts from here on."""
+
+    checkpoint_id: int
+    points: tuple[QueryPoint, ...]
+    retained_max: int
+    """So many are retained, this one included."""
+
+
+class CheckpointGivenUp(Record, frozen=True):
+    """It is not complete, and will not be."""
+
+    checkpoint_id: int
+    failure: str
+    failed_in_a_row: int
+    """So many have, this one included, for reasons that count."""
+
+
 JournalRecord = Union[
     JobStatusRecord,
     RegionsDeployed,
@@ -117,11 +174,17 @@ JournalRecord = Union[
     RegionsReset,
     CommitsIntended,
     SinkCommitted,
+    StopIntended,
+    StopGivenUp,
+    SavepointCompleted,
+    CheckpointTriggered,
+    CheckpointCompleted,
+    CheckpointGivenUp,
 ]
 
 
 class EndedAttempt(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What stays known of an attempt that was deployed and has ended."""
+    """What stays known of an attempt that ran, or may have, and has ended."""
 
     attempt: int
     state: ExecutionState
@@ -166,11 +229,29 @@ class JobState(msgspec.Struct, kw_only=True):
     committed: tuple[str, ...] = ()
     notes: dict[str, str] = msgspec.field(default_factory=dict, name="told")
     """What the job's owner is to be told, by commit."""
+    stop: StopIntended | None = None
+    """It is being stopped with a savepoint."""
+    halted: dict[RegionIndex, int] = {}
+    """Attempts that may stop though nobody wants that any more, by region."""
+    savepoints: tuple[SavepointCompleted, ...] = ()
+    """The newest of those that were taken, newest first."""
+    checkpoints: CheckpointHistory = CheckpointHistory()
+    """What is known of these; savepoints are among them."""
 
     @property
     def created_ms(self) -> int:
         """When the job began to exist, for the JobMaster that was first; -1 before."""
         return self.timestamps_ms.get(JobStatus.CREATED.value, -1)
+
+    @property
+    def lacks_savepoint(self) -> bool:
+        """Whether it ends with a savepoint that is not there yet."""
+        return self.stop is not None and all(each.savepoint_id != self.stop.savepoint_id for each in self.savepoints)
+
+    def last_run(self, region: RegionIndex) -> EndedAttempt | None:
+        """The newest attempt before the current one that ran, or may have."""
+        known = reversed(self.history.get(region, ()))
+        return next((each for each in known if each.attempt < self.attempts.get(region, 0)), None)
 
     @property
     def remembered(self) -> BackoffState:
@@ -194,6 +275,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.status = record.status
             state.failure = record.failure or state.failure
             state.timestamps_ms[record.status.value] = record.at_ms
+            if record.status.is_globally_terminal:
+                state.checkpoints = history.ended(state.checkpoints)
         case RegionsDeployed():
             state.instant_ms = state.instant_ms or record.at_ms
             state.deployed.update((region, worker) for region, _, worker in record.deployed)
@@ -206,7 +289,7 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
                 state.finished[region] = outcome
         case RegionsEnded():
             for region, attempt in record.ended:
-                _ended(state, region, attempt, record.state, record.at_ms)
+                _ended(state, region, attempt, record.state, record.at_ms, ran=record.ran)
                 state.draws.pop(region, None)
                 state.ended[region] = None
         case RestartPlanned():
@@ -223,14 +306,40 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
         case RegionsReset():
             for region in record.regions:
                 state.attempts[region] = state.attempts.get(region, 0) + 1
-                for known in (state.finished, state.ended, state.restarting, state.draws):
+                for known in (state.finished, state.ended, state.restarting, state.draws, state.halted):
                     known.pop(region, None)
+            if record.ran:
+                state.checkpoints = history.restarted(state.checkpoints, record.at_ms)
         case CommitsIntended():
             state.intended = record.commits
         case SinkCommitted():
             state.committed = (*state.committed, record.commit_id)
             if record.note:
                 state.notes[record.commit_id] = record.note
+        case StopIntended():
+            state.stop = record
+        case StopGivenUp():
+            state.stop = None
+            state.halted.update(record.halted)
+        case SavepointCompleted():
+            state.savepoints = (record, *state.savepoints)[:SAVEPOINTS_KEPT_MAX]
+            state.checkpoints = history.saved(state.checkpoints, record.location, record.triggered_ms, record.at_ms)
+        case CheckpointTriggered() | CheckpointCompleted() | CheckpointGivenUp():
+            state.checkpoints = _with_checkpoint(state.checkpoints, record)
+        case _:
+            assert_never(record)
+
+
+def _with_checkpoint(
+    known: CheckpointHistory, record: CheckpointTriggered | CheckpointCompleted | CheckpointGivenUp
+) -> CheckpointHistory:
+    match record:
+        case CheckpointTriggered(at_ms=at_ms, checkpoint_id=number):
+            return history.triggered(known, number, at_ms)
+        case CheckpointCompleted(at_ms=at_ms, checkpoint_id=number, points=points):
+            return history.completed(known, number, points, record.retained_max, at_ms)
+        case CheckpointGivenUp(at_ms=at_ms, checkpoint_id=number, failure=failure):
+            return history.failed(known, number, failure, record.failed_in_a_row, at_ms)
         case _:
             assert_never(record)
 
@@ -246,9 +355,11 @@ def _remember(state: JobState, entry: ExceptionEntry, history_size: int, *, is_r
     state.exceptions = (msgspec.structs.replace(root, concurrent=together), *state.exceptions[1:])
 
 
-def _ended(state: JobState, region: RegionIndex, attempt: int, how: ExecutionState, at_ms: int) -> None:
+def _ended(
+    state: JobState, region: RegionIndex, attempt: int, how: ExecutionState, at_ms: int, *, ran: bool = True
+) -> None:
     """An attempt is not deployed any more; what is known of it stays."""
     worker, deployed_ms = state.deployed.pop(region, None), state.deployed_ms.pop(region, -1)
-    if worker is not None:
+    if worker is not None and ran:
         known = (*state.history.get(region, ()), EndedAttempt(attempt, how, worker, deployed_ms, at_ms))
         state.history[region] = known[-ATTEMPTS_KEPT_MAX - 1 :]

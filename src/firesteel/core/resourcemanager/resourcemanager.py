@@ -18,6 +18,7 @@ from firesteel.core.timers import HeartbeatDue, StartUpOver
 from firesteel.model import messages as m
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID, derived_id
 from firesteel.model.inquiries import AskWorker, WorkerAnswered
+from firesteel.model.metric import VALUES_MAX
 from firesteel.model.refusals import NoAnswer, UnknownTaskManager
 from firesteel.model.reports import SlotReport
 from firesteel.model.resources import ResourceProfile
@@ -42,6 +43,8 @@ class ResourceManagerCore(Core):
         self._dispatcher: m.Leader | None = None
         self._registrations = 0
         self._starting = settings.start_up_ms > 0
+        self.workers_lost = 0
+        """Workers that have gone without a goodbye."""
         self._inquiries: dict[int, ResourceID] = {}
         """The workers that owe an answer, by the number of the request."""
 
@@ -92,7 +95,10 @@ class ResourceManagerCore(Core):
         match body:
             case m.RegisterTaskExecutor():
                 self._register_worker(envelope.sender, body)
-            case m.TaskExecutorHeartbeat() | m.NotifySlotAvailable():
+            case m.TaskExecutorHeartbeat():
+                self._on_slot_report(body.resource_id, body.instance_id, body.report)
+                self._on_metrics(body)
+            case m.NotifySlotAvailable():
                 self._on_slot_report(body.resource_id, body.instance_id, body.report)
             case m.SlotRequestAnswer():
                 self._on_slot_report(body.resource_id, body.instance_id, body.report, answers=body.allocations)
@@ -160,6 +166,12 @@ class ResourceManagerCore(Core):
             self._tracker.release_pending(worker, answers)
         self._tracker.apply_report(worker, report)
         self._ask_for_jobs(report)
+
+    def _on_metrics(self, body: m.TaskExecutorHeartbeat) -> None:
+        """The newest figures count; of too many, the first."""
+        worker = self._tracker.workers.get(body.resource_id)
+        if worker is not None and worker.instance_id == body.instance_id:
+            worker.metrics = body.metrics[:VALUES_MAX]
 
     def _follow(self, dispatcher: m.Leader | None) -> None:
         """Late word of a former Dispatcher is none; that nobody leads changes nothing."""
@@ -272,6 +284,7 @@ class ResourceManagerCore(Core):
         tick = self._heartbeats.tick(self.now_ms)
         for kind, key in tick.lost:
             if kind == "worker":
+                self.workers_lost += 1
                 self._lose_worker(ResourceID(key), f"no sign of life for {self._settings.heartbeat_timeout_ms} ms")
             else:
                 self._lose_job(JobID(key))
@@ -288,6 +301,7 @@ class ResourceManagerCore(Core):
 
     def _on_peer_lost(self, event: PeerLost) -> None:
         for worker in [w for w in self._tracker.workers.values() if w.address == event.address]:
+            self.workers_lost += 1
             self._lose_worker(worker.resource_id, event.reason)
         for job_id in [key for key, job in self._tracker.jobs.items() if job.leader.address == event.address]:
             self._lose_job(job_id)
@@ -314,4 +328,5 @@ class ResourceManagerCore(Core):
             last_heartbeat_ms=self._heartbeats.last_heard_ms(("worker", worker.resource_id)),
             hardware=worker.hardware,
             allocations=tuple((slot.job_id, slot.profile) for slot in slots if slot.job_id is not None),
+            metrics=worker.metrics,
         )

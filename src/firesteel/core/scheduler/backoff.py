@@ -154,11 +154,15 @@ class ExponentialDelay(RestartStrategy):
         return int.from_bytes(digest[:16]) % (2 * reach_ms + 1) - reach_ms
 
 
-def restart_strategy(cluster: Configuration, job: Mapping[str, str], seed: str = "") -> RestartStrategy:
-    """The job's own strategy, else the cluster's. Raises ConfigurationError when its options don't fit together."""
+def restart_strategy(
+    cluster: Configuration, job: Mapping[str, str], seed: str = "", *, is_stream: bool = False
+) -> RestartStrategy:
+    """The job's own strategy, else the cluster's, else what Flink does: a stream is restarted, a batch is not. Raises
+    ConfigurationError when its options don't fit together."""
     configuration = effective(cluster, job)
     get = configuration.get_option
-    match get(o.RESTART_STRATEGY):
+    is_unset = o.RESTART_STRATEGY.key not in configuration
+    match "exponential-delay" if is_stream and is_unset else get(o.RESTART_STRATEGY):
         case "fixed-delay":
             return FixedDelay(get(o.RESTART_FIXED_ATTEMPTS), get(o.RESTART_FIXED_DELAY))
         case "failure-rate":

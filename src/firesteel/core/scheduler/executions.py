@@ -28,6 +28,7 @@ from firesteel.core.scheduler.splits import SplitAssigners
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.core.slots.pool import SlotAssignment, SlotPool
 from firesteel.model.ids import RegionIndex, ResourceID
+from firesteel.model.jobgraph import JobType
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 
@@ -42,6 +43,7 @@ class Executions:
         self, topology: Topology, state: JobState, history_size: int, journal: Callable[[JournalRecord], None]
     ) -> None:
         self.topology, self.state = topology, state
+        self.is_stream = topology.graph.job_type is JobType.STREAMING
         self.graph = ExecutionGraph(topology)
         self.partitions = PartitionTracker(topology)
         self.pool = SlotPool()
@@ -69,6 +71,11 @@ class Executions:
         """What is intended and not yet visible."""
         return [commit for commit in self.state.intended if commit.commit_id not in self.state.committed]
 
+    @property
+    def keeps_slots(self) -> bool:
+        """Whether queries of a stream that have ended are to run again, or may have to: where they ran, if they can."""
+        return self.is_stream and (self.state.stop is not None or bool(self.state.restarting))
+
     # ── a region's way ───────────────────────────────────────────────────────────────────────
     def schedule_all(self, now_ms: int) -> None:
         """Line up all that can be read and has not begun."""
@@ -87,7 +94,8 @@ class Executions:
 
     def take_seats(self) -> list[SlotAssignment]:
         """Seat what waits in the slots that are there, near to what it belongs to. Ascending; `deploy` is to follow."""
-        return sorted(self.pool.assign(self._preferred_workers), key=lambda seat: seat.region)
+        seats = self.pool.assign(self._preferred_workers, only_near=True) if self.is_stream else []
+        return sorted((*seats, *self.pool.assign(self._preferred_workers)), key=lambda seat: seat.region)
 
     def deploy(self, seats: list[SlotAssignment], now_ms: int) -> None:
         """Have regions run where they have a seat."""
@@ -99,7 +107,11 @@ class Executions:
         self.record(RegionsDeployed(at_ms=now_ms, deployed=entries))
 
     def _preferred_workers(self, region: RegionIndex) -> list[ResourceID]:
-        """Where the subtasks of equal index run, or have run, that this one is best near to."""
+        """Where the subtasks of equal index run, or have run, that this one is best near to; of a stream where it ran itself,
+        since its checkpoints may be there and nowhere else."""
+        if self.is_stream:
+            former = self.state.last_run(region)
+            return [] if former is None else [former.task_manager]
         logical = self.topology.logical_of(region)
         found = (self.graph.worker_of(offset + region - logical.offset) for offset in logical.mates)
         return [worker for worker in found if worker is not None]
@@ -118,13 +130,13 @@ class Executions:
             self.record(RegionsFinished(at_ms=now_ms, finished=entries))
         return regions
 
-    def end(self, regions: Regions, state: ExecutionState, now_ms: int) -> None:
-        """Attempts that workers had are gone without a result: FAILED or CANCELED."""
+    def end(self, regions: Regions, state: ExecutionState, now_ms: int, *, ran: bool = True) -> None:
+        """Attempts that workers had, or if they never `ran` were to have, are gone without a result: FAILED or CANCELED."""
         self.graph.move(regions, state, now_ms)
         for region in regions.tolist():
             self.pool.vacate(RegionIndex(region), now_ms)
         ended = tuple((RegionIndex(region), int(self.graph.attempt[region])) for region in regions.tolist())
-        self.record(RegionsEnded(at_ms=now_ms, ended=ended, state=state))
+        self.record(RegionsEnded(at_ms=now_ms, ended=ended, state=state, ran=ran))
         self.restarts.ended(regions.tolist(), self.state.restarting)
 
     def give_up_waiting(self, regions: Iterable[RegionIndex], now_ms: int) -> Regions:
@@ -170,11 +182,22 @@ class Executions:
         if next_ms is not None:
             self.output.wake(next_ms)
 
+    def run_again(self, regions: Regions, now_ms: int) -> None:
+        """Begin the next attempts of regions that have finished, though nothing has failed."""
+        if len(regions):
+            self.partitions.available[regions] = False
+            self.graph.reset(regions)
+            for region in regions.tolist():
+                self.output.discard += self.partitions.withdraw(RegionIndex(region))
+            self.record(RegionsReset(at_ms=now_ms, regions=tuple(RegionIndex(each) for each in regions.tolist())))
+            self.schedule_all(now_ms)
+
     def never_started(self, regions: Regions, now_ms: int) -> None:
         """Attempts a former JobMaster had decided on and not sent: the next ones take their place."""
-        self.end(regions, ExecutionState.CANCELED, now_ms)
+        self.end(regions, ExecutionState.CANCELED, now_ms, ran=False)
         self.graph.reset(regions)
-        self.record(RegionsReset(at_ms=now_ms, regions=tuple(RegionIndex(region) for region in regions.tolist())))
+        again = tuple(RegionIndex(region) for region in regions.tolist())
+        self.record(RegionsReset(at_ms=now_ms, regions=again, ran=False))
 
     # ── what workers are asked ───────────────────────────────────────────────────────────────
     def ask_to_cancel(self, regions: Regions) -> None:
@@ -190,6 +213,7 @@ class Executions:
         subtask = region - logical.offset
         groups = self.partitions.groups_of(logical)
         self.output.groups.update((group.group_id, group) for group in groups)
+        former = self.state.last_run(region) if self.is_stream else None
         deployment = TaskDeployment(
             attempt=self.graph.attempt_id(region),
             allocation_id=self.pool.seat_of(region),
@@ -198,6 +222,7 @@ class Executions:
             inputs=self.partitions.inputs_of(logical, subtask),
             groups=tuple((group.dataset_id, group.group_id) for group in groups),
             alone=quarantine.runs_alone(self.state, region),
+            former=-1 if former is None else former.attempt,
         )
         self.output.deploy.setdefault(worker, []).append(deployment)
 

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from firesteel.model.checkpoints import CheckpointOrder
 from firesteel.model.ids import RegionAttemptID, ResourceID
+from firesteel.model.streams import SavepointOrder
 from firesteel.model.tasks import ResultGroup, SinkCommit, TaskDeployment
 
 
@@ -18,6 +20,14 @@ class SchedulerOutput:
     cancel: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
     acknowledge: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
     commit: dict[ResourceID, list[SinkCommit]] = field(default_factory=dict)
+    stop: dict[ResourceID, list[RegionAttemptID]] = field(default_factory=dict)
+    """Streaming attempts that are to finish."""
+    drains: bool = False
+    """They are to read what is there first."""
+    save: dict[ResourceID, list[SavepointOrder]] = field(default_factory=dict)
+    checkpoint: dict[ResourceID, list[CheckpointOrder]] = field(default_factory=dict)
+    replies: list[tuple[int, object]] = field(default_factory=list)
+    """Answers to requests, by their ids: exceptions among them."""
     discard: list[str] = field(default_factory=list)
     """Directories nobody will read, for any worker to delete."""
     wake_at_ms: int | None = None

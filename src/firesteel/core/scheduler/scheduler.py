@@ -9,6 +9,8 @@ from itertools import chain
 
 import numpy as np
 
+from firesteel.core.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.core.checkpoint.savepoints import Savepoints
 from firesteel.core.execution.topology import Regions, Topology
 from firesteel.core.journal.journal import (
     CommitsIntended,
@@ -44,7 +46,7 @@ from firesteel.model.ids import AllocationID, RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import NotEnoughResources, TaskManagerReport
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
-from firesteel.model.resources import UNSPECIFIED, ResourceProfile
+from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import TaskProgress
@@ -62,10 +64,12 @@ class DefaultScheduler:
     ) -> None:
         self.topology, self.settings = Topology(graph), settings
         self._executions = Executions(self.topology, state, settings.exception_history_size, journal)
-        self.views = JobViews(self._executions)
+        self.views = JobViews(self._executions, settings.checkpoints)
         self._phase: JobPhase = Created()
         self._policy = FailoverPolicy(settings.strategy, settings.retry_delay_ms, settings.restarts_all)
         self._committer = SinkCommitter()
+        self.savepoints = Savepoints(self._executions, settings.savepoints)
+        self.checkpoints = CheckpointCoordinator(self._executions, settings.checkpoints)
 
     def start(self, now_ms: int, doom: FailureInfo | None = None) -> None:
         """Begin, or go on where the journal ends. What a new job can run at once is lined up; it stays CREATED until the
@@ -101,7 +105,7 @@ class DefaultScheduler:
         if not self._executions.state.status.is_globally_terminal:
             occupied = {execution.allocation_id for execution in report.executions}
             vacant = [offer for offer in report.slots if offer.allocation_id not in occupied]
-            self._executions.pool.offer(worker, vacant, now_ms)
+            self._executions.pool.offer(worker, vacant, now_ms, keep=self._executions.keeps_slots)
 
     def attempts_changed(self, worker: ResourceID, updates: Iterable[TaskStateUpdate], now_ms: int) -> None:
         """A worker says how attempts get on, or have ended."""
@@ -157,7 +161,7 @@ class DefaultScheduler:
     def tidy_up(self, idle_before_ms: int) -> None:
         """Let go of slots nobody waits for that have been idle since then, and of progress nobody will look at."""
         self._executions.progress = self._executions.progress_of_running()
-        for slot in self._executions.pool.surplus(idle_before_ms):
+        for slot in () if self._executions.keeps_slots else self._executions.pool.surplus(idle_before_ms):
             self._executions.pool.drop(slot.allocation_id)
 
     def _take_back_slots(self, report: TaskManagerReport, now_ms: int) -> None:
@@ -272,6 +276,9 @@ class DefaultScheduler:
         before: JobPhase | None = None
         while before is not self._phase:
             before = self._phase
+            self.savepoints.advance(workers, now_ms)
+            if (too_many := self.checkpoints.advance(workers, now_ms)) is not None:
+                self._answer_failure(self._executions.graph.in_state(ExecutionState.RUNNING), too_many, None, now_ms)
             self._step(now_ms)
         self._commit(workers, now_ms)
         return self._executions.take_output()
@@ -330,6 +337,8 @@ class DefaultScheduler:
     def _finish_if_done(self, now_ms: int) -> None:
         if not isinstance(self._phase, Running) or not self._executions.graph.all_finished:
             return
+        if self._executions.state.lacks_savepoint:
+            return
         outcomes = self._executions.partitions.outcomes
         staged = gather_commits([outcomes[region] for region in sorted(outcomes)])
         if staged and not self._executions.state.intended:
@@ -370,7 +379,7 @@ class DefaultScheduler:
     def requirements(self, workers: Collection[ResourceID]) -> tuple[tuple[ResourceProfile, int], ...]:
         """The slots the job needs, all of them."""
         if self._executions.uncommitted() and not workers:
-            return ((UNSPECIFIED, 1),)  # A worker is needed to commit, though no region is.
+            return ((self.topology.common, 1),)  # A worker is needed to commit, though no region is.
         return self._executions.pool.requirements()
 
     def held_at(self, worker: ResourceID) -> tuple[AllocationID, ...]:

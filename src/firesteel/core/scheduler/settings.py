@@ -1,8 +1,10 @@
 """How a job is scheduled: what its configuration and its cluster's were read into."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from firesteel.core.checkpoint.savepoints import SavepointSettings
 from firesteel.core.scheduler.backoff import RestartStrategy
+from firesteel.model.checkpoints import CheckpointSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +17,5 @@ class SchedulerSettings:
     """Time before a region runs again that has retries of its own."""
     restarts_all: bool = False
     """Failover strategy `full`."""
+    savepoints: SavepointSettings = field(default_factory=SavepointSettings)
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)

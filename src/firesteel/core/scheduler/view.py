@@ -10,6 +10,8 @@ from firesteel.core.execution.topology import MAX_REGIONS, LogicalRegion
 from firesteel.core.journal.journal import EndedAttempt
 from firesteel.core.scheduler.commit import undeleted
 from firesteel.core.scheduler.executions import Executions
+from firesteel.model.branches import parent_of
+from firesteel.model.checkpoints import CheckpointSettings, CheckpointsView
 from firesteel.model.ids import JobVertexID, RegionIndex
 from firesteel.model.jobgraph import JobVertex
 from firesteel.model.states import ExecutionState, JobStatus
@@ -57,8 +59,8 @@ BEFORE_END = {
 class JobViews:
     """What others may look at. Nothing here changes anything, and what it gives does not change either."""
 
-    def __init__(self, executions: Executions) -> None:
-        self._executions = executions
+    def __init__(self, executions: Executions, checkpoints: CheckpointSettings) -> None:
+        self._executions, self._checkpoints = executions, checkpoints
 
     @property
     def created_ms(self) -> int:
@@ -112,6 +114,11 @@ class JobViews:
             parameters=graph.parameters,
             configuration=graph.configuration,
             client_heartbeat_timeout_ms=graph.client_heartbeat_timeout_ms,
+            directory=graph.environment.directory,
+            branch_of=parent_of(graph.configuration),
+            checkpoints=CheckpointsView(settings=self._checkpoints, history=state.checkpoints)
+            if executions.is_stream
+            else None,
         )
 
     def summary(self, status: JobStatus, version: int) -> JobSummary:
@@ -132,6 +139,7 @@ class JobViews:
             modified_ms=max(times_ms.values(), default=-1),
             reason=_reason(executions, status, executions.progress_of_running()),
             tasks={each.name: int(counts[each]) for each in ExecutionState if counts[each]},
+            branch_of=parent_of(graph.configuration),
         )
 
     def subtasks(self, vertex_id: JobVertexID) -> tuple[SubtaskView, ...]:
@@ -270,6 +278,7 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
         io_lacking=lacking,
         first_region=logical.offset,
         is_script=vertex.functions[0].is_script,
+        labels=vertex.resources.labels,
     )
 
 

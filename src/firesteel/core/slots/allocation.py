@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 
 from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.labels import Labels
 from firesteel.model.resources import ResourceProfile
 
 Caps = Mapping[str, int]
@@ -36,9 +37,9 @@ class Need:
 class FreeSlots:
     """The free slots of all workers, in the order in which they are given away.
 
-    With `spread` the worker comes first of whose slots the smallest part is taken, else workers do in the order they
-    registered.
-    Taking a slot costs the logarithm of the workers.
+    Workers with fewer labels come first: those with more are left to who asks for them. Of workers with the same labels,
+    with `spread`, it is the one of whose slots the smallest part is taken, else they come in the order they registered.
+    Taking a slot costs the logarithm of the workers, and a look at each set of labels that any has.
     """
 
     def __init__(self, tracker: SlotTracker, *, spread: bool) -> None:
@@ -46,18 +47,29 @@ class FreeSlots:
         self._free = {
             worker.resource_id: sorted(worker.to_give) for worker in tracker.workers.values() if worker.to_give
         }
-        self._order = [(self._rank(worker), place, worker) for place, worker in enumerate(self._free)]
-        heapify(self._order)
+        by_labels: dict[Labels, list[tuple[float, int, ResourceID]]] = {}
+        for place, worker in enumerate(self._free):
+            by_labels.setdefault(tracker.workers[worker].labels, []).append((self._rank(worker), place, worker))
+        self._lines = sorted(by_labels.items(), key=lambda line: (len(line[0]), line[0]))
+        for _, workers in self._lines:
+            heapify(workers)
 
     def __bool__(self) -> bool:
-        return bool(self._order)
+        return any(workers for _, workers in self._lines)
 
     def take(self, wanted: ResourceProfile) -> tuple[ResourceID, int] | None:
         """The first slot that fits, which then is free no more; None when none does."""
+        lines = (workers for labels, workers in self._lines if set(wanted.labels).issubset(labels))
+        taken = (self._take_of(workers, wanted) for workers in lines)
+        return next((found for found in taken if found is not None), None)
+
+    def _take_of(
+        self, order: list[tuple[float, int, ResourceID]], wanted: ResourceProfile
+    ) -> tuple[ResourceID, int] | None:
         passed: list[tuple[float, int, ResourceID]] = []
         found: tuple[ResourceID, int] | None = None
-        while self._order and found is None:
-            rank, place, worker = heappop(self._order)
+        while order and found is None:
+            rank, place, worker = heappop(order)
             slots, free = self._tracker.workers[worker].slots, self._free[worker]
             index = next((index for index in free if slots[index].profile.fits(wanted)), None)
             if index is not None:
@@ -67,7 +79,7 @@ class FreeSlots:
             if free:
                 passed.append((rank, place, worker))
         for entry in passed:
-            heappush(self._order, entry)
+            heappush(order, entry)
         return found
 
     def _rank(self, worker: ResourceID) -> float:
@@ -96,16 +108,21 @@ def plan_allocations(tracker: SlotTracker, caps: Caps, *, spread: bool) -> tuple
 
 
 def open_needs(tracker: SlotTracker) -> list[Need]:
-    """What jobs lack, in the order of their turns, larger profiles first."""
+    """What jobs lack, in the order of their turns, those with more labels first, then larger profiles."""
     out: list[Need] = []
     needy = [(job_id, job) for job_id, job in tracker.jobs.items() if job.requirements]
     for job_id, job in sorted(needy, key=lambda item: item[1].turn):
         mine = Counter(tracker.held.get(job_id))
-        for profile, count in sorted(job.requirements, reverse=True):
+        for profile, count in sorted(job.requirements, key=_pickiness, reverse=True):
             lacking = count - _use(mine, profile, count)
             if lacking:
                 out.append(Need(job_id, job.queue, profile, lacking))
     return out
+
+
+def _pickiness(requirement: tuple[ResourceProfile, int]) -> tuple[int, ResourceProfile]:
+    """A slot that few may have goes to who can use no other."""
+    return len(requirement[0].labels), requirement[0]
 
 
 def _use(held: Counter[ResourceProfile], wanted: ResourceProfile, count: int) -> int:

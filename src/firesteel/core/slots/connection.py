@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from firesteel.core.registration import RegistrationTries
 from firesteel.model import messages as m
 from firesteel.model.configuration import duration_text
 from firesteel.model.ids import FencingToken, InstanceID, JobID, ResourceID
+from firesteel.model.metric import MetricValue
 from firesteel.model.reports import SlotReport
 from firesteel.model.resources import ResourceProfile
 
@@ -87,6 +90,8 @@ class WorkerRegistration:
     heard_ms: int = 0
     lost_ms: int = 0
     """Since when it is not registered, while it is not."""
+    metrics: tuple[MetricValue, ...] = ()
+    """Figures that the worker has measured last; each heartbeat has them."""
     _newest: FencingToken | None = None
 
     def follow(self, leader: m.Leader | None, now_ms: int) -> None:
@@ -127,7 +132,8 @@ class WorkerRegistration:
         """A numbered slot report for the leader, or None while not registered."""
         if self.leader is None or self.instance_id is None:
             return None
-        return kind(resource_id=self.resource_id, instance_id=self.instance_id, report=report)
+        made = kind(resource_id=self.resource_id, instance_id=self.instance_id, report=report)
+        return made if isinstance(made, m.NotifySlotAvailable) else msgspec.structs.replace(made, metrics=self.metrics)
 
     def is_silent(self, now_ms: int, timeout_ms: int) -> bool:
         """Whether a registration has gone stale: the leader has not asked for long."""

@@ -36,6 +36,8 @@ class SlotPool:
     def __init__(self) -> None:
         self.slots: dict[AllocationID, PooledSlot] = {}
         self.waiting: dict[RegionIndex, ResourceProfile] = {}
+        self._labelled_count = 0
+        """Waiting regions that ask for labels."""
         self._of_worker: dict[ResourceID, dict[AllocationID, PooledSlot]] = {}
         self._free: dict[ResourceID, dict[AllocationID, None]] = {}
         """Free slots of the workers that have any."""
@@ -51,20 +53,26 @@ class SlotPool:
             assert region not in self._seat, "a region that has a slot does not wait for one"
             assert region not in self.waiting, "a region waits for one slot"
             self.waiting[region] = profile
+            self._labelled_count += bool(profile.labels)
             self._count(profile, 1)
 
     def withdraw(self, region: RegionIndex) -> None:
         """The region wants no slot any more. One that does not wait: nothing."""
-        profile = self.waiting.pop(region, None)
-        if profile is not None:
-            self._count(profile, -1)
+        if region in self.waiting:
+            self._count(self._waits_no_more(region), -1)
+
+    def _waits_no_more(self, region: RegionIndex) -> ResourceProfile:
+        profile = self.waiting.pop(region)
+        self._labelled_count -= bool(profile.labels)
+        return profile
 
     def waiting_for(self, profile: ResourceProfile) -> list[RegionIndex]:
         """The regions that want a slot of this profile and have none."""
         return [region for region, wanted in self.waiting.items() if wanted == profile]
 
-    def offer(self, worker: ResourceID, offers: Iterable[SlotOffer], now_ms: int) -> None:
-        """Take the offered slots that fit what the job needs, also when it has enough; leave the others.
+    def offer(self, worker: ResourceID, offers: Iterable[SlotOffer], now_ms: int, *, keep: bool = False) -> None:
+        """Take the offered slots that fit what the job needs, also when it has enough; leave the others. With `keep` take
+        all, for they will be needed.
 
         One too many that was given back at once would come again, as fast as messages travel, while the ResourceManager
         has not heard of what the job holds at some other worker. See `surplus`. What was not wanted once is not taken when
@@ -75,7 +83,8 @@ class SlotPool:
         for offer in offers:
             if offer.allocation_id in self.slots:
                 continue
-            if offer.allocation_id not in known and any(offer.profile.fits(profile) for profile in self._need):
+            fits = keep or any(offer.profile.fits(profile) for profile in self._need)
+            if fits and offer.allocation_id not in known:
                 self.adopt(worker, offer, now_ms)
             else:
                 unwanted[offer.allocation_id] = None
@@ -90,24 +99,36 @@ class SlotPool:
             self._of_worker.setdefault(worker, {})[offer.allocation_id] = slot
             self._set_free(slot)
 
-    def assign(self, near: Callable[[RegionIndex], Iterable[ResourceID]]) -> list[SlotAssignment]:
-        """Seat waiting regions in free slots that fit, in their order, each `near` workers it prefers if it can be."""
+    def assign(
+        self, near: Callable[[RegionIndex], Iterable[ResourceID]], *, only_near: bool = False
+    ) -> list[SlotAssignment]:
+        """Seat waiting regions in free slots that fit, in their order, each `near` workers it prefers if it can be; with
+        `only_near` those that can't go on waiting."""
         made: list[SlotAssignment] = []
+        if not self._free:
+            return made
         hopeless: dict[ResourceProfile, None] = {}
-        for region, profile in self.waiting.items():
+        for region, profile in self._by_labels():
             if not self._free:
                 break
             if profile in hopeless:
                 continue
-            found = self._fitting(chain(near(region), self._free), profile)
+            found = self._fitting(near(region) if only_near else chain(near(region), self._free), profile)
             if found is None:
-                hopeless[profile] = None
+                if not only_near:
+                    hopeless[profile] = None
                 continue
             self.seat(region, found.allocation_id, profile)
             made.append(SlotAssignment(region, found.allocation_id, found.worker))
         for seat in made:
-            del self.waiting[seat.region]
+            self._waits_no_more(seat.region)
         return made
+
+    def _by_labels(self) -> Iterable[tuple[RegionIndex, ResourceProfile]]:
+        """Who waits, in order; those with more labels first, who can't sit just anywhere."""
+        if self._labelled_count:
+            return sorted(self.waiting.items(), key=lambda item: -len(item[1].labels))
+        return self.waiting.items()
 
     def _fitting(self, workers: Iterable[ResourceID], profile: ResourceProfile) -> PooledSlot | None:
         """The first free slot of these workers that holds so much."""
@@ -115,12 +136,18 @@ class SlotPool:
         return next((slot for slot in slots if slot.profile.fits(profile)), None)
 
     def seat(self, region: RegionIndex, allocation_id: AllocationID, profile: ResourceProfile) -> None:
-        """Put a region, which is counted as needing `profile`, into a free slot."""
+        """Put a region, which is counted as needing `profile`, into a free slot.
+
+        While it sits there, a slot with all these labels is needed: who asks for one is to be given another.
+        """
         slot = self.slots[allocation_id]
         assert slot.region is None, "a slot holds one region at a time"
         slot.region = region
         self._unset_free(slot)
-        self._seat[region] = (allocation_id, profile)
+        taken = profile.labelled(slot.profile.labels) if profile.labels != slot.profile.labels else profile
+        self._count(taken, 1)
+        self._count(profile, -1)
+        self._seat[region] = (allocation_id, taken)
 
     def seat_adopted(self, region: RegionIndex, allocation_id: AllocationID, profile: ResourceProfile) -> None:
         """Put a region that already runs there into an adopted slot."""
@@ -164,10 +191,15 @@ class SlotPool:
         return list(self._of_worker.get(worker, {}).values())
 
     def surplus(self, idle_before_ms: int) -> list[PooledSlot]:
-        """Free slots nobody waits for that have been idle since `idle_before_ms` or longer."""
-        spare = max(0, self._free_count - len(self.waiting))
-        free = (self.slots[key] for keys in self._free.values() for key in keys) if spare else ()
-        return [slot for slot in free if slot.idle_since_ms <= idle_before_ms][:spare]
+        """Free slots nobody waits for, or nobody who could sit there, that have been idle since `idle_before_ms` or longer."""
+        free = [self.slots[key] for keys in self._free.values() for key in keys]
+        wanted = dict.fromkeys(self.waiting.values()) if free else {}
+        usable = [slot for slot in free if any(slot.profile.fits(profile) for profile in wanted)]
+        spare = max(0, len(usable) - len(self.waiting))
+        kept = {
+            slot.allocation_id for slot in [each for each in usable if each.idle_since_ms <= idle_before_ms][spare:]
+        }
+        return [slot for slot in free if slot.idle_since_ms <= idle_before_ms and slot.allocation_id not in kept]
 
     def requirements(self) -> tuple[tuple[ResourceProfile, int], ...]:
         """What the job needs in all, by profile: seats taken, and regions that wait."""
@@ -185,6 +217,8 @@ class SlotPool:
             "the slots of workers are off"
         )
         assert not any(region in self._seat for region in self.waiting), "a seated region waits"
+        labelled = sum(bool(profile.labels) for profile in self.waiting.values())
+        assert labelled == self._labelled_count, "regions that ask for labels are miscounted"
         assert sum(self._need.values()) == len(self.waiting) + len(self._seat), "the need is miscounted"
 
     def _set_free(self, slot: PooledSlot) -> None:

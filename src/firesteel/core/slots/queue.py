@@ -1,5 +1,7 @@
 """The line of jobs that wait for slots: each one's place, and what it waits for. Read on demand, never stored."""
 
+from collections.abc import Collection
+
 from firesteel.core.slots.allocation import Caps, Need, open_needs, rooms
 from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.ids import JobID
@@ -10,11 +12,14 @@ from firesteel.model.views import QueuePlace
 def queue_places(tracker: SlotTracker, caps: Caps) -> dict[JobID, QueuePlace]:
     """Jobs that lack slots, in the order in which they are served; a job that lacks none has no place."""
     room = rooms(tracker, caps)
-    free = [worker.slots[index].profile for worker in tracker.workers.values() for index in worker.to_give]
+    free = dict.fromkeys(w.slots[index].profile for w in tracker.workers.values() for index in w.to_give)
+    offered = offered_profiles(tracker)
     places: dict[JobID, QueuePlace] = {}
     for need in open_needs(tracker):
         known = places.get(need.job_id)
-        reason = known.reason if known is not None else _reason(tracker, caps, need, room=room, free=free)
+        reason = (
+            known.reason if known is not None else _reason(tracker, caps, need, room=room, free=free, offered=offered)
+        )
         places[need.job_id] = QueuePlace(
             place=len(places) + 1 if known is None else known.place,
             queue=need.queue,
@@ -26,15 +31,36 @@ def queue_places(tracker: SlotTracker, caps: Caps) -> dict[JobID, QueuePlace]:
 
 
 def can_ever_hold(tracker: SlotTracker, profile: ResourceProfile) -> bool:
-    """Whether some worker has, or had, a slot of that size."""
-    return any(offered.fits(profile) for offered in tracker.profiles)
+    """Whether some worker has, or had, a slot of that size. One that has the labels may yet come."""
+    return any(offered.fits(profile.size) for offered in tracker.profiles)
 
 
-def _reason(tracker: SlotTracker, caps: Caps, need: Need, *, room: dict[str, int], free: list[ResourceProfile]) -> str:
+def offered_profiles(tracker: SlotTracker) -> Collection[ResourceProfile]:
+    """Those that slots of registered workers have, taken or free: few, where many slots are alike."""
+    return dict.fromkeys(slot.profile for worker in tracker.workers.values() for slot in worker.slots.values())
+
+
+def lacking(offered: Collection[ResourceProfile], profile: ResourceProfile) -> str:
+    """What none of these slots has that such a one takes; empty when one has all of it."""
+    if any(each.fits(profile) for each in offered):
+        return ""
+    is_named = any(set(profile.labels).issubset(each.labels) for each in offered)
+    return f"a slot of {profile}" if is_named else f"the {profile.named}"
+
+
+def _reason(
+    tracker: SlotTracker,
+    caps: Caps,
+    need: Need,
+    *,
+    room: dict[str, int],
+    free: Collection[ResourceProfile],
+    offered: Collection[ResourceProfile],
+) -> str:
     if not tracker.workers:
         return "no worker is registered"
-    if not any(slot.profile.fits(need.profile) for w in tracker.workers.values() for slot in w.slots.values()):
-        return f"no registered worker has a slot of {need.profile}"
+    if lack := lacking(offered, need.profile):
+        return f"no registered worker has {lack}"
     if room.get(need.queue) == 0:
         return f"the jobs of queue {need.queue} hold all of its {caps[need.queue]} slots"
     if any(profile.fits(need.profile) for profile in free):

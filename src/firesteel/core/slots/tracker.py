@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from firesteel.model.ids import Address, AllocationID, InstanceID, JobID, ResourceID
+from firesteel.model.labels import Labels
 from firesteel.model.messages import DEFAULT_QUEUE, Leader
+from firesteel.model.metric import MetricValue
 from firesteel.model.reports import SlotReport
 from firesteel.model.resources import (
     UNKNOWN_HARDWARE,
@@ -52,8 +54,15 @@ class TrackedWorker:
     taken: dict[AllocationID, TrackedSlot] = field(default_factory=dict)
     """The other slots."""
     sequence: int = -1
+    metrics: tuple[MetricValue, ...] = ()
+    """Figures that it has told of itself last."""
     is_suspect: bool = False
     """A job has lost it, and it has reported nothing since."""
+
+    @property
+    def labels(self) -> Labels:
+        """All its slots have the same."""
+        return next((slot.profile.labels for slot in self.slots.values()), ())
 
     @property
     def to_give(self) -> dict[int, None]:

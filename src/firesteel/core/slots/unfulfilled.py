@@ -1,5 +1,8 @@
 """Needs that no registered worker could meet, however long a job waited, and since when that is so."""
 
+from collections.abc import Collection
+
+from firesteel.core.slots.queue import lacking, offered_profiles
 from firesteel.core.slots.tracker import SlotTracker
 from firesteel.model.configuration import duration_text
 from firesteel.model.ids import JobID
@@ -19,7 +22,7 @@ class UnfulfillableRequests:
     def overdue(self, tracker: SlotTracker, now_ms: int) -> list[tuple[JobID, ResourceProfile, str]]:
         """The needs whose time is over, with the reason. A need that is named, or could be met meanwhile, has all of its
         time again: the job may ask once more."""
-        offered = dict.fromkeys(slot.profile for worker in tracker.workers.values() for slot in worker.slots.values())
+        offered = offered_profiles(tracker)
         unmet = [
             (job_id, profile)
             for job_id, job in tracker.jobs.items()
@@ -30,10 +33,10 @@ class UnfulfillableRequests:
         over = [need for need, since_ms in self._since_ms.items() if now_ms - since_ms >= self._timeout_ms]
         self._since_ms.update(dict.fromkeys(over, now_ms))
         limit = duration_text(self._timeout_ms)
-        return [(job_id, profile, _reason(tracker, profile, limit)) for job_id, profile in over]
+        return [(job_id, profile, _reason(offered, profile, limit)) for job_id, profile in over]
 
 
-def _reason(tracker: SlotTracker, profile: ResourceProfile, limit: str) -> str:
-    if tracker.workers:
-        return f"no registered worker had a slot of {profile} for {limit}, which is slot.request.timeout"
+def _reason(offered: Collection[ResourceProfile], profile: ResourceProfile, limit: str) -> str:
+    if offered:
+        return f"no registered worker had {lacking(offered, profile)} for {limit}, which is slot.request.timeout"
     return f"no worker was registered for {limit}, which is slot.request.timeout: start one first"

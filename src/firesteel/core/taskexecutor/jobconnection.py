@@ -7,7 +7,15 @@ import msgspec
 
 from firesteel.core.slots.table import TaskSlotTable
 from firesteel.core.taskexecutor.tasktable import TaskTable
-from firesteel.core.taskexecutor.workeffects import SinkCommitDone
+from firesteel.core.taskexecutor.workeffects import (
+    CheckpointDone,
+    CommitSink,
+    SavepointDone,
+    SinkCommitDone,
+    StopTask,
+    TakeCheckpoint,
+    TakeSavepoint,
+)
 from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import AllocationID, DataSetID, JobID, ResourceID
@@ -40,11 +48,16 @@ class JobConnection:
     results: dict[DataSetID, tuple[str, tuple[ResultPartition, ...]]] = field(default_factory=dict)
     """The newest group of each data set: its id, and what is in it."""
     committing: dict[str, None] = field(default_factory=dict)
+    saving: dict[str, None] = field(default_factory=dict)
+    """Savepoints that are being written."""
+    looking: dict[int, None] = field(default_factory=dict)
+    """Checkpoints that points are being looked up for."""
     is_cut: bool = False
     """The connection to the job's master broke, and nothing was heard of it since."""
     heard: int = -1
     """Number of the newest AllocatedSlots."""
     discard: tuple[str, ...] = ()
+    is_given_up: bool = False
     """What to delete when the job is released."""
     ending: bool = False
     """The job is over: let go of it as soon as no attempt is left."""
@@ -100,6 +113,41 @@ class JobConnection:
             inputs += self._group(dataset)[1]
         return msgspec.structs.replace(deployment, inputs=inputs, groups=())
 
+    def commit(self, body: m.CommitSinks) -> list[CommitSink]:
+        """Outputs to make visible, but for those that are being so."""
+        fresh = [commit for commit in body.commits if commit.commit_id not in self.committing]
+        self.committing.update(dict.fromkeys(commit.commit_id for commit in fresh))
+        return [CommitSink(body.job_id, commit) for commit in fresh]
+
+    def stop(self, body: m.StopTasks) -> list[StopTask]:
+        """Streaming attempts that are to finish, as far as they run."""
+        return [StopTask(attempt, body.drain) for attempt in body.attempts if attempt in self.tasks.running]
+
+    def save(self, body: m.TakeSavepoint) -> list[TakeSavepoint]:
+        """A savepoint to write, unless that is being done."""
+        is_news = body.order.savepoint_id not in self.saving
+        self.saving[body.order.savepoint_id] = None
+        return [TakeSavepoint(body.job_id, body.order)] if is_news else []
+
+    def look(self, body: m.TriggerCheckpoint) -> list[TakeCheckpoint]:
+        """Points to look up for a checkpoint, unless that is being done."""
+        is_news = body.order.checkpoint_id not in self.looking
+        self.looking[body.order.checkpoint_id] = None
+        return [TakeCheckpoint(body.job_id, body.order)] if is_news else []
+
+    def done(
+        self, resource_id: ResourceID, event: SinkCommitDone | SavepointDone | CheckpointDone
+    ) -> m.SinkCommitAnswer | m.SavepointAnswer | m.AcknowledgeCheckpoint:
+        """A commit, a savepoint or a look for a checkpoint is over; what the job's master is told."""
+        if isinstance(event, CheckpointDone):
+            self.looking.pop(event.checkpoint_id, None)
+            return checkpoint_answer(resource_id, event)
+        if isinstance(event, SavepointDone):
+            self.saving.pop(event.savepoint_id, None)
+            return savepoint_answer(resource_id, event)
+        self.committing.pop(event.commit_id, None)
+        return commit_answer(resource_id, event)
+
     def is_silent(self, now_ms: int, heartbeat_interval_ms: int) -> bool:
         """Whether the job's master was not heard of where it should have been."""
         return now_ms - self.heard_ms >= SILENT_BEATS * heartbeat_interval_ms
@@ -143,6 +191,15 @@ def answers_without_job(
                 m.SinkCommitAnswer(resource_id=resource_id, job_id=job_id, commit_id=commit.commit_id, failure=failure)
                 for commit in body.commits
             )
+        case m.TakeSavepoint():
+            text = f"worker {resource_id} has nothing of the job: its checkpoints are elsewhere"
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=text)
+            return (savepoint_answer(resource_id, SavepointDone(job_id, body.order.savepoint_id, failure)),)
+        case m.TriggerCheckpoint():
+            text = f"worker {resource_id} has nothing of the job: its checkpoints are elsewhere"
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=text)
+            looked = CheckpointDone(job_id, body.order.checkpoint_id, failure=failure)
+            return (checkpoint_answer(resource_id, looked),)
         case m.SubmitTasks() | m.CancelTasks() | m.AllocatedSlots():
             if isinstance(body, m.AllocatedSlots) and not (body.held or body.wants_report):
                 return ()
@@ -156,7 +213,7 @@ def answers_without_job(
                 updates=tuple(TaskStateUpdate(attempt=each, state=ExecutionState.CANCELED) for each in attempts),
             )
             return (nothing,)
-        case m.AcknowledgeTaskStates() | m.NextInputSplits() | m.DiscardResults():
+        case m.AcknowledgeTaskStates() | m.NextInputSplits() | m.DiscardResults() | m.StopTasks():
             return ()  # They ask for nothing.
         case _:
             assert_never(body)
@@ -170,4 +227,22 @@ def commit_answer(resource_id: ResourceID, event: SinkCommitDone) -> m.SinkCommi
         commit_id=event.commit_id,
         failure=event.failure,
         note=event.note,
+    )
+
+
+def savepoint_answer(resource_id: ResourceID, event: SavepointDone) -> m.SavepointAnswer:
+    """What the job's master is told of a savepoint that was written, or could not be."""
+    return m.SavepointAnswer(
+        resource_id=resource_id, job_id=event.job_id, savepoint_id=event.savepoint_id, failure=event.failure
+    )
+
+
+def checkpoint_answer(resource_id: ResourceID, event: CheckpointDone) -> m.AcknowledgeCheckpoint:
+    """What the job's master is told of points that were looked up, or could not be."""
+    return m.AcknowledgeCheckpoint(
+        resource_id=resource_id,
+        job_id=event.job_id,
+        checkpoint_id=event.checkpoint_id,
+        points=event.points,
+        failure=event.failure,
     )

@@ -13,7 +13,7 @@ from firesteel.core.settings import TaskExecutorSettings
 from firesteel.core.slots.connection import WorkerRegistration
 from firesteel.core.slots.table import TaskSlot, TaskSlotState, TaskSlotTable
 from firesteel.core.taskexecutor import workeffects as w
-from firesteel.core.taskexecutor.jobconnection import JobConnection, answers_without_job, commit_answer
+from firesteel.core.taskexecutor.jobconnection import JobConnection, answers_without_job
 from firesteel.core.taskexecutor.workeffects import AnswerInquiry, InquiryAnswered
 from firesteel.core.timers import (
     REPORT_RETRY_MS,
@@ -59,12 +59,14 @@ class TaskExecutorCore(Core):
                 self._on_progress(event.progress)
             case w.SplitsWanted():
                 self._on_splits_wanted(event.request)
-            case w.SinkCommitDone():
-                self._on_commit_done(event)
+            case w.SinkCommitDone() | w.SavepointDone() | w.CheckpointDone():
+                self._on_work_done(event)
             case w.JobReleaseDone():
                 self._on_released(event.job_id)
             case w.LeftoversFound():
                 self._on_leftovers(event.job_ids)
+            case w.Measured():
+                self._registration.metrics = event.values
             case InquiryAnswered():
                 self._send_leader(event.asker, WorkerAnswered(number=event.number, answer=event.answer))
             case TimerFired():
@@ -215,7 +217,7 @@ class TaskExecutorCore(Core):
             self._narrate(f"refused {type(body).__name__} of {sender.address}: not the job's leader")
             return
         job.heard_ms, job.is_cut = self.now_ms, False
-        if job.ending and isinstance(body, m.SubmitTasks | m.CommitSinks):
+        if job.ending and isinstance(body, m.SubmitTasks | m.CommitSinks | m.TakeSavepoint | m.TriggerCheckpoint):
             self._narrate(f"ignored {type(body).__name__}: job {job_id} ends here")
         else:
             self._obey(job_id, job, body)
@@ -249,9 +251,13 @@ class TaskExecutorCore(Core):
             case m.DiscardResults():
                 self._effects.append(w.Discard(body.locations))
             case m.CommitSinks():
-                fresh = [commit for commit in body.commits if commit.commit_id not in job.committing]
-                job.committing.update(dict.fromkeys(commit.commit_id for commit in fresh))
-                self._effects += [w.CommitSink(job_id, commit) for commit in fresh]
+                self._effects += job.commit(body)
+            case m.StopTasks():
+                self._effects += job.stop(body)
+            case m.TakeSavepoint():
+                self._effects += job.save(body)
+            case m.TriggerCheckpoint():
+                self._effects += job.look(body)
             case m.ReleaseJobResources():
                 self._end_job(job_id, job, body.locations)
             case _:
@@ -322,17 +328,18 @@ class TaskExecutorCore(Core):
             self._send_leader(self.jobs[job_id].leader, body)
             self._set_timer(ReportDue(job_id), REPORT_RETRY_MS)
 
-    def _on_commit_done(self, event: w.SinkCommitDone) -> None:
+    def _on_work_done(self, event: w.SinkCommitDone | w.SavepointDone | w.CheckpointDone) -> None:
         job = self.jobs.get(event.job_id)
         if job is not None:
-            job.committing.pop(event.commit_id, None)
-            self._send_leader(job.leader, commit_answer(self.resource_id, event))
+            self._send_leader(job.leader, job.done(self.resource_id, event))
             self._release_if_idle(event.job_id, job)
 
     # ── letting go ───────────────────────────────────────────────────────────────────────────
-    def _end_job(self, job_id: JobID, job: JobConnection, locations: tuple[str, ...]) -> None:
+    def _end_job(
+        self, job_id: JobID, job: JobConnection, locations: tuple[str, ...], *, is_given_up: bool = False
+    ) -> None:
         """The job is over for this worker. Repeating it is harmless."""
-        job.ending, job.discard = True, locations or job.discard
+        job.ending, job.discard, job.is_given_up = True, locations or job.discard, is_given_up
         for attempt in list(job.tasks.running):
             if job.tasks.cancel(attempt):
                 self._effects.append(w.CancelTask(attempt))
@@ -340,10 +347,10 @@ class TaskExecutorCore(Core):
 
     def _release_if_idle(self, job_id: JobID, job: JobConnection) -> None:
         """Once no attempt runs and no commit is under way, so that nothing becomes visible after the end."""
-        if job.ending and not (job.releasing or job.tasks.running or job.committing):
+        if job.ending and not (job.releasing or job.tasks.running or job.committing or job.saving):
             job.releasing = True
             self._free(self.table.of_job(job_id))
-            self._effects.append(w.ReleaseJob(job_id, job.discard))
+            self._effects.append(w.ReleaseJob(job_id, job.discard, job.is_given_up))
 
     def _on_released(self, job_id: JobID) -> None:
         job = self.jobs.pop(job_id)
@@ -376,7 +383,7 @@ class TaskExecutorCore(Core):
             silent_ms = self.now_ms - job.heard_ms
             if silent_ms >= self.settings.master_grace_ms:
                 self._narrate(f"job {job_id} has had no master for {silent_ms} ms")
-                self._end_job(job_id, job, ())
+                self._end_job(job_id, job, (), is_given_up=True)
             elif job.is_silent(self.now_ms, self.settings.heartbeat_interval_ms):
                 self._report(job_id)
         if not self.jobs and (reason := self._registration.overdue(self.now_ms)):

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 
 from firesteel.core.effects import Effect, Event, LeaderChanged, PeerLost, Received, Started, TimerFired
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.messages import Leader
+from firesteel.model.metric import MetricValue
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.streams import SavepointOrder
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskProgress
 
 
@@ -41,6 +44,25 @@ class SinkCommitDone(Event):
     failure: FailureInfo | None
     note: str = ""
     """What the job's owner is to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointDone(Event):
+    """Answers TakeSavepoint."""
+
+    job_id: JobID
+    savepoint_id: str
+    failure: FailureInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDone(Event):
+    """Answers TakeCheckpoint."""
+
+    job_id: JobID
+    checkpoint_id: int
+    points: tuple[QueryPoint, ...] = ()
+    failure: FailureInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +133,37 @@ class CommitSink(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class StopTask(Effect):
+    """Have a streaming attempt finish; answered by its terminal update. May come again."""
+
+    attempt: RegionAttemptID
+    drain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSavepoint(Effect):
+    """Answered by SavepointDone."""
+
+    job_id: JobID
+    order: SavepointOrder
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCheckpoint(Effect):
+    """Look where queries have come to; answered by CheckpointDone."""
+
+    job_id: JobID
+    order: CheckpointOrder
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseJob(Effect):
     """Delete these directories and whatever is cached for the job."""
 
     job_id: JobID
     locations: tuple[str, ...]
+    is_given_up: bool = False
+    """No master has been heard of for too long. The job may well go on elsewhere: what others share stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +196,13 @@ class AnswerInquiry(Effect):
     inquiry: AnyInquiry
 
 
+@dataclass(frozen=True, slots=True)
+class Measured(Event):
+    """The worker's figures, all of them now; at most VALUES_MAX."""
+
+    values: tuple[MetricValue, ...]
+
+
 TaskExecutorEvent = (
     Started
     | Received
@@ -158,9 +213,12 @@ TaskExecutorEvent = (
     | TaskProgressed
     | SplitsWanted
     | SinkCommitDone
+    | SavepointDone
+    | CheckpointDone
     | JobReleaseDone
     | LeftoversFound
     | InquiryAnswered
+    | Measured
     | Stopping
 )
 TaskExecutorEffect = (
@@ -169,6 +227,9 @@ TaskExecutorEffect = (
     | GiveSplits
     | Discard
     | CommitSink
+    | StopTask
+    | TakeSavepoint
+    | TakeCheckpoint
     | ReleaseJob
     | GiveUp
     | WatchLeader

@@ -10,12 +10,14 @@ type-check until it is handled. All are imported from here.
 from firesteel.model.messages.dispatcher import JobClosed, JobStatusChanged, JobsUnheard, JobTerminated, ToDispatcher
 from firesteel.model.messages.envelope import AnyMessage, Envelope
 from firesteel.model.messages.jobmaster import (
+    AcknowledgeCheckpoint,
     CancelJob,
     JobMasterRegistered,
     JobReleased,
     NotEnoughResources,
     ReportProgress,
     RequestNextInputSplits,
+    SavepointAnswer,
     SinkCommitAnswer,
     TaskManagerReport,
     ToJobMaster,
@@ -46,15 +48,19 @@ from firesteel.model.messages.taskexecutor import (
     NextInputSplits,
     ReleaseJobResources,
     RequestSlots,
+    StopTasks,
     SubmitTasks,
+    TakeSavepoint,
     TaskExecutorRefused,
     TaskExecutorRegistered,
     ToTaskExecutor,
+    TriggerCheckpoint,
 )
 
 __all__ = [
     "DEFAULT_QUEUE",
     "AboutLeaders",
+    "AcknowledgeCheckpoint",
     "AcknowledgeTaskStates",
     "AllocatedSlots",
     "AnyMessage",
@@ -88,9 +94,12 @@ __all__ = [
     "ReportProgress",
     "RequestNextInputSplits",
     "RequestSlots",
+    "SavepointAnswer",
     "SinkCommitAnswer",
     "SlotRequestAnswer",
+    "StopTasks",
     "SubmitTasks",
+    "TakeSavepoint",
     "TaskExecutorHeartbeat",
     "TaskExecutorRefused",
     "TaskExecutorRegistered",
@@ -99,6 +108,7 @@ __all__ = [
     "ToJobMaster",
     "ToResourceManager",
     "ToTaskExecutor",
+    "TriggerCheckpoint",
     "UnfollowLeader",
     "UpdateTaskExecutionStates",
 ]

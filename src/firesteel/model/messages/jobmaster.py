@@ -2,6 +2,7 @@
 
 import msgspec
 
+from firesteel.model.checkpoints import QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.message import Message
@@ -70,6 +71,25 @@ class SinkCommitAnswer(Message, frozen=True):
     """Message for the job's owner, like of another job that writes there."""
 
 
+class SavepointAnswer(Message, frozen=True):
+    """A savepoint was written, or could not be."""
+
+    resource_id: ResourceID
+    job_id: JobID
+    savepoint_id: str
+    failure: FailureInfo | None = None
+
+
+class AcknowledgeCheckpoint(Message, frozen=True):
+    """Where the queries of this worker have come to, or why that can't be told. Answers TriggerCheckpoint."""
+
+    resource_id: ResourceID
+    job_id: JobID
+    checkpoint_id: int
+    points: tuple[QueryPoint, ...] = ()
+    failure: FailureInfo | None = None
+
+
 class JobReleased(Message, frozen=True):
     """Nothing of the job is left on this worker."""
 
@@ -89,6 +109,8 @@ ToJobMaster = (
     | ReportProgress
     | RequestNextInputSplits
     | SinkCommitAnswer
+    | SavepointAnswer
+    | AcknowledgeCheckpoint
     | JobReleased
     | DisconnectTaskExecutor
     | JobMasterRegistered

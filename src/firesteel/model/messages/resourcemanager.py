@@ -4,6 +4,7 @@ from firesteel.model.ids import AllocationID, InstanceID, JobID, ResourceID
 from firesteel.model.inquiries import WorkerAnswered
 from firesteel.model.message import Message
 from firesteel.model.messages.shared import DisconnectTaskExecutor
+from firesteel.model.metric import MetricValue
 from firesteel.model.reports import SlotReport
 from firesteel.model.resources import (
     UNKNOWN_HARDWARE,
@@ -24,12 +25,14 @@ class RegisterTaskExecutor(Message, frozen=True, omit_defaults=True):
     results: ResultsStorage = UNTOLD_STORAGE
 
 
-class TaskExecutorHeartbeat(Message, frozen=True):
+class TaskExecutorHeartbeat(Message, frozen=True, omit_defaults=True):
     """Answers a HeartbeatRequest of the ResourceManager."""
 
     resource_id: ResourceID
     instance_id: InstanceID
     report: SlotReport
+    metrics: tuple[MetricValue, ...] = ()
+    """Figures that the worker has measured last, all of them; at most VALUES_MAX."""
 
 
 class SlotRequestAnswer(Message, frozen=True):

@@ -1,11 +1,13 @@
 """To a TaskExecutor: of the ResourceManager, who registers it and asks it for slots, and of JobMasters, whose work it does."""
 
+from firesteel.model.checkpoints import CheckpointOrder
 from firesteel.model.ids import AllocationID, InstanceID, JobID, RegionAttemptID
 from firesteel.model.inquiries import AskWorker
 from firesteel.model.message import Message
 from firesteel.model.messages.leadership import Leader
 from firesteel.model.messages.shared import HeartbeatRequest
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.streams import SavepointOrder
 from firesteel.model.tasks import JobInformation, ResultGroup, SinkCommit, TaskDeployment
 
 
@@ -82,6 +84,29 @@ class CommitSinks(Message, frozen=True):
     commits: tuple[SinkCommit, ...]
 
 
+class StopTasks(Message, frozen=True):
+    """Have streaming attempts finish: their queries stop, with `drain` when they have read what is there. Repeated until
+    they have."""
+
+    job_id: JobID
+    attempts: tuple[RegionAttemptID, ...]
+    drain: bool = False
+
+
+class TakeSavepoint(Message, frozen=True):
+    """Answered by SavepointAnswer, also when it comes again."""
+
+    job_id: JobID
+    order: SavepointOrder
+
+
+class TriggerCheckpoint(Message, frozen=True):
+    """Answered by AcknowledgeCheckpoint, also when it comes again."""
+
+    job_id: JobID
+    order: CheckpointOrder
+
+
 class ReleaseJobResources(Message, frozen=True):
     """The job is over: free everything it has here, delete `locations`, answer JobReleased."""
 
@@ -97,6 +122,9 @@ FromJobMaster = (
     | NextInputSplits
     | DiscardResults
     | CommitSinks
+    | StopTasks
+    | TakeSavepoint
+    | TriggerCheckpoint
     | ReleaseJobResources
 )
 """To a TaskExecutor."""

@@ -8,8 +8,12 @@ knows one option knows all keys.
 from firesteel.model.configuration import *
 from firesteel.model.options.cluster import *
 from firesteel.model.options.ha import *
+from firesteel.model.options.history import *
 from firesteel.model.options.jobmaster import *
 from firesteel.model.options.jobs import *
+from firesteel.model.options.logs import *
+from firesteel.model.options.metrics import *
+from firesteel.model.options.notifications import *
 from firesteel.model.options.pipelines import *
 from firesteel.model.options.registration import *
 from firesteel.model.options.rest import *
@@ -17,4 +21,5 @@ from firesteel.model.options.restarts import *
 from firesteel.model.options.rpc import *
 from firesteel.model.options.spark import *
 from firesteel.model.options.storage import *
+from firesteel.model.options.streams import *
 from firesteel.model.options.taskexecutor import *

@@ -1,6 +1,8 @@
 """Options of jobs, their queues, and what is kept of them when they have ended."""
 
 from firesteel.model.configuration import ConfigOption
+from firesteel.model.labels import Labels
+from firesteel.model.options.taskexecutor import NO_LABELS
 
 JOB_PRIORITY = ConfigOption(
     "job.priority", "int", 0, "Jobs of higher priority get slots first; of one priority, those that came first."
@@ -18,6 +20,19 @@ QUEUES = ConfigOption(
     "slots",
     NO_QUEUES,
     "Queues and the most slots that the jobs of each may hold at once, like `etl=8, adhoc=2`; a job that names another queue than these and `default` is refused. Empty: one line without limits, under any name.",
+)
+NO_QUEUE_LABELS: dict[str, Labels] = {}
+QUEUE_LABELS = ConfigOption(
+    "jobmanager.queue-labels",
+    "queue labels",
+    NO_QUEUE_LABELS,
+    "Labels that a worker must have to run jobs of a queue, like `etl=big, ml=big, ml=gpu`: besides what the job asks for itself. What counts is what the leading master has when a job is submitted.",
+)
+EXECUTION_ON = ConfigOption(
+    "execution.on",
+    "labels",
+    NO_LABELS,
+    "Labels that a worker must have to run the functions of a job that say no `on=` themselves: see `taskmanager.labels`.",
 )
 MAX_UNFINISHED_JOBS = ConfigOption(
     "jobmanager.max-unfinished-jobs", "int", 10_000, "Further jobs are refused while so many have not ended."

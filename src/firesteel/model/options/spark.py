@@ -9,7 +9,10 @@ SPARK_HEAP = ConfigOption(
     "Heap of a worker's Spark backends (-Xmx) in all: one JVM has it with `isolation: shared`, each a slot's share else.",
 )
 SPARK_MASTER = ConfigOption(
-    "taskmanager.spark.master", "str", "", "Spark master of the backend; empty means local[N] with the worker's cores."
+    "taskmanager.spark.master",
+    "str",
+    "",
+    "The Spark that a worker uses: empty means local[N] with the worker's cores, `spark://HOST:PORT` a standalone cluster, `sc://HOST:PORT/;token=TOKEN` a Connect server that is there; `yarn` and `k8s://...` are passed on to Spark, untried.",
 )
 SPARK_ISOLATION = ConfigOption(
     "taskmanager.spark.isolation",
@@ -35,6 +38,18 @@ SPARK_WARM_UP = ConfigOption(
     "bool",
     True,
     "Run some small queries on a backend that all attempts of the worker share, after its start and while nobody uses it, so that the first job is as fast as later ones. `firesteel run` alone, without --keep-warm, does not by default.",
+)
+SPARK_UI = ConfigOption(
+    "taskmanager.spark.ui",
+    "bool",
+    False,
+    "Have Spark's own pages served where all of Spark is on the worker's host, at a free port of its loopback address: masters show them at `/v1/jobs/ID/spark/`. On clusters of Spark they always are.",
+)
+SPARK_EVENT_LOG_DIR = ConfigOption(
+    "taskmanager.spark.event-log.dir",
+    "str",
+    "",
+    "Directory, or URI, where Spark keeps the events of each of the worker's applications, for Spark's history server: `spark.eventLog.enabled` and `spark.eventLog.dir` in one. Empty: nowhere, unless these say so.",
 )
 SPARK_START_TIMEOUT = ConfigOption(
     "taskmanager.spark.start-timeout",

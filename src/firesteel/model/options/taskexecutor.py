@@ -1,12 +1,20 @@
 """Options of workers, their slots and task processes."""
 
 from firesteel.model.configuration import ConfigOption
+from firesteel.model.labels import Labels
 
 TASKMANAGER_RESOURCE_ID = ConfigOption(
     "taskmanager.resource-id", "str", "", "Name of a worker process; empty means its host's with a random part."
 )
 NUMBER_OF_TASK_SLOTS = ConfigOption(
     "taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once."
+)
+NO_LABELS: Labels = ()
+TASKMANAGER_LABELS = ConfigOption(
+    "taskmanager.labels",
+    "labels",
+    NO_LABELS,
+    "What a worker is called by those who want it, like `big, gpu`: see `execution.on`. Work that asks for no label runs anywhere, and first where there are fewest.",
 )
 TASK_CPU = ConfigOption("taskmanager.cpu.cores", "float", 0.0, "Cores a worker offers; 0 means all of the machine's.")
 SLOT_TIMEOUT = ConfigOption(
@@ -28,7 +36,7 @@ TASK_MEMORY_LIMIT = ConfigOption(
     "taskmanager.memory.task-process.limit",
     "memory",
     0,
-    "Memory the task process of an attempt and its Spark Python workers may use before the attempt is ended; 0 means 80 % of what the machine has beside the Spark heap.",
+    "Memory the task process of an attempt, what it has started, and its Spark Python workers may use before the attempt is ended; 0 means 80 % of what the machine has beside the Spark heap.",
 )
 TASK_LOG_LIMIT = ConfigOption(
     "taskmanager.task-process.log-limit",

@@ -4,7 +4,7 @@ from firesteel.model.states import JobStatus
 from firesteel.model.views import JobSummary
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import stack_text
-from firesteel.rest.handlers.jobs import elapsed_ms, job_details
+from firesteel.rest.joblines import elapsed_ms, job_details
 from firesteel.rest.schema import operations as o
 
 _STATUS = {

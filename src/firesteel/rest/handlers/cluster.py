@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 from firesteel.model import options
 from firesteel.model.options import OPTIONS
+from firesteel.model.secrets import redacted
 from firesteel.model.states import JobStatus
 from firesteel.rest.call import Call
-from firesteel.rest.codecs import redacted
 from firesteel.rest.errors import RestError
 from firesteel.rest.schema import cluster as c
 
@@ -19,14 +19,14 @@ FIRESTEEL_VERSION = version("firesteel")
 
 
 async def dashboard_configuration(call: Call) -> c.DashboardConfiguration:
-    local = time.localtime()
+    local, changes = time.localtime(), not call.services.read_only
     return c.DashboardConfiguration(
         refresh_interval=call.services.config.get_option(options.WEB_REFRESH_INTERVAL),
         timezone_name=local.tm_zone,
         timezone_offset=local.tm_gmtoff * 1_000,
         flink_version=FLINK_VERSION,
         flink_revision=f"firesteel {FIRESTEEL_VERSION}",
-        features=c.Features(web_submit=True, web_cancel=True, web_rescale=False, web_history=False),
+        features=c.Features(web_submit=changes, web_cancel=changes, web_rescale=False, web_history=not changes),
     )
 
 
@@ -65,6 +65,11 @@ async def leader(call: Call) -> c.ClusterLeader:
     )
 
 
+async def masters(call: Call) -> c.MastersInfo:
+    """The leader and those that watch it."""
+    return c.MastersInfo(await leader(call), [c.StandbyInfo(name) for name in call.services.standbys()])
+
+
 async def configuration(call: Call) -> list[c.ConfigurationInfoEntry]:
     """Options that are configured, and the defaults of all else, as a configuration file has them."""
     defaults = {key: option.default_text for key, option in OPTIONS.items()}
@@ -77,28 +82,9 @@ async def environment(call: Call) -> c.EnvironmentInfo:
     return c.EnvironmentInfo(c.JvmInfo(name, platform.machine(), []), [])
 
 
-async def master_metrics(call: Call) -> list[c.Metric]:
-    """Names, or the values of the names that are asked for."""
-    wanted = call.query["get"]
-    found = await call.gateway.request_cluster_overview()
-    ended = sum(found.jobs.get(status.value, 0) for status in JobStatus if status.is_globally_terminal)
-    values = {
-        "numRegisteredTaskManagers": found.task_managers,
-        "numRunningJobs": sum(found.jobs.values()) - ended,
-        "taskSlotsAvailable": found.slots_free,
-        "taskSlotsTotal": found.slots_total,
-    }
-    if not wanted:
-        return [c.Metric(name) for name in values]
-    return [c.Metric(name, str(values[name])) for name in wanted.split(",") if name in values]
-
-
-async def no_metrics(call: Call) -> list[c.Metric]:
-    return []
-
-
-async def no_aggregated_metrics(call: Call) -> list[c.AggregatedMetric]:
-    return []
+async def no_profiles(call: Call) -> c.ProfilingInfoList:
+    """No process is a JVM that Flink's profiler could be attached to."""
+    return c.ProfilingInfoList()
 
 
 async def no_datasets(call: Call) -> c.ClusterDataSetListResponseBody:

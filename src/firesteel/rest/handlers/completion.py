@@ -41,7 +41,7 @@ async def execution_result(call: Call) -> JobExecutionResultResponseBody:
         wait_ms = RESULT_STORED_MS
     try:
         async with call.services.waits.limited(wait_ms / 1_000):
-            result = await call.gateway.request_job_result(call.job_id)
+            result = (await call.gateway.request_job_result(call.job_id)).redacted()
     except TimeoutError:
         return JobExecutionResultResponseBody(status=IN_PROGRESS)
     return JobExecutionResultResponseBody(status=COMPLETED, job_execution_result=_flinks(result), result=result)
@@ -49,20 +49,21 @@ async def execution_result(call: Call) -> JobExecutionResultResponseBody:
 
 async def rows(call: Call) -> ReturnedRowsBody:
     """Rows that one function of the job has returned, to who submitted the job or operates the cluster."""
-    await _require_owner(call, "return")
+    await require_owner(call, "return")
     return ReturnedRowsBody(arrow=await call.gateway.fetch_result(call.job_id, call.query["function"]))
 
 
 async def output(call: Call) -> Response:
     """Output of a plain script, from a byte on, to who submitted it or operates the cluster."""
-    await _require_owner(call, "print")
+    await require_owner(call, "print")
     stream, attempt, offset = (call.query[name] for name in ("stream", "attempt", "offset"))
     wait_s = min(call.query["wait"], WAIT_MAX_MS) / 1_000
     data = await call.gateway.read_output(call.job_id, stream, attempt=attempt, offset=offset, wait_s=wait_s)
     return Response(data, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-async def _require_owner(call: Call, does: str) -> None:
+async def require_owner(call: Call, does: str) -> None:
+    """Raises RestError 403 for who neither submitted the job nor operates the cluster."""
     owner = (await call.gateway.request_job_summary(call.job_id)).owner
     if owner and owner != call.user.name and not call.user.may(Role.OPERATE):
         raise RestError(403, f"{call.user.name} may not read what the jobs of {owner} {does}.")
@@ -89,7 +90,7 @@ async def _changes(call: Call, job_id: JobID) -> AsyncIterator[bytes]:
                 break
             yield _event("job", msgspec.json.encode(shown(view)))
         async with waits.limited(None):
-            result = await call.gateway.request_job_result(job_id)
+            result = (await call.gateway.request_job_result(job_id)).redacted()
         yield _event("result", msgspec.json.encode(result))
     except (NoLeader, UnknownJob, TimeoutError):
         return

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from firesteel.model import options
 from firesteel.model.ids import JobID
 from firesteel.model.inquiries import BuildJob
 from firesteel.model.jobgraph import JobGraph
@@ -89,14 +90,12 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
     """The job that the request is about, made by a worker. Raises RestError, or InvalidJobGraph."""
     jar, path = await asyncio.to_thread(call.services.jars.find, call.path("jarid"))
     body: s.JarRunRequestBody = call.body if call.body is not None else s.JarRunRequestBody()
-    if body.savepoint_path or call.query.get("savepointPath"):
-        raise bad_request("A batch job starts from no savepoint: leave savepointPath out.")
     entry = body.entry_class if body.entry_class is not None else call.query["entry-class"]
     request = BuildRequest(
         file="",
         job_id=_job_id(body),
         arguments=program_arguments(call, body),
-        configuration=_of_job(body.flink_configuration or {}),
+        configuration={**_of_job(body.flink_configuration or {}), **_restored(call, body)},
         overrides=body.overrides or {},
         parallelism=_parallelism(body.parallelism if body.parallelism is not None else call.query["parallelism"]),
         output_dir=output_dir,
@@ -105,6 +104,17 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
     build = BuildJob(sha256=jar.sha256, file_name=jar.name, entry=entry, request=msgspec.json.encode(request))
     async with call.gateway.built_job(path, build) as graph:
         yield checked_graph(graph)
+
+
+def _restored(call: Call, body: s.JarRunRequestBody) -> dict[str, str]:
+    """Options of a job that starts from a savepoint; none of one that doesn't."""
+    path = body.savepoint_path or call.query.get("savepointPath")
+    if not path:
+        return {}
+    may_leave = body.allow_non_restored_state
+    if may_leave is None:
+        may_leave = str(call.query.get("allowNonRestoredState", "")).lower() == "true"
+    return {options.RESTORE_PATH.key: str(path), options.IGNORE_UNCLAIMED.key: str(may_leave).lower()}
 
 
 def _job_id(body: s.JarRunRequestBody) -> JobID:

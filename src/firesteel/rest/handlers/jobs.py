@@ -9,15 +9,18 @@ from starlette.responses import Response
 from firesteel.model import options
 from firesteel.model.failures import failure_labels
 from firesteel.model.ids import JobID, derived_id
+from firesteel.model.secrets import redacted
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import IOMetrics
-from firesteel.model.views import ExceptionEntry, JobSummary, JobView, VertexView
+from firesteel.model.views import ExceptionEntry, JobView, VertexView
 from firesteel.rest.call import Call, EndedLine
-from firesteel.rest.codecs import json_response, redacted, stack_text
+from firesteel.rest.codecs import json_response, stack_text
 from firesteel.rest.handlers import cluster
+from firesteel.rest.joblines import elapsed_ms, job_details
 from firesteel.rest.plans import plan_of_view
 from firesteel.rest.schema import jobs as j
-from firesteel.rest.schema.cluster import ConfigurationInfoEntry, Empty, EnvironmentInfo, Metric
+from firesteel.rest.schema.cluster import ConfigurationInfoEntry, Empty, EnvironmentInfo
+from firesteel.rest.sparkapplications import applications_of_job
 
 
 async def job_ids(call: Call) -> j.JobIdsWithStatusOverview:
@@ -67,6 +70,7 @@ async def job(call: Call) -> j.JobDetailsInfo:
         owner=view.owner,
         reason=view.reason,
         restarts=view.restarts,
+        spark_applications=applications_of_job(view),
     )
 
 
@@ -119,11 +123,6 @@ async def resource_requirements(call: Call) -> dict[str, j.JobVertexResourceRequ
     }
 
 
-async def no_metrics(call: Call) -> list[Metric]:
-    await call.gateway.request_job_summary(call.job_id)
-    return []
-
-
 async def master_configuration(call: Call) -> list[ConfigurationInfoEntry]:
     await call.gateway.request_job_summary(call.job_id)
     return await cluster.configuration(call)
@@ -142,39 +141,12 @@ async def client_heartbeat(call: Call) -> Empty:
 
 # ── parts that others use ────────────────────────────────────────────────────────────────────
 _STATE_NAMES = tuple(state.name for state in ExecutionState)
-_LOWER = {state.name: state.name.lower() for state in ExecutionState}
-_NO_TASKS = {**{state.name.lower(): 0 for state in ExecutionState}, "total": 0}
 _SHARING_GROUP = derived_id("slot sharing group", "default")
-
-
-def elapsed_ms(start_ms: int, end_ms: int, now_ms: int) -> int:
-    """Time from the start to the end or now; 0 when it has not begun."""
-    return max(0, (end_ms if end_ms >= 0 else now_ms) - start_ms) if start_ms >= 0 else 0
 
 
 def all_states(counts: Mapping[str, int]) -> dict[str, int]:
     """Counts by upper-case state, with the states that nothing is in."""
     return {name: counts.get(name, 0) for name in _STATE_NAMES}
-
-
-def job_details(job: JobSummary, now_ms: int) -> j.JobDetails:
-    tasks = dict(_NO_TASKS)
-    for name, count in job.tasks.items():
-        tasks[_LOWER[name]] = count
-        tasks["total"] += count
-    return j.JobDetails(
-        jid=job.job_id,
-        name=job.name,
-        job_type=job.job_type.name,
-        start_time=job.start_time_ms,
-        end_time=job.end_time_ms,
-        duration=elapsed_ms(job.start_time_ms, job.end_time_ms, now_ms),
-        state=job.status.value,
-        last_modification=job.modified_ms,
-        tasks=tasks,
-        owner=job.owner,
-        reason=job.reason,
-    )
 
 
 def io_metrics(vertex: VertexView) -> j.IOMetricsInfo:
@@ -213,7 +185,11 @@ def io_info(io: IOMetrics, lacking: Collection[str] = ()) -> j.IOMetricsInfo:
 
 def shown(view: JobView) -> JobView:
     """A view without secrets."""
-    hidden = {"configuration": redacted(view.configuration), "parameters": redacted(view.parameters)}
+    hidden = {
+        "configuration": redacted(view.configuration),
+        "parameters": redacted(view.parameters),
+        "exceptions": tuple(entry.redacted() for entry in view.exceptions),
+    }
     fields = {name: getattr(view, name) for name in view.__struct_fields__}
     return JobView(**{**fields, **hidden})
 
@@ -241,6 +217,7 @@ def _vertex_details(vertex: VertexView, now_ms: int) -> j.JobVertexDetails:
         duration=elapsed_ms(vertex.start_time_ms, vertex.end_time_ms, now_ms),
         tasks=all_states(vertex.tasks),
         metrics=io_metrics(vertex),
+        labels=list(vertex.labels),
     )
 
 

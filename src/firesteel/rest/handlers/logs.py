@@ -14,6 +14,7 @@ from firesteel.adapters.inspection.threads import thread_dump
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import (
     AnyInquiry,
+    DescribeSpark,
     DumpThreads,
     FileEntry,
     FileList,
@@ -21,18 +22,23 @@ from firesteel.model.inquiries import (
     InquiryRefused,
     ListFiles,
     ReadFile,
+    SparkDescription,
     ThreadDump,
 )
+from firesteel.model.resources import LOCAL_SPARK
+from firesteel.model.secrets import redacted_text
 from firesteel.model.views import JobView
 from firesteel.rest.call import Call
-from firesteel.rest.codecs import redacted_text
 from firesteel.rest.errors import RestError, not_found
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema.logs import AttemptLog, JobLogsInfo, LogPartInfo
 from firesteel.rest.security import Role
+from firesteel.rest.sparkapplications import SLOT_HERE, SLOT_ON_CLUSTER, spark_application
 from firesteel.runtime.client import NoAnswer, UnknownJob, UnknownTaskManager
 
 MAIN_LOG = "taskmanager.log"
+LIST_LIMIT_S = 2.0
+"""Time that a worker has to list the logs of a job: one that is frozen holds up what others have."""
 
 _OF_AN_ATTEMPT = re.compile(r"[0-9a-f]{32}_(\d+)-(\d+)\.log")
 _OF_A_JOB = re.compile(r"([0-9a-f]{32})_.*", re.DOTALL)
@@ -99,11 +105,19 @@ async def worker_threads(call: Call) -> c.ThreadDumpInfo:
     return _threads(answer)
 
 
+async def worker_spark(call: Call) -> c.TaskManagerSparkInfo:
+    answer = await _ask(call, DescribeSpark())
+    assert isinstance(answer, SparkDescription), "that is what it answers"
+    is_elsewhere = any(each.master != LOCAL_SPARK for each in answer.applications)
+    slot = SLOT_ON_CLUSTER if is_elsewhere else SLOT_HERE
+    return c.TaskManagerSparkInfo(applications=[spark_application(each) for each in answer.applications], slot=slot)
+
+
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────
 async def job_logs(call: Call) -> JobLogsInfo:
-    """Logs of a job's attempts, as far as the workers are there that ran them."""
+    """Logs of a job's attempts, as far as the workers are there that ran them, or they are archived."""
     view = await call.job()
-    workers = [worker.resource_id for worker in await call.gateway.list_task_managers()]
+    workers = await call.gateway.list_log_holders(view.job_id)
     found = await asyncio.gather(*(_logs_of(call, view, worker) for worker in workers))
     logs = [log for of_worker in found for log in of_worker]
     return JobLogsInfo(sorted(logs, key=lambda log: (log.region, log.attempt)))
@@ -113,7 +127,7 @@ async def _logs_of(call: Call, view: JobView, worker: ResourceID) -> list[Attemp
     """Logs on one worker; none of one that does not answer."""
     answer: object = None
     with contextlib.suppress(NoAnswer, UnknownTaskManager):
-        answer = await call.gateway.ask_task_manager(worker, ListFiles(prefix=JobID(f"{view.job_id}_")))
+        answer = await call.gateway.ask_task_manager(worker, ListFiles(prefix=f"{view.job_id}_"), LIST_LIMIT_S)
     files = answer.files if isinstance(answer, FileList) else ()
     matches = ((file, _OF_AN_ATTEMPT.fullmatch(file.name)) for file in files)
     return [_attempt_log(view, worker, file, int(found[1]), int(found[2])) for file, found in matches if found]
@@ -137,7 +151,7 @@ def _attempt_log(view: JobView, worker: ResourceID, file: FileEntry, region: int
 
 
 # ── parts of the above ───────────────────────────────────────────────────────────────────────
-async def _ask(call: Call, inquiry: AnyInquiry) -> FileList | FilePart | ThreadDump:
+async def _ask(call: Call, inquiry: AnyInquiry) -> FileList | FilePart | ThreadDump | SparkDescription:
     """Answer of the worker of the path. Raises RestError, UnknownTaskManager or NoAnswer."""
     answer = await call.gateway.ask_task_manager(ResourceID(call.path("taskmanagerid")), inquiry)
     match answer:
@@ -145,7 +159,7 @@ async def _ask(call: Call, inquiry: AnyInquiry) -> FileList | FilePart | ThreadD
             raise not_found(answer.reason)
         case InquiryRefused():
             raise RestError(503, answer.reason)
-        case FileList() | FilePart() | ThreadDump():
+        case FileList() | FilePart() | ThreadDump() | SparkDescription():
             return answer
         case _:
             raise AssertionError(f"no answer to {inquiry}: {answer}")

@@ -3,8 +3,11 @@
 import uuid
 from collections.abc import Awaitable, Callable
 
+from firesteel.core.checkpoint.history import savepoint_of
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobType
+from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import JobSummary
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import checked_id, throwable
@@ -13,6 +16,10 @@ from firesteel.rest.operations import Operation, OperationFailed
 from firesteel.rest.schema import operations as o
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.schema.jobs import QueueStatus
+from firesteel.runtime.client import CheckpointFailed, NoAnswer, NoLeader, SavepointFailed, UnknownJob
+
+Work = Callable[[str], Awaitable[str]]
+"""An operation, with its trigger id; gives what it has made."""
 
 DISPOSAL = "savepoint-disposal"
 IN_PROGRESS, COMPLETED = QueueStatus("IN_PROGRESS"), QueueStatus("COMPLETED")
@@ -35,18 +42,33 @@ async def cancel(call: Call) -> Empty:
 # ── savepoints and checkpoints ───────────────────────────────────────────────────────────────
 async def trigger_savepoint(call: Call) -> o.TriggerResponse:
     body: o.SavepointTriggerRequestBody = call.body
-    return await _trigger(call, "savepoint", body.trigger_id, "so no savepoint can be taken of it")
+    after = AfterSavepoint.CANCEL if body.cancel_job else AfterSavepoint.GO_ON
+    return await _trigger(call, "savepoint", body.trigger_id, _savepoint(call, body.target_directory, after))
 
 
 async def stop_with_savepoint(call: Call) -> o.TriggerResponse:
     body: o.StopWithSavepointRequestBody = call.body
-    why = "so it can't be stopped with a savepoint; `cancel` ends it"
-    return await _trigger(call, "savepoint", body.trigger_id, why)
+    after = AfterSavepoint.DRAIN if body.drain else AfterSavepoint.STOP
+    return await _trigger(call, "savepoint", body.trigger_id, _savepoint(call, body.target_directory, after))
+
+
+def _savepoint(call: Call, directory: str | None, after: AfterSavepoint) -> Work:
+    job_id = call.job_id
+
+    async def take(trigger_id: str) -> str:
+        return await call.gateway.take_savepoint(job_id, directory or "", after=after, savepoint_id=trigger_id)
+
+    return take
 
 
 async def trigger_checkpoint(call: Call) -> o.TriggerResponse:
     body: o.CheckpointTriggerRequestBody = call.body
-    return await _trigger(call, "checkpoint", body.trigger_id, "so none can be triggered")
+    job_id = call.job_id
+
+    async def take(trigger_id: str) -> str:
+        return str(await call.gateway.take_checkpoint(job_id))
+
+    return await _trigger(call, "checkpoint", body.trigger_id, take)
 
 
 async def savepoint_operation(call: Call) -> o.SavepointOperation:
@@ -64,9 +86,13 @@ async def checkpoint_operation(call: Call) -> o.CheckpointOperation:
 
 async def dispose_savepoint(call: Call) -> o.TriggerResponse:
     body: o.SavepointDisposalRequest = call.body
-    message = f"There is no savepoint of firesteel at {body.savepoint_path}: only streaming jobs take some."
     trigger_id = uuid.uuid4().hex
-    call.services.operations.start(None, (DISPOSAL, trigger_id), _failing(message))
+
+    async def work(trigger_id: str) -> str:
+        await call.gateway.dispose_savepoint(body.savepoint_path)
+        return ""
+
+    call.services.operations.start(None, (DISPOSAL, trigger_id), _told(trigger_id, work))
     return o.TriggerResponse(trigger_id)
 
 
@@ -74,32 +100,48 @@ async def disposal_operation(call: Call) -> o.SavepointOperation:
     return _savepoint_answer(_found(call, DISPOSAL, None, ""))
 
 
-async def no_checkpoints(call: Call) -> Empty:
-    """Flink's answer of a job without checkpoints; its dashboard then hides the panel."""
-    await call.gateway.request_job_summary(call.job_id)
-    raise not_found(f"Checkpointing is not enabled for this job ({call.job_id}): it is a batch job.")
-
-
 async def no_dataset_deletion(call: Call) -> o.SavepointOperation:
     raise not_found(f"There is no dataset operation with triggerId={call.id('triggerid')}.")
 
 
-async def _trigger(call: Call, kind: str, trigger_id: str | None, why_not: str) -> o.TriggerResponse:
+async def _trigger(call: Call, kind: str, trigger_id: str | None, work: Work) -> o.TriggerResponse:
     """Begins at most once for a trigger id that a client has chosen."""
     await call.require_control()
     job = await call.gateway.request_job_summary(call.job_id)
     chosen = checked_id(trigger_id, "triggerId") if trigger_id is not None else uuid.uuid4().hex
     operations = call.services.operations
-    operations.start(call.job_id, (kind, chosen), _failing(_refusal(job, why_not)))
+    refusal = _refusal(job)
+    if refusal and kind == "savepoint" and (made := await _made(call, chosen)):
+        operations.start(call.job_id, (kind, chosen), _given(made))
+    else:
+        operations.start(call.job_id, (kind, chosen), _failing(refusal) if refusal else _told(chosen, work))
     if operations.needs_sweep():
         operations.keep(each.job_id for each in await call.gateway.list_job_summaries())
     return o.TriggerResponse(chosen)
 
 
-def _refusal(job: JobSummary, why_not: str) -> str:
+async def _made(call: Call, trigger_id: str) -> str:
+    """Location of the savepoint of that id that an ended job has; else empty. A client may ask for what another master, which
+    led when the job was stopped, has begun."""
+    shown = (await call.gateway.request_job(call.job_id)).checkpoints
+    return savepoint_of(shown.history, call.job_id, trigger_id) if shown is not None else ""
+
+
+def _given(location: str) -> Callable[[], Awaitable[str]]:
+    async def work() -> str:
+        return location
+
+    return work
+
+
+def _refusal(job: JobSummary) -> str:
+    """Empty for a stream that has not ended."""
     if job.status.is_globally_terminal:
         return f"Job {job.job_id} ({job.name}) has ended: it is {job.status.value}."
-    return f"Job {job.job_id} ({job.name}) is a batch job: it has no checkpoints, {why_not}."
+    if job.job_type is JobType.BATCH:
+        why = "it has no checkpoints, so none can be triggered and no savepoint can be taken of it; `cancel` ends it"
+        return f"Job {job.job_id} ({job.name}) is a batch job: {why}."
+    return ""
 
 
 def _failing(message: str) -> Callable[[], Awaitable[str]]:
@@ -107,6 +149,21 @@ def _failing(message: str) -> Callable[[], Awaitable[str]]:
         raise OperationFailed(FailureInfo(kind=FailureKind.USER, message=message, exception="firesteel.NoCheckpoints"))
 
     return work
+
+
+def _told(trigger_id: str, work: Work) -> Callable[[], Awaitable[str]]:
+    """The work, whose refusal is what the operation failed of."""
+
+    async def told() -> str:
+        try:
+            return await work(trigger_id)
+        except (SavepointFailed, CheckpointFailed, UnknownJob, NoAnswer, NoLeader) as error:
+            failure = FailureInfo(
+                kind=FailureKind.ENVIRONMENT, message=str(error), exception=f"firesteel.{type(error).__name__}"
+            )
+            raise OperationFailed(failure) from None
+
+    return told
 
 
 async def _found_of_job(call: Call, kind: str) -> Operation:

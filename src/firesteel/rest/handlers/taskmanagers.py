@@ -1,5 +1,6 @@
 """Workers."""
 
+from firesteel.model import metrics
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.views import TaskManagerView
 from firesteel.rest.call import Call
@@ -12,19 +13,15 @@ async def task_managers(call: Call) -> c.TaskManagersInfo:
 
 
 async def task_manager(call: Call) -> c.TaskManagerDetailsInfo:
-    worker = await _worker(call)
+    worker = await found_worker(call)
     info = _info(worker)
     slots = [c.SlotInfo(job_id=job_id, resource=_profile(profile)) for job_id, profile in worker.allocations]
     fields = {name: getattr(info, name) for name in info.__struct_fields__}
-    return c.TaskManagerDetailsInfo(**fields, allocated_slots=slots)
+    return c.TaskManagerDetailsInfo(**fields, allocated_slots=slots, metrics=_memory(worker))
 
 
-async def metrics(call: Call) -> list[c.Metric]:
-    await _worker(call)
-    return []
-
-
-async def _worker(call: Call) -> TaskManagerView:
+async def found_worker(call: Call) -> TaskManagerView:
+    """The worker that the path names. Raises RestError 404."""
     wanted = call.path("taskmanagerid")
     for worker in await call.gateway.list_task_managers():
         if worker.resource_id == wanted:
@@ -48,7 +45,17 @@ def _info(worker: TaskManagerView) -> c.TaskManagerInfo:
             physical_memory=hardware.physical_memory_bytes,
             free_memory=hardware.heap_bytes,
         ),
+        labels=list(worker.profile.labels),
         memory_configuration=c.TaskExecutorMemoryConfiguration(task_heap=_known(hardware.heap_bytes)),
+    )
+
+
+def _memory(worker: TaskManagerView) -> c.TaskManagerMetricsInfo:
+    told = {value.id: int(value.value) for value in worker.metrics}
+    return c.TaskManagerMetricsInfo(
+        heap_used=told.get(metrics.JVM_HEAP_USED.name),
+        heap_committed=told.get(metrics.JVM_HEAP_COMMITTED.name),
+        heap_max=told.get(metrics.JVM_HEAP_MAX.name),
     )
 
 

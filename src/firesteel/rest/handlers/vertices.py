@@ -6,10 +6,10 @@ from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import IOMetrics
 from firesteel.model.views import SubtaskView, VertexView
 from firesteel.rest.call import Call
-from firesteel.rest.errors import bad_request, not_found
-from firesteel.rest.handlers.jobs import all_states, elapsed_ms, io_info, io_metrics
+from firesteel.rest.errors import not_found
+from firesteel.rest.handlers.jobs import all_states, io_info, io_metrics
+from firesteel.rest.joblines import elapsed_ms
 from firesteel.rest.schema import vertices as v
-from firesteel.rest.schema.cluster import Metric
 from firesteel.rest.schema.jobs import IOMetricsInfo
 
 UNASSIGNED = "(unassigned)"
@@ -34,7 +34,7 @@ async def vertex(call: Call) -> v.JobVertexDetailsInfo:
 
 
 async def subtask(call: Call) -> v.SubtaskDetails:
-    return _details(await _subtask(call), call.now_ms)
+    return _details(await found_subtask(call), call.now_ms)
 
 
 async def attempt(call: Call) -> v.SubtaskDetails:
@@ -91,14 +91,10 @@ async def flame_graph(call: Call) -> v.VertexFlameGraph:
     return v.VertexFlameGraph(call.now_ms)
 
 
-async def no_metrics(call: Call) -> list[Metric]:
-    await call.vertex()
-    return []
-
-
-async def _subtask(call: Call) -> SubtaskView:
+async def found_subtask(call: Call) -> SubtaskView:
+    """The subtask that the path names. Raises RestError 404."""
     found = await call.vertex()
-    index = _number(call, "subtaskindex")
+    index = call.number("subtaskindex")
     subtasks = await call.gateway.request_subtasks(call.job_id, found)
     if index >= len(subtasks):
         raise not_found(f"Subtask {index} of {found.name} is not known.")
@@ -106,19 +102,12 @@ async def _subtask(call: Call) -> SubtaskView:
 
 
 async def _attempt(call: Call) -> SubtaskView:
-    found, wanted = await _subtask(call), _number(call, "attempt")
+    found, wanted = await found_subtask(call), call.number("attempt")
     for each in (found, *found.earlier):
         if each.attempt == wanted:
             return each
     known = ", ".join(str(each.attempt) for each in (*found.earlier, found))
     raise not_found(f"Attempt {wanted} of subtask {found.subtask} is not known: these are: {known}.")
-
-
-def _number(call: Call, name: str) -> int:
-    text = call.path(name)
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise bad_request(f"Cannot resolve path parameter ({name}) from value {text!r}: it is a number.")
-    return int(text)
 
 
 def _worker(subtask: SubtaskView) -> str:

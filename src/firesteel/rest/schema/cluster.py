@@ -73,6 +73,18 @@ class ClusterLeader(msgspec.Struct, frozen=True, rename="kebab"):
     epoch: int = 0
 
 
+class StandbyInfo(msgspec.Struct, frozen=True):
+    name: str
+    """The process, for people."""
+
+
+class MastersInfo(msgspec.Struct, frozen=True):
+    """Who leads, and those that would take over, as the leader sees them by their connections."""
+
+    leader: ClusterLeader
+    standbys: list[StandbyInfo] = []
+
+
 class LogInfo(msgspec.Struct, frozen=True):
     name: str
     size: int
@@ -92,19 +104,46 @@ class ThreadDumpInfo(msgspec.Struct, frozen=True, rename="camel"):
     thread_infos: list[ThreadInfo]
 
 
+class ProfilingInfoList(msgspec.Struct, frozen=True, rename="camel"):
+    profiling_list: list[str] = []
+
+
+class SparkApplicationInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """What a worker's Spark is on a cluster, or on a Connect server of others."""
+
+    master: str
+    application_id: str
+    """Empty where nobody tells."""
+    tracking_url: str
+    """Spark's own pages of it, while it runs."""
+    executors: int
+    """-1: nobody has counted them."""
+
+
+class TaskManagerSparkInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """/taskmanagers/:taskmanagerid/spark: ours."""
+
+    applications: list[SparkApplicationInfo]
+    slot: str
+    """What a slot of the worker is, in words."""
+
+
 class Metric(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     value: str | None = None
     """Absent in a list of names."""
 
 
-class AggregatedMetric(msgspec.Struct, frozen=True):
+class AggregatedMetric(msgspec.Struct, frozen=True, omit_defaults=True):
+    """In a list of names there is nothing but names; else there is what was asked for."""
+
     id: str
-    min: float
-    max: float
-    avg: float
-    sum: float
-    skew: float
+    min: float | None = None
+    max: float | None = None
+    avg: float | None = None
+    sum: float | None = None
+    skew: float | None = None
+    """Percent."""
 
 
 class ClusterDataSetListResponseBody(msgspec.Struct, frozen=True, rename="camel"):
@@ -169,6 +208,8 @@ class TaskManagerInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     hardware: HardwareDescription
     memory_configuration: TaskExecutorMemoryConfiguration
     blocked: bool = False
+    labels: list[str] = []
+    """Ours: what the worker is called by those who want it."""
 
 
 class GarbageCollectorInfo(msgspec.Struct, frozen=True):

@@ -3,10 +3,11 @@
 import msgspec
 
 from firesteel.model.views import JobResult
+from firesteel.rest.schema.cluster import SparkApplicationInfo
 
 
 class JobDetails(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """A line of /jobs/overview. `tasks` has lower-case states and a `total`. The last two fields are ours."""
+    """A line of /jobs/overview. `tasks` has lower-case states and a `total`. The last four fields are ours."""
 
     jid: str
     name: str
@@ -22,6 +23,10 @@ class JobDetails(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     owner: str
     reason: str
     """Why it waits, when it waits."""
+    cluster: str = ""
+    """Where it ran, as a history server knows it."""
+    branch_of: str = ""
+    """The job that it is a branch of; empty for what is none, or has been promoted."""
 
 
 class MultipleJobsDetails(msgspec.Struct, frozen=True):
@@ -69,6 +74,8 @@ class JobVertexDetails(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"
     duration: int
     tasks: dict[str, int]
     metrics: IOMetricsInfo
+    labels: list[str] = []
+    """Ours: what a worker must be called to run it."""
 
 
 class PlanInput(msgspec.Struct, frozen=True):
@@ -102,7 +109,7 @@ class JobPlanInfo(msgspec.Struct, frozen=True):
 
 
 class JobDetailsInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """/jobs/:jobid. The last three fields are ours."""
+    """/jobs/:jobid. The last four fields are ours."""
 
     jid: str
     name: str
@@ -124,6 +131,8 @@ class JobDetailsInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     owner: str
     reason: str
     restarts: int
+    spark_applications: list[SparkApplicationInfo]
+    """Those that do work of it now, where executors are on a cluster."""
 
 
 class ExecutionConfigInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

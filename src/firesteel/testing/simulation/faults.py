@@ -106,6 +106,15 @@ class Faults:
     unreadable: float = 0.0
     """Chance that an attempt finds one of the stored results it reads broken."""
     commit_failure: float = 0.0
+    # ── streams ──────────────────────────────────────────────────────────────────────────────
+    zombie: float = 0.0
+    """Chance that the queries of a worker that has died go on for a while."""
+    zombie_ms_max: int = 30_000
+    query_pause: float = 0.0
+    """Chance that a query stands still at a step of making a batch visible, for up to `query_pause_ms_max`."""
+    query_pause_ms_max: int = 5_000
+    savepoint_failure: float = 0.0
+    """Chance that the storage fails while a savepoint is written."""
     # ── clients ──────────────────────────────────────────────────────────────────────────────
     cancel_job: float = 0.0
     resubmit: float = 0.0
@@ -191,4 +200,9 @@ def draw(chance: random.Random) -> Faults:
         rare=True,
         attached=sometimes(0.5, 0.2, 1.0),
         client_gone=sometimes(0.6, 0.2, 0.8),
+        zombie=sometimes(0.7, 0.3, 1.0),
+        zombie_ms_max=chance.choice((2_000, 30_000, 90_000)),
+        query_pause=sometimes(0.5, 0.02, 0.3),
+        query_pause_ms_max=chance.choice((1_000, 5_000, 30_000)),
+        savepoint_failure=sometimes(0.5, 0.05, 0.5),
     )

@@ -22,6 +22,7 @@ SITES = {
     "commit-repeated": "a commit is carried out, and nobody hears of it",
     "release-slow": "deleting what a job has left takes half a minute",
     "progress-told": "an attempt tells how far it is, also when it has just ended",
+    "copy-slow": "a file of a savepoint takes seconds",
     "store-slow": "a write takes ten seconds",
     "shutdown-slow": "the master that takes over is not up for some seconds",
 }

@@ -19,6 +19,7 @@ from firesteel.model.jobgraph import (
     Partitioner,
     RuntimeEnvironment,
 )
+from firesteel.model.labels import Labels
 from firesteel.model.splits import RangeInputFormat
 from firesteel.pipeline.splits import with_finders
 
@@ -66,6 +67,20 @@ def with_retries(chance: random.Random, graph: JobGraph) -> JobGraph:
     limits = (None, None, 1, 2, 4, 20)
     limited = (msgspec.structs.replace(each, max_attempts=chance.choice(limits)) for each in graph.vertices)
     return msgspec.structs.replace(graph, vertices=tuple(limited))
+
+
+def with_labels(chance: random.Random, graph: JobGraph) -> JobGraph:
+    """Some vertices run on workers with labels only; those with others are not in one region."""
+    kinds: tuple[Labels, ...] = ((), (), ("a",), ("b",), ("a", "b"))
+    labels = {vertex.id: chance.choice(kinds) for vertex in graph.vertices}
+    vertices = (
+        msgspec.structs.replace(each, resources=each.resources.labelled(labels[each.id])) for each in graph.vertices
+    )
+    producer = {dataset.id: dataset.producer for dataset in graph.datasets}
+    edges = tuple(
+        edge if labels[producer[edge.source]] == labels[edge.target] else _blocking(edge) for edge in graph.edges
+    )
+    return _without_circles(msgspec.structs.replace(graph, vertices=tuple(vertices), edges=edges))
 
 
 def _vertex(

@@ -71,6 +71,11 @@ class ForkServer:
         self._starting = asyncio.Lock()
         self._closed = False
 
+    @property
+    def spares(self) -> int:
+        """Number of children that are ahead of need, there or on their way."""
+        return len(self._spares)
+
     async def start(self) -> None:
         """Start the process; it serves requests when it has loaded PySpark, about a second later."""
         async with self._starting:

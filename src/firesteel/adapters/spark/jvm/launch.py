@@ -8,11 +8,14 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from firesteel.adapters.spark.clusters.masters import Driver, attached_settings
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.secrets import is_secret
+from firesteel.model.options import SPARK_EVENT_LOG_DIR
+from firesteel.model.secrets import SECRET_KEYS, is_secret
 from firesteel.runtime.ports import TaskFailedError
 
 SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
@@ -35,6 +38,15 @@ logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
 """
 """Warnings, and the line that names the port (`STARTED`)."""
+CLUSTER_LOG_CONFIGURATION = """\
+logger.client.name = org.apache.spark.deploy.client
+logger.client.level = info
+logger.cluster.name = org.apache.spark.scheduler.cluster
+logger.cluster.level = info
+logger.ui.name = org.apache.spark.util.Utils
+logger.ui.level = info
+"""
+"""Beside that, where executors are elsewhere: the lines that `clusters.story` reads."""
 SCHEDULER_POOL = "spark.scheduler.pool"
 """A setting of a session that Spark hands on to each of its queries: the pool that their tasks are scheduled in."""
 PYTHON_DAEMON = "firesteel.adapters.spark.task.pythondaemon"
@@ -122,20 +134,24 @@ def archive_command(installation: SparkInstallation) -> list[str]:
     return [installation.java, "-cp", base_class_path(installation), *_MODULE_FLAGS]
 
 
-def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for a backend of one worker: ours for a short start and a closed door, the user's on top."""
+def spark_configuration(
+    work_dir: Path, cores: int, user: Mapping[str, str], driver: Driver | None = None
+) -> dict[str, str]:
+    """Spark's settings for a backend of one worker: ours for a short start and a closed door, the user's on top.
+
+    The door to executors is open where they are elsewhere; that of the Connect server never is.
+    """
     defaults = {
-        "spark.app.name": "firesteel",
+        "spark.app.name": "firesteel" if driver is None else f"firesteel on {driver.host}",
         "spark.master": f"local[{cores}]",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
+        **(_here() if driver is None else attached_settings(driver.master, driver.address, user)),
         "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
         "spark.local.dir": str(work_dir / "local"),
         **_local_files(user),
+        "spark.redaction.regex": SECRET_KEYS,
         "spark.shuffle.sort.bypassMergeThreshold": str(BYPASS_MERGE_PARTITIONS_MAX),
         "spark.connect.progress.reportInterval": "200ms",
         "spark.connect.execute.manager.detachedTimeout": "1h",
@@ -144,10 +160,30 @@ def spark_configuration(work_dir: Path, cores: int, user: Mapping[str, str]) -> 
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
+        "spark.ui.killEnabled": "false",  # whoever may look at a job may read these pages
     }
     if not configuration_directories():  # where s3:// may mean something else
         defaults["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     return {**defaults, **python_daemon(user), **user, **fixed}
+
+
+UI_SETTINGS = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+"""Spark's pages."""
+
+
+def event_log_settings(directory: str) -> dict[str, str]:
+    """Settings with which Spark keeps its events there; a local directory is made, which Spark would not do.
+
+    Raises TaskFailedError (NON_RECOVERABLE) when it can't be made.
+    """
+    try:
+        place = urlsplit(directory)
+        if place.scheme in ("", "file"):
+            local = unquote(place.path) if place.scheme else directory  # Spark takes what is no URI as it stands
+            Path(local).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _unusable(f"{SPARK_EVENT_LOG_DIR.key}: {directory} is no directory that can be made: {error}") from None
+    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": directory}
 
 
 def java_command(
@@ -202,19 +238,25 @@ def python_daemon(user: Mapping[str, str]) -> dict[str, str]:
     return {} if is_another or not is_local else {"spark.python.daemon.module": PYTHON_DAEMON}
 
 
+def _here() -> dict[str, str]:
+    """Where all of Spark is in one JVM."""
+    return {"spark.ui.enabled": "false", "spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+
+
 def _local_files(user: Mapping[str, str]) -> dict[str, str]:
     """The setting that has Spark use our local files; none where executors, which do not have them, are elsewhere."""
     is_local = user.get("spark.master", "local").startswith("local")
     return {"spark.hadoop.fs.file.impl": "firesteel.LocalFiles"} if is_local else {}
 
 
-def jvm_environment(token: str, printed: Path) -> dict[str, str]:
+def jvm_environment(token: str, printed: Path, driver: Driver | None = None) -> dict[str, str]:
     """The worker's environment, with the token, the Python that Spark's Python workers use, and where those find what
     they print to."""
+    address = LOOPBACK if driver is None else os.environ.get("SPARK_LOCAL_IP", driver.address)
     return {
         **os.environ,
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-        "SPARK_LOCAL_IP": LOOPBACK,
+        **({"SPARK_LOCAL_IP": address} if address else {}),
         PRINTED_VARIABLE: str(printed),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }

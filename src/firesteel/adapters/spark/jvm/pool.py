@@ -9,12 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.children.guard import SessionGuard
 from firesteel.adapters.spark.children.keeper import KeeperFailed, SessionEnding, SessionKeeper
+from firesteel.adapters.spark.clusters.foreign import ForeignServer
 from firesteel.adapters.spark.jvm import runaways
 from firesteel.adapters.spark.jvm.server import SparkServer
 from firesteel.adapters.spark.jvm.warmup import WarmUp
 from firesteel.model.ids import JobID, RegionAttemptID
+from firesteel.model.resources import SparkApplication
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
@@ -33,14 +38,15 @@ class SparkBackend:
 
     def __init__(
         self,
-        server: SparkServer,
+        server: SparkServer | ForeignServer,
         keeper: SessionKeeper,
         directory: Path | None = None,
         *,
         warm_up: WarmUp | None = None,
+        guard: SessionGuard | None = None,
     ) -> None:
-        """`directory` is its own, and goes with it."""
-        self.server, self._warm_up = server, warm_up
+        """`directory` is its own, and goes with it. `guard`: of sessions on a server that does not end with this worker."""
+        self.server, self._warm_up, self._guard = server, warm_up, guard
         self._keeper, self._directory = keeper, directory
         self._users: dict[RegionAttemptID, None] = {}
         self._suspicion = 0
@@ -68,9 +74,17 @@ class SparkBackend:
     def leave(self, attempt: RegionAttemptID) -> None:
         """The attempt is over, and its session closed. Repeatable."""
         self._users.pop(attempt, None)
-        if self._cache_is_dirty and not self._users:
+        if self._cache_is_dirty and not self._users and self._guard is None:  # others may have cached something there
             self._background.start(self._clear_cache(), "clear-cache")
         self._watch_if_suspect()
+
+    def hold(self, session: wire.SessionName) -> None:
+        """A session is about to be opened."""
+        self._order(wire.GuardAction.HOLD, session)
+
+    def _order(self, action: wire.GuardAction, session: wire.SessionName) -> None:
+        if self._guard is not None:
+            self._guard.order(action, session)
 
     async def interrupt(self, endpoint: wire.SparkAddress, session: wire.SessionName) -> None:
         """Interrupt what runs in a session, if its JVM still lives."""
@@ -83,16 +97,19 @@ class SparkBackend:
     ) -> None:
         """End what runs in a session, and close it, if its JVM still lives."""
         if self.server.current != endpoint:
+            self._order(wire.GuardAction.CLOSE, session)
             return
         try:
             closed = await self._keeper.close_session(endpoint, session, ending)
         except (KeeperFailed, TaskFailedError) as error:
             logger.warning("session %s was not closed: %s", session.session_id, error)
             self._suspect(True)
+            self._order(wire.GuardAction.CLOSE, session)
             self._cache_is_dirty = self._cache_is_dirty or bool(ending.cached)
             return
         self._cache_is_dirty = self._cache_is_dirty or not closed.released
         self._suspect(closed.interrupted)
+        self._order(wire.GuardAction.CLOSE if closed.error else wire.GuardAction.FORGET, session)
         if closed.error:
             logger.warning("session %s was not closed well: %s", session.session_id, closed.error)
         if closed.server_session:
@@ -219,6 +236,28 @@ class BackendPool:
         if self._isolation == "shared":
             self.find(Place())
         self._refill()
+
+    def ready(self) -> SparkBackend | None:
+        """One that is there before any attempt: everybody's, or a spare."""
+        if self._isolation == "shared":
+            return self.find(Place())
+        return self._spares[0] if self._spares else None
+
+    def applications(self) -> list[SparkApplication]:
+        """What its backends are on clusters, or show of themselves, each with whose it is."""
+        found: list[SparkApplication] = []
+        for place, backend in (*self._places.items(), *((None, spare) for spare in self._spares)):
+            if (application := backend.server.application()) is not None:
+                own = (place.job_id,) if place is not None and place.job_id else ()
+                jobs = tuple(map(JobID, dict.fromkeys((*own, *(attempt.job_id for attempt in backend.users)))))
+                is_shared = place == Place()
+                found.append(msgspec.structs.replace(application, jobs=jobs, is_shared=is_shared))
+        return found
+
+    def supervisors(self) -> list[int]:
+        """Process ids of the supervisors of all JVMs that are up: Spark serves there."""
+        servers = (backend.server for backend in (*self._places.values(), *self._spares))
+        return [server.pid for server in servers if server.current is not None and server.pid is not None]
 
     def place_of(self, deployment: TaskDeployment) -> Place:
         """Place that an attempt belongs to."""

@@ -2,17 +2,22 @@
 
 import asyncio
 import logging
+import os
 import re
 import secrets
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+from firesteel.adapters.inspection.rotation import open_for_appending
+from firesteel.adapters.spark.clusters.masters import Driver
 from firesteel.adapters.spark.jvm import launch, supervisor
 from firesteel.adapters.spark.wire import SparkAddress
 
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
+_FOLLOW_SECONDS = 0.2
 _STARTED = re.compile(re.escape(launch.STARTED) + r"\S*:(\d+)")
 MAX_LOG_TAIL_BYTES = 4_096
 
@@ -26,10 +31,19 @@ class JvmDied(Exception):
 
 
 class SparkJvm:
-    """A JVM from start to end; used once. `ephemeral` is deleted should this process be killed."""
+    """A JVM from start to end; used once. `ephemeral` is deleted should this process be killed; `driver` says where executors
+    are, if elsewhere."""
 
-    def __init__(self, command: list[str], log: Path, generation: int, ephemeral: Path | None = None) -> None:
-        self._command, self.log, self._generation = command, log, generation
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        generation: int,
+        ephemeral: Path | None = None,
+        *,
+        driver: Driver | None = None,
+    ) -> None:
+        self._command, self.log, self._generation, self._driver = command, log, generation, driver
         self._ephemeral = "" if ephemeral is None else str(ephemeral)
         self._token = secrets.token_urlsafe(24)
         self._process: asyncio.subprocess.Process | None = None
@@ -38,14 +52,14 @@ class SparkJvm:
         """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         wrapper = [sys.executable, "-I", "-S", supervisor.__file__, self._ephemeral]
-        with open(self.log, "wb") as log:  # noqa: ASYNC230 - a local file, once per start
+        with open_for_appending(self.log) as log:
             self._process = await asyncio.create_subprocess_exec(
                 *wrapper,
                 *self._command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=launch.jvm_environment(self._token, self.log.parent.parent / launch.PRINTED),
+                env=launch.jvm_environment(self._token, self.log.parent.parent / launch.PRINTED, self._driver),
                 process_group=0,
             )
 
@@ -67,6 +81,22 @@ class SparkJvm:
                 if self._process.returncode is not None:
                     raise JvmDied(self._process.returncode, self.log)
                 await asyncio.sleep(_POLL_SECONDS)
+
+    async def lines(self) -> AsyncIterator[str]:
+        """The lines of its log as they come, until it has ended."""
+        assert self._process is not None, "started first"
+        with open(self.log, "rb") as log:  # noqa: ASYNC230 - a local file of a few lines
+            rest = b""
+            while True:
+                has_ended = self._process.returncode is not None
+                if os.fstat(log.fileno()).st_size < log.tell():  # it was full, and was begun anew
+                    log.seek(0)
+                *lines, rest = (rest + log.read()).split(b"\n")
+                for line in lines:
+                    yield line.decode(errors="replace")
+                if has_ended:
+                    return
+                await asyncio.sleep(_FOLLOW_SECONDS)
 
     async def died(self) -> JvmDied:
         """Wait for the end of the process."""

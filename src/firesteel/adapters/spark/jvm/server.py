@@ -10,6 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from firesteel.adapters.spark.clusters.masters import Driver, MasterKind
+from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
+from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.launch import PRINTED
@@ -19,6 +22,7 @@ from firesteel.adapters.spark.jvm.starts import Patience, StartTurns, work_of
 from firesteel.adapters.spark.wire import SparkAddress
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.resources import LOCAL_SPARK, SparkApplication
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.directories import write_private
 from firesteel.runtime.ports import TaskFailedError
@@ -33,6 +37,10 @@ RESTART_DELAYS_S = ExponentialBackoff(0.5, 60.0)
 """Time between the death of a JVM and the start of the next."""
 SAMPLE_SECONDS = 1.0
 """Time between two looks at what a start does."""
+REACH_PAUSE_SECONDS = 2.0
+"""Time between two looks whether a cluster's master is there again."""
+LAST_WORDS_SECONDS = 1.0
+"""Time to read the end of a log for why the cluster has ended an application."""
 TURN_SECONDS = 10.0
 """A start in which nothing has moved for so long does not need the machine: others may start."""
 
@@ -51,6 +59,12 @@ class ServerSpec:
     numbers: Iterator[int]
     """Generations: of all JVMs of the worker, so that their logs have names of their own."""
     turns: StartTurns
+    driver: Driver | None = None
+    """Where executors are elsewhere."""
+    version: str = ""
+    """Spark's."""
+    has_ui: bool = False
+    """Whether Spark serves its pages."""
 
 
 class SparkServer:
@@ -67,6 +81,13 @@ class SparkServer:
         self._begun: float | None = None
         """When the start under way has begun; None while it waits for its turn."""
         self._given_up = False
+        self._obstacle = ""
+        """Why no start can begin now."""
+        self.story: ClusterStory | None = None
+        """What is known of its application on a cluster."""
+        self._ui = ""
+        """URL of its pages, where all of it is in the JVM."""
+        self._following: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
         self._background = BackgroundTasks()
 
@@ -92,6 +113,16 @@ class SparkServer:
         """Set when the JVM that is up now, or coming, dies. Not to be cancelled: shield it."""
         return self._death
 
+    def application(self) -> SparkApplication | None:
+        """What it is on a cluster, or shows of itself; None where all of it is in the JVM, and shows nothing."""
+        if self._spec.driver is None:
+            return SparkApplication(LOCAL_SPARK, tracking_url=self._ui) if self._ui else None
+        master, story = self._spec.driver.master, self.story
+        if story is None:
+            return SparkApplication(master.shown)
+        counted = len(story.executors) if master.kind is MasterKind.STANDALONE else -1
+        return SparkApplication(master.shown, story.application, story.ui, counted)
+
     @property
     def pid(self) -> int | None:
         """Process id of the JVM's supervisor, while it runs."""
@@ -99,7 +130,7 @@ class SparkServer:
 
     def waits_for(self) -> str:
         """Text for who waits for the endpoint: what it waits for."""
-        details = ["in line: others are being started on this machine"]
+        details = [self._obstacle or "in line: others are being started on this machine"]
         if self._begun is not None:
             details = [f"for {time.monotonic() - self._begun:.0f} s"]
         if self._failures:
@@ -162,21 +193,70 @@ class SparkServer:
         spec, generation = self._spec, next(self._spec.numbers)
         flags = spec.archive.flags() if spec.archive is not None else ()
         log = spec.logs / f"spark-{generation}.log"
-        jvm = self._jvm = SparkJvm(spec.make_command(flags), log, generation, spec.ephemeral)
-        self._begun = None
+        jvm = self._jvm = SparkJvm(spec.make_command(flags), log, generation, spec.ephemeral, driver=spec.driver)
+        self._begun = self.story = None
         try:
+            await self._reach(spec.driver, log)
             async with spec.turns.turn(spec.start_timeout_seconds) as end_turn:
                 self._begun = time.monotonic()
                 await jvm.start()
+                self._follow(jvm)
                 endpoint = await self._answer(jvm, end_turn)
         except JvmDied as failed:
-            return generation, failed, 0.0
+            return generation, await self._explained(failed), 0.0
         if spec.archive is not None:
             spec.archive.started()
         answered = time.monotonic()
         self._endpoint.set_result(endpoint)
-        died = await jvm.died()
+        died = await self._explained(await jvm.died())
         return generation, died, time.monotonic() - answered
+
+    async def _reach(self, driver: Driver | None, log: Path) -> None:
+        """Wait for the master of a cluster, as long as for a start. Raises JvmDied."""
+        limit = time.monotonic() + self._spec.start_timeout_seconds
+        while driver is not None:
+            try:
+                await driver_host(driver.master)
+                break
+            except MasterUnreachable as unreachable:
+                self._obstacle = str(unreachable)
+            if time.monotonic() >= limit:
+                raise JvmDied(1, log, self._obstacle)
+            await asyncio.sleep(REACH_PAUSE_SECONDS)
+        self._obstacle = ""
+
+    def _follow(self, jvm: SparkJvm) -> None:
+        """Read what becomes of the application; a driver whose application is over is ended: it would go on without."""
+        driver = self._spec.driver
+        self._ui = ""
+        if driver is None:
+            if self._spec.has_ui:
+                self._background.start(self._find_ui(jvm), "spark-ui")
+            return
+        story = self.story = ClusterStory(driver, self._spec.version)
+
+        async def follow() -> None:
+            async for line in jvm.lines():
+                story.read(line)
+                if story.fatal:
+                    await jvm.kill()
+                    return
+
+        self._following = self._background.start(follow(), "cluster-story")
+
+    async def _find_ui(self, jvm: SparkJvm) -> None:
+        async for line in jvm.lines():
+            if port := ui_port(line):
+                self._ui = f"http://{launch.LOOPBACK}:{port}"
+                return
+
+    async def _explained(self, died: JvmDied) -> JvmDied:
+        """The death with what the cluster has said of it."""
+        if self.story is None or self._following is None:
+            return died
+        await asyncio.wait((self._following,), timeout=LAST_WORDS_SECONDS)
+        self._following.cancel()
+        return JvmDied(died.status, died.log, self.story.fatal) if self.story.fatal else died
 
     async def _answer(self, jvm: SparkJvm, end_turn: Callable[[], None]) -> SparkAddress:
         """Wait for it as long as it gets on; longer than the last time, which was not enough. Raises JvmDied."""
@@ -216,12 +296,19 @@ class SparkServer:
 
 
 def backend_command(
-    installation: launch.SparkInstallation, heap_mib: int, work_dir: Path, settings: Mapping[str, str]
+    installation: launch.SparkInstallation,
+    heap_mib: int,
+    work_dir: Path,
+    settings: Mapping[str, str],
+    *,
+    tells_more: bool = False,
 ) -> Callable[[tuple[str, ...]], list[str]]:
     """Makes the command for the given flags of a class-data archive; prepares the directories it names."""
     for name in ("tmp", "derby", "local", "warehouse"):
         (work_dir / name).mkdir(parents=True, exist_ok=True)
-    (work_dir / launch.LOG_CONFIGURATION_NAME).write_text(launch.LOG_CONFIGURATION)
+    (work_dir / launch.LOG_CONFIGURATION_NAME).write_text(
+        launch.LOG_CONFIGURATION + (launch.CLUSTER_LOG_CONFIGURATION if tells_more else "")
+    )
     write_private(work_dir / launch.SECRETS_NAME, launch.secret_arguments(settings))
 
     def make(archive_flags: tuple[str, ...]) -> list[str]:

@@ -4,9 +4,7 @@ import os
 from typing import NamedTuple
 
 from firesteel.model import options
-from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.options import Configuration
-from firesteel.runtime.ports import TaskFailedError
+from firesteel.model.options import Configuration, ConfigurationError
 
 MIN_HEAP_MIB = 472
 """Least heap with which Spark starts (1.5 times what it reserves for itself)."""
@@ -18,7 +16,7 @@ class BackendSize(NamedTuple):
 
 
 def backend_size(config: Configuration, *, alone: bool = False) -> BackendSize:
-    """Size of each JVM. `alone`: of one for a single attempt, beside a shared one. Raises TaskFailedError.
+    """Size of each JVM. `alone`: of one for a single attempt, beside a shared one. Raises ConfigurationError.
 
     `taskmanager.spark.heap` is for all JVMs of the worker: with `isolation: shared` one has it all, else there is one a
     slot at the most. Cores are divided with `slot` only: a job alone on its worker may use them all.
@@ -26,15 +24,16 @@ def backend_size(config: Configuration, *, alone: bool = False) -> BackendSize:
     isolation, slots = config.get_option(options.SPARK_ISOLATION), config.get_option(options.NUMBER_OF_TASK_SLOTS)
     heap_mib, cores = config.get_option(options.SPARK_HEAP), worker_cores(config)
     if isolation == "shared":
+        if heap_mib < MIN_HEAP_MIB:
+            raise ConfigurationError(
+                f"{options.SPARK_HEAP.key} is {heap_mib} MiB, and Spark starts with {MIN_HEAP_MIB} or more"
+            )
         return BackendSize(max(MIN_HEAP_MIB, heap_mib // slots) if alone else heap_mib, cores)
     if heap_mib // slots < MIN_HEAP_MIB:
-        raise TaskFailedError(
-            FailureInfo(
-                kind=FailureKind.NON_RECOVERABLE,
-                message=f"with {options.SPARK_ISOLATION.key}: {isolation} each of {slots} slots has {heap_mib // slots} MiB "
-                f"of heap, and Spark needs {MIN_HEAP_MIB}: set {options.SPARK_HEAP.key} to {MIN_HEAP_MIB * slots}m or more, "
-                f"or {options.NUMBER_OF_TASK_SLOTS.key} to less",
-            )
+        raise ConfigurationError(
+            f"with {options.SPARK_ISOLATION.key}: {isolation} each of {slots} slots has {heap_mib // slots} MiB "
+            f"of heap, and Spark needs {MIN_HEAP_MIB}: set {options.SPARK_HEAP.key} to {MIN_HEAP_MIB * slots}m or more, "
+            f"or {options.NUMBER_OF_TASK_SLOTS.key} to less"
         )
     return BackendSize(heap_mib // slots, max(1, cores // slots) if isolation == "slot" else cores)
 

@@ -15,33 +15,32 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.jvm import launch
+from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
 from firesteel.adapters.spark.session.names import SessionNames
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
 from firesteel.adapters.spark.wire import SessionName, SparkAddress
 
 
-class LoopbackChannel(ChannelBuilder):
-    """A plain channel to a server on this machine, with the token as a header.
-
-    pyspark's own builder sends tokens through gRPC's call credentials: a thread and 1 ms for every call.
-    """
+class ServerChannel(ChannelBuilder):
+    """A channel to the server of an address, with the limits and retries of PySpark's own."""
 
     def __init__(self, endpoint: SparkAddress, name: SessionName) -> None:
         super().__init__(
-            channelOptions=[("grpc.enable_http_proxy", 0)],
+            channelOptions=list(OPTIONS),
             params={self.PARAM_USER_ID: name.user, self.PARAM_SESSION_ID: name.session_id},
         )
         self._endpoint = endpoint
 
     @property
     def host(self) -> str:
-        return "127.0.0.1"
+        return self._endpoint.host
 
     def toChannel(self) -> grpc.Channel:
-        return self._insecure_channel(f"127.0.0.1:{self._endpoint.port}")
+        where = target(self._endpoint)
+        return self._secure_channel(where, credentials()) if self._endpoint.secure else self._insecure_channel(where)
 
     def metadata(self) -> Iterable[tuple[str, str]]:
-        return [("authorization", f"Bearer {self._endpoint.token}")]
+        return metadata(self._endpoint)
 
 
 class _QueriesWait:
@@ -106,7 +105,7 @@ class AttemptSession:
             self._changed.switch(wanted)
 
     def _open(self, name: SessionName) -> Any:
-        channel: Any = LoopbackChannel(self._endpoint(), name)  # pyspark's hint asks for its own subclass
+        channel: Any = ServerChannel(self._endpoint(), name)  # pyspark's hint asks for its own subclass
         session: Any = ConnectSession(channel)
         internals.make_default(session)
         session.addTag(self._tag)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused
+from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.core.execution.sinktargets import clash_of, clash_sentence
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import Artifact, Function
@@ -61,6 +62,12 @@ class AttemptContext:
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None
         self.runtime: RuntimeContext | None = None
+        self.checkpoints: Mapping[str, str] = {}
+        """Directories of a streaming attempt's checkpoints, by the uid of the sink."""
+        self.outputs = StreamOutputs()
+        """Where a streaming attempt writes."""
+        self.settings: Mapping[str, str] = {}
+        """Settings that the session was opened with: Spark shows it none that look secret."""
         self.artifacts: tuple[Artifact, ...] = ()
         """The job's code, for whoever commits what its sinks have written."""
 

@@ -61,6 +61,10 @@ class ClientPaths:
         said = f"relative paths start where the job was submitted, {given.text!r} in {where}"
         return said if given.text != path else "", given.frames
 
+    def absolute(self, path: str) -> str:
+        """The path as Spark will be given it."""
+        return self._absolute(path)
+
     def first_of(self, scheme: str) -> str:
         """The path of that scheme that was given first, or empty."""
         return next((path for path in self._given if path.lower().startswith(f"{scheme}://")), "")
@@ -79,8 +83,10 @@ class ClientPaths:
             source.options["path"] = started(source.options["path"])
 
     def _start_target(self, target: Any) -> None:
-        if target.source.lower() in FORMATS:
-            if target.HasField("path"):
+        """`target` is what a batch or a stream is written to."""
+        fields = target.DESCRIPTOR.fields_by_name
+        if (target.source if "source" in fields else target.format).lower() in FORMATS:
+            if target.path:
                 target.path = self._absolute(target.path)
             if "path" in target.options:
                 target.options["path"] = self._absolute(target.options["path"])

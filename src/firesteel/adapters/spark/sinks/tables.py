@@ -14,6 +14,7 @@ from firesteel.adapters.spark.sinks.catalog import CatalogTable, TableName, look
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
 from firesteel.adapters.storage.local import holds_data
+from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.adapters.storage.localsinks import local_path
 
 
@@ -151,7 +152,12 @@ class _TableWrite:
             return location
         location = local_path(self._known.location, base)
         files = self._spark.table(self._name).inputFiles() if self._known.partition_columns else []
-        elsewhere = next((file for file in files if not local_path(file, base).is_relative_to(location)), None)
+        elsewhere = next((file for file in files if not _is_below(location, file)), None)
         if elsewhere is not None:
             raise SinkRefused(f"write_table: {self._name} has partitions outside its directory {location}: {elsewhere}")
         return location
+
+
+def _is_below(location: Path, file: str) -> bool:
+    """`file` is a URI with escapes, as Spark names what a table has."""
+    return os.path.realpath(as_path(file)).startswith(f"{location}{os.sep}")

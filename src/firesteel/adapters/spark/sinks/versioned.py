@@ -130,8 +130,9 @@ def _stage(attempt: AttemptContext, frame: Any, call: tuple[VersionedTable, File
         location = _location(frame.sparkSession, table, attempt.client_directory)
     plain = FileTarget(location, target.mode, (), target.overwrite_partitions)
     files = stage_files(frame, "parquet", plain, location)
-    every = {name: text for name, text in frame.sparkSession.conf.getAll.items() if name.startswith(SETTINGS)}
-    secrets = {name: text for name, text in every.items() if SECRET.search(name)}
+    known = {**attempt.settings, **frame.sparkSession.conf.getAll}
+    every = {name: text for name, text in known.items() if name.startswith(SETTINGS)}
+    secrets = {name: attempt.settings.get(name, text) for name, text in every.items() if SECRET.search(name)}
     staged = StagedRows(
         table=table.name,
         format=table.format,

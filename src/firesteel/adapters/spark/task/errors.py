@@ -11,9 +11,10 @@ import msgspec
 
 from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
-from firesteel.adapters.spark.task import kafkafailures
+from firesteel.adapters.spark.task import clusterfailures, kafkafailures
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
+from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme
 from firesteel.model.failures import FailureInfo, FailureKind
 
@@ -59,6 +60,8 @@ def describe(
         if scheme := missing_scheme(str(error)):
             advice = missing_jars(scheme, uri_of(scheme))
             return msgspec.structs.replace(failure, message=advice, kind=FailureKind.NON_RECOVERABLE)
+        if sentence := clusterfailures.told_of(str(error)):
+            return msgspec.structs.replace(failure, message=sentence, kind=FailureKind.ENVIRONMENT, spark_error="")
         sentence, is_hopeless = kafkafailures.told_of(str(error))
         if sentence:
             kind = FailureKind.NON_RECOVERABLE if is_hopeless else failure.kind
@@ -112,6 +115,8 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
         message, frames = worker
         raised = _RAISED.match(message)
         name = raised[1] if raised is not None else name
+        if name == TargetRefused.__name__:  # by fs.stream_files, which runs in such a worker
+            kind = FailureKind.NON_RECOVERABLE
         vertex, location = locate.from_frames(frames) or (vertex, location)
     else:
         message = _main_sentence(text, condition)

@@ -20,8 +20,15 @@ from firesteel.adapters.spark.session.settings import Changes, merged, refuse_ch
 from firesteel.adapters.spark.shares.guard import APPROVED, ShareGuard
 from firesteel.adapters.spark.splits.argument import splits_argument
 from firesteel.adapters.spark.splits.finder import SplitFinder
+from firesteel.adapters.spark.streams.queries import (
+    StreamSink,
+    refuse_batch_write,
+    refuse_stream,
+    refuse_stream_writer,
+    stream_sink,
+)
 from firesteel.model.ids import DataSetID, JobVertexID
-from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobVertex, Partitioner
+from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobType, JobVertex, Partitioner
 from firesteel.model.splits import DrawnSplits, InputFormat
 from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
 from firesteel.pipeline.parameters import argument_value
@@ -51,6 +58,9 @@ class RegionPlan:
         """With which the result of each function is made."""
         self._origins = FileOrigins()
         self._guard: ShareGuard | None = None
+        self._is_stream = graph.job_type is JobType.STREAMING
+        self.streams: list[StreamSink] = []
+        """Sinks whose queries are to be started when the plan has run."""
         self.rows_read = -1
         """Rows of stored results, when the region has run and reads nothing else; else nobody has counted them."""
         self.active: Function | None = None
@@ -67,8 +77,9 @@ class RegionPlan:
         """Whether it stores results."""
         return any(self._stored_of(self._deployment.vertices))
 
-    def run(self, resolve: Resolve, directory: Path, results: str) -> TaskOutcome:
-        """Call every function; store what blocking edges read at the location `results`, and anything else in `directory`."""
+    def run(self, resolve: Resolve, directory: Path, results: str, lists: Path | None = None) -> TaskOutcome:
+        """Call every function; store what blocking edges read at the location `results`, and anything else in `directory`,
+        but for what Spark's driver is to find, which may be elsewhere: that is in `lists`."""
         self._session.names.begin()
         vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
         if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
@@ -79,9 +90,11 @@ class RegionPlan:
             for function in vertex.functions:
                 self.active = function
                 self.callables[function.name] = resolve(function)
+        if self._is_stream:
+            self._attempt.allow_write = refuse_batch_write
         if vertices[0].parallelism > 1:
             self._watch_shares(vertices[0].parallelism, directory.parent / APPROVED)
-        self._read_inputs(directory / "inputs")
+        self._read_inputs((lists or directory) / "inputs")
         if vertices[0].draws_splits:
             self._draw(vertices[0], directory, results)
         else:
@@ -156,13 +169,33 @@ class RegionPlan:
             ) from error
         finally:
             current_attempt.reset(token)
-        if function.kind is not FunctionKind.SINK:
+        if function.kind is FunctionKind.SINK:
+            self._end_in(function, result)
+        else:
             self.frames[function.name] = _checked(function, result)
+            if function.kind is FunctionKind.SOURCE and not self._is_stream:
+                refuse_stream(function, result)
             self._origins.returned(function, result)
             if function.cached:
                 result.persist()
             if self._guard is not None:
                 self._guard.returned(function, result)
+
+    def _end_in(self, sink: Function, result: Any) -> None:
+        if self._is_stream:
+            if self._attempt.sinks:
+                refuse_batch_write(sink.name)
+            self.streams.append(stream_sink(sink, result))
+        else:
+            refuse_stream_writer(sink, result)
+
+    def begin_stream(self, sink: StreamSink) -> None:
+        """Its query is about to be started: with the settings that it was made with, which it then keeps."""
+        self.active = sink.function
+        self._session.switch_settings(self._settings[sink.function.name])
+
+    def look_at_stream(self, sink: StreamSink) -> None:
+        self.active = sink.function
 
     def _in_settings(self, function: Function, arguments: dict[str, Any]) -> Any:
         """Call it with the settings that its inputs were made with."""

@@ -24,13 +24,22 @@ from firesteel.adapters.spark.session.counted import SparkCounts
 from firesteel.adapters.spark.session.instants import OneInstant
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
 from firesteel.adapters.spark.session.shipment import Shipment, place
+from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.adapters.spark.staged.notes import note_staged
+from firesteel.adapters.spark.streams.continuity import Continuity
+from firesteel.adapters.spark.streams.outputs import FileOutputs
+from firesteel.adapters.spark.streams.queries import StreamingQueries
 from firesteel.adapters.spark.task import errors
 from firesteel.adapters.spark.task.entrypoints import resolve
+from firesteel.adapters.spark.task.excerpts import with_excerpt
 from firesteel.adapters.spark.task.plan import RegionPlan
+from firesteel.model import options
+from firesteel.model.branches import branch_of
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, RuntimeEnvironment
+from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, JobType, RuntimeEnvironment
+from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.streams import QueryProgress
 from firesteel.model.tasks import TaskOutcome, TaskProgress
 
 
@@ -55,6 +64,8 @@ class TaskProcess:
 
     def __init__(self, channel: wire.ChildChannel, task: wire.RunTask) -> None:
         self._channel, self._task = channel, task
+        self._stop: wire.StopQueries | None = None
+        """An order to stop queries that came before there were any."""
         self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
         self.session.scheduler_pool = task.scheduler_pool
         self.session.on_open = self._prepare_session
@@ -69,6 +80,8 @@ class TaskProcess:
             storage=task.storage,
         )
         self._attempt.draw_splits = self._draw_splits
+        self._attempt.checkpoints, self._attempt.settings = task.checkpoints, task.settings
+        self._attempt.outputs = StreamOutputs(branch_of(task.job.graph.configuration))
         self._paths = ClientPaths(task.client_directory, self.session)
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
 
@@ -94,14 +107,50 @@ class TaskProcess:
         directory, results = Path(self._task.partitions), self._task.results
         if results != self._task.partitions and self._plan.stores:  # others clear it up when this machine is gone
             self._report_staging(results)
-        outcome: TaskOutcome = self._plan.run(self._resolver(), directory, results)
+        outcome: TaskOutcome = self._plan.run(self._resolver(), directory, results, Path(self._task.lists))
+        if self._plan.streams:
+            self._run_streams()
         counted = self._counts.total(self._plan.rows_read)
         return wire.Finished(msgspec.structs.replace(outcome, io=counted), self.session.opened)
+
+    def _run_streams(self) -> None:
+        """Until the queries have ended, or the worker says that they are to."""
+        task = self._task
+        begin, look = self._plan.begin_stream, self._plan.look_at_stream
+        configuration = Configuration(task.job.graph.configuration)
+        restored = configuration.get_option(options.RESTORE_PATH)
+        queries = StreamingQueries(
+            self._plan.streams,
+            task.checkpoints,
+            task.trigger_ms,
+            continuity=Continuity(restored, tolerant=configuration.get_option(options.IGNORE_CHANGED_PLAN)),
+            outputs=FileOutputs(restored, self._paths.absolute, self._attempt.outputs),
+            begin=begin,
+            look=look,
+        )
+        if self._stop is not None:
+            queries.stop(drain=self._stop.drain)
+        threading.Thread(target=self._obey, args=(queries,), name="obey", daemon=True).start()
+        queries.start()
+        queries.follow(self._report_queries)
+
+    def _obey(self, queries: StreamingQueries) -> None:
+        """From here on nothing else reads the channel: the session is open."""
+        while (message := self._channel.receive()) is not None:
+            assert isinstance(message, wire.StopQueries), f"not for a streaming attempt: {message}"
+            queries.stop(drain=message.drain)
+
+    def _report_queries(self, found: tuple[QueryProgress, ...]) -> None:
+        rows = sum(each.input_rows for each in found)
+        progress = TaskProgress(attempt=self._task.deployment.attempt, rows_read=rows, queries=found)
+        self._channel.send(wire.Progressed(progress))
 
     def describe(self, error: BaseException) -> FailureInfo:
         """The failure as data; never raises."""
         try:
-            return errors.describe(error, self._plan, self._task.code, self._paths.explain, uri_of=self._uri_of)
+            code = self._task.code
+            failure = errors.describe(error, self._plan, code, self._paths.explain, uri_of=self._uri_of)
+            return with_excerpt(failure, self._plan, code)
         except Exception as second:
             return FailureInfo(
                 kind=FailureKind.USER,
@@ -154,7 +203,9 @@ class TaskProcess:
         if self._task.endpoint is not None:
             return self._task.endpoint
         self._channel.send(wire.WantAddress())
-        match self._channel.receive():
+        while isinstance(message := self._channel.receive(), wire.StopQueries):
+            self._stop = self._stop or message  # Spark is still on its way up
+        match message:
             case wire.UseAddress(endpoint=endpoint):
                 return endpoint
             case other:
@@ -172,7 +223,8 @@ class TaskProcess:
         session.registerProgressHandler(self._progress_handler(session.client))
         self._caches.add(session)
         first = self._task.job.graph.vertices[0].functions[0]
-        if self._task.job.instant_ms and not first.is_script:
+        is_batch = self._task.job.graph.job_type is JobType.BATCH
+        if is_batch and self._task.job.instant_ms and not first.is_script:
             OneInstant(session, self._task.job.instant_ms)
 
     def _progress_handler(self, client: Any) -> Callable[..., None]:
@@ -190,7 +242,8 @@ class TaskProcess:
                 if not told and (known := internals.server_session_id_of(client)):
                     told = True
                     self._channel.send(wire.SessionKnown(known))
-                if now - last < interval and not done:
+                is_stream = bool(self._plan.streams)  # whose queries tell of themselves
+                if is_stream or (now - last < interval and not done):
                     return
                 last = now
                 self._channel.send(wire.Progressed(self._progress(stages, inflight_tasks)))
@@ -204,7 +257,8 @@ class TaskProcess:
             function=active.name if active is not None else "",
             stages_done=sum(1 for stage in stages if stage.done),
             stages_total=len(stages),
-            tasks_done=sum(stage.num_completed_tasks for stage in stages),
+            # Tasks whose rows were lost with an executor run again, and count again.
+            tasks_done=sum(min(stage.num_completed_tasks, stage.num_tasks) for stage in stages),
             tasks_total=sum(stage.num_tasks for stage in stages),
             tasks_running=running,
             bytes_read=sum(stage.num_bytes_read for stage in stages),
@@ -221,16 +275,9 @@ def _silence_error_records() -> None:
 def environment_mismatch(built_with: RuntimeEnvironment) -> FailureInfo | None:
     """Why code built with `built_with` must not run here, or None."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if built_with.python and built_with.python != python:
-        different = f"Python {built_with.python}, this worker runs Python {python}"
-    elif built_with.pyspark and built_with.pyspark != pyspark.__version__:
-        different = f"pyspark {built_with.pyspark}, this worker has pyspark {pyspark.__version__}"
-    else:
-        return None
-    return FailureInfo(
-        kind=FailureKind.NON_RECOVERABLE,
-        message=f"the job was built with {different}: use the same version on both sides",
-    )
+    here = RuntimeEnvironment(python=python, pyspark=pyspark.__version__)
+    refusal = built_with.refusal(here, "this worker")
+    return FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=refusal) if refusal else None
 
 
 def _use_directory_and_log(task: wire.RunTask) -> None:

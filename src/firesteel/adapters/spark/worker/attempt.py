@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import Child
+from firesteel.adapters.spark.clusters.waiting import ExecutorWait
 from firesteel.adapters.spark.jvm.pool import Seat
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -45,6 +47,7 @@ class AttemptRun:
         """The server's own id of the session, once Spark works for it."""
         self.cached: list[wire.Cached] = []
         """What it has had Spark cache, which is to be released with its session."""
+        self._waits = ExecutorWait()
         self._verdict: FailureInfo | None = None
         self._death: asyncio.Future[FailureInfo] | None = None
         """Death of the JVM that its session is on, or may be."""
@@ -66,11 +69,12 @@ class AttemptRun:
                 case wire.Running():
                     on_running()
                 case wire.Progressed(progress=progress):
-                    on_progress(progress)
+                    on_progress(self._placed(progress))
                 case wire.SessionKnown(server_session=server_session):
                     self.server_session = server_session
                 case wire.OpensSession(session=session):
                     self.sessions.append(session)
+                    self.seat.take().hold(session)
                 case wire.Staging(location=location, secrets=secrets):
                     self.staging[location] = secrets
                 case wire.Cached():
@@ -91,6 +95,18 @@ class AttemptRun:
                     return self._without_report(await self.child.exited)
                 case _:
                     raise AssertionError(f"not from a task process: {message}")
+
+    def _placed(self, progress: TaskProgress) -> TaskProgress:
+        """Progress with what the worker knows of the cluster that does the work."""
+        server = self.seat.take().server
+        application = server.application()
+        if application is None:
+            return progress
+        waited_s = self._waits.note(progress, application.executors, time.monotonic())
+        waits_for = ""
+        if waited_s and server.story is not None:
+            waits_for = f"{server.story.waiting_words()}, for {waited_s:.0f} s now"
+        return msgspec.structs.replace(progress, application=application, waits_for=waits_for)
 
     async def _started(self, on_progress: Callable[[TaskProgress], None]) -> wire.SparkAddress | None:
         """Where its backend listens, once it does; meanwhile it is told what the attempt waits for. None when the task
@@ -118,6 +134,21 @@ class AttemptRun:
             failure = msgspec.structs.replace(failure, exit_code=status if status > 0 else 128 - status)
         raise TaskFailedError(failure)
 
+    async def all_printed(self) -> None:
+        """Wait until all that a script has printed is where the client finds it: its process can't print any more."""
+        if self.printed is not None:
+            await self.printed.close()
+
+    def stop_streams(self, *, drain: bool) -> None:
+        """Have its queries stop; it then reports that it has finished."""
+        self.child.send(wire.StopQueries(drain=drain))
+
+    def rubbish(self, keep_output: bool) -> list[str]:
+        """What it leaves that nobody needs: all but its output, or that as well."""
+        lists = self.task.lists if self.task.lists != self.task.partitions else ""
+        output = () if keep_output else (self.task.partitions, *self.staging)
+        return [self.task.directory, *filter(None, (self.task.pipes, lists)), *output]
+
     def condemn(self, failure: FailureInfo) -> None:
         """Kill the process; `failure` is why. The first verdict stands."""
         self._verdict = self._verdict or failure
@@ -132,6 +163,7 @@ class AttemptRun:
     def _bind(self, endpoint: wire.SparkAddress) -> None:
         """From here on take the death of the JVM for the attempt's own: Connect clients retry for minutes."""
         self.endpoint = endpoint
+        self.seat.take().hold(self.task.session)
         self._death = self.seat.take().server.death()
         self._death.add_done_callback(self._on_backend_death)
 

@@ -2,56 +2,67 @@
 
 import asyncio
 import contextlib
-import itertools
+import logging
 import os
 import signal
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import BlobSource
+from firesteel.adapters.inspection.rotation import keep_process_logs_short
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
-from firesteel.adapters.spark.children.keeper import SessionEnding, SessionKeeper
-from firesteel.adapters.spark.jvm import launch
-from firesteel.adapters.spark.jvm.archive import MAX_HEAP_MIB, ClassDataArchive, archive_file
-from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
-from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend_command
-from firesteel.adapters.spark.jvm.sizes import BackendSize, backend_size, task_memory_limit_mib
-from firesteel.adapters.spark.jvm.starts import machine_turns
-from firesteel.adapters.spark.jvm.warmup import WarmUp
+from firesteel.adapters.spark.children.guard import SessionGuard
+from firesteel.adapters.spark.children.keeper import SessionEnding
+from firesteel.adapters.spark.clusters.masters import MasterKind, server_address, spark_master
+from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
+from firesteel.adapters.spark.clusters.sessions import former_sessions, session_of
+from firesteel.adapters.spark.jvm.archive import ClassDataArchive
+from firesteel.adapters.spark.jvm.pool import BackendPool, Seat
+from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.staged.rows import is_blob
+from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
 from firesteel.adapters.spark.worker.attempt import AttemptRun
+from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe
+from firesteel.adapters.spark.worker.figures import JvmFigures
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
+from firesteel.adapters.spark.worker.making import BackendMaker
 from firesteel.adapters.spark.worker.memory import MemoryGuard
 from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, result_max_bytes
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
+from firesteel.adapters.spark.worker.statereader import StateReader
 from firesteel.adapters.storage.resultslocation import results_location
-from firesteel.adapters.storage.s3settings import hadoop_settings, spark_settings
+from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.adapters.storage.sinks import remove_location
-from firesteel.model import options
+from firesteel.core.scheduler.backoff import effective
+from firesteel.model import metrics, options
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, ExchangeMode
+from firesteel.model.metric import MetricValue
 from firesteel.model.options import Configuration
+from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
-_SESSION_NAMESPACE = uuid.UUID("6f1d3c1e-5b0a-5c57-9a5e-f17e57ee1000")
-_GRACE_SECONDS = 1.0
-"""Time that an interrupted or finished task process has to end by itself."""
-_CLOSE_SECONDS = 10.0
-"""Time that what is still being cleaned up has when the backend closes."""
+logger = logging.getLogger(__name__)
+
+_GRACE_SECONDS, _CLOSE_SECONDS = 1.0, 10.0
+"""Time that an interrupted or finished task process has to end by itself, and what is cleaned up when the backend closes."""
 
 
 class SparkTaskBackend:
     """The worker's `TaskBackend` (see runtime.ports): Spark Connect JVMs, one fork server, a process per attempt.
-
     Everything it writes lies under `work_dir`, apart from what sinks stage beside their targets and the JVM's
     class-data archive in the user's cache directory. `ephemeral`, a directory around it that this process means to
     delete at its end, is deleted also when this process is killed.
@@ -60,14 +71,17 @@ class SparkTaskBackend:
     def __init__(
         self, config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
     ) -> None:
+        """Raises ConfigurationError."""
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
         cache_bytes = config.get_option(options.ARTIFACT_CACHE_MAX) << 20
         self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs, cache_bytes), blobs
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
         self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
+        self._master = spark_master(config)
+        self._guard: SessionGuard | None = None
         self._pool: BackendPool | None = None
+        self._jvms = JvmFigures(self._supervisors, config.get_option(options.METRICS_UPDATE_INTERVAL))
         self._archive: ClassDataArchive | None = None
-        self._numbers, self._turns = itertools.count(1), machine_turns()
         self._services = BackgroundTasks()
         self._cleanups: dict[JobID, BackgroundTasks] = {}
         """After the attempts of each job."""
@@ -75,27 +89,73 @@ class SparkTaskBackend:
         self._results, self._sharing = results_location(config), set[JobID]()
         """Where workers share stored results, if they do, and jobs that have used it from here."""
         intended = self._work_dir / SINKS / "intended"
+        self._checkpoints = CheckpointDirectories(config, self._results, self._work_dir)
         self._output = SinkOutput(self._forks, self._artifacts, intended, self.endpoint, self._storage)
+        self._states = StateReader(self._forks, self._checkpoints, self.endpoint)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
+        self._running: dict[RegionAttemptID, AttemptRun] = {}
         self._closed = False
 
     async def start(self) -> None:
-        installation = launch.find_installation()
-        size = backend_size(self._config)
+        maker = BackendMaker(
+            self._config,
+            self._work_dir,
+            self._forks,
+            master=self._master,
+            driver_address=await self._address_of_driver(),
+            guard=self._start_guard(),
+            ephemeral=self._ephemeral,
+        )
         self._work_dir.mkdir(parents=True, exist_ok=True)
         if self._ephemeral is not None:
             note_storage(self._work_dir / SINKS, self._storage)
         await asyncio.to_thread(self._printed.open)
-        self._archive = self._class_data_archive(installation, size.heap_mib)
+        self._archive = maker.archive
         self._pool = BackendPool(
-            self._config.get_option(options.SPARK_ISOLATION),
-            lambda alone: self._make(installation, backend_size(self._config, alone=alone), alone),
+            "shared" if self._master.is_foreign else self._config.get_option(options.SPARK_ISOLATION),
+            maker.make,
             limit=self._config.get_option(options.NUMBER_OF_TASK_SLOTS),
             spares=self._config.get_option(options.SPARK_SPARES),
         )
         self._pool.start()
         await self._forks.start()
         self._services.start(self._memory.watch(), "memory-guard")
+        self._services.start(self._jvms.watch(), "jvm-figures")
+        self._services.start(keep_process_logs_short(self._work_dir / "logs", self._config), "process-logs")
+        if not self._master.is_local:
+            await self._probe_cluster()
+
+    async def _address_of_driver(self) -> str:
+        """Raises TaskFailedError when the Spark that is elsewhere can't be reached from here."""
+        try:
+            return await driver_host(self._master)
+        except MasterUnreachable as error:
+            raise _refused(str(error)) from None
+
+    def _start_guard(self) -> SessionGuard | None:
+        """Of the sessions on a server that others have started."""
+        if self._master.is_foreign:
+            self._guard = SessionGuard(server_address(self._master), self._work_dir / "logs" / "sessionguard.log")
+            self._guard.start()
+        return self._guard
+
+    async def _probe_cluster(self) -> None:
+        """Have executors show that they are of use for this worker. Raises TaskFailedError with what keeps them from it."""
+        assert self._pool is not None, "made before"
+        if self._master.kind is MasterKind.UNTRIED:
+            logger.warning("%s is passed on to Spark: no test of firesteel has used such a cluster", self._master.shown)
+        backend = self._pool.ready()
+        if backend is None:
+            logger.info("there is no driver before the first job: executors of %s are not tried", self._master.shown)
+            return
+        if self._guard is not None and "://" in self._results:
+            raise _refused(
+                f"{self._master.shown} is no server of this worker: {options.RESULTS_DIR.key} is to be a directory that both"
+                f" share, not {self._results}"
+            )
+        where = self._results or str(self._work_dir / "partitions")
+        settings = self._config.spark() if self._master.is_foreign else {}
+        await ClusterProbe(self._master, backend, self._forks).run(where, self._storage, settings)
 
     async def close(self) -> None:
         if self._closed or self._pool is None:
@@ -104,15 +164,26 @@ class SparkTaskBackend:
         await self._services.close()
         await asyncio.gather(*(each.close(_CLOSE_SECONDS) for each in self._cleanups.values()))
         await asyncio.gather(self._pool.close(), self._forks.close())
+        if self._guard is not None:
+            await self._guard.close()
         if self._archive is not None:
             await self._archive.write()
         scratch = [str(self._work_dir / name) for name in ("tmp", "local", "derby", "backends", "attempts")]
         await self._output.discard(scratch)
 
+    def _supervisors(self) -> list[int]:
+        return self._pool.supervisors() if self._pool is not None else []
+
     async def endpoint(self) -> wire.SparkAddress:
         """Address of the JVM that attempts share. Raises TaskFailedError."""
         assert self._pool is not None, "started first"
         return await self._pool.shared()
+
+    def applications(self) -> Sequence[SparkApplication]:
+        return [] if self._pool is None else self._pool.applications()
+
+    def figures(self) -> list[MetricValue]:
+        return [metrics.FORK_SERVER_SPARES.of(self._forks.spares), *self._memory.values(), *self._jvms.values()]
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Run `module:function(bytes) -> bytes` in a process that has PySpark loaded. Raises TaskFailedError."""
@@ -130,7 +201,10 @@ class SparkTaskBackend:
         assert self._pool is not None, "started first"
         seat = Seat(self._pool, deployment)
         try:
-            task = await self._assignment(job, deployment, seat)
+            await self._end_former(deployment.attempt, job.user, seat)
+            earlier = self._cleanups.get(deployment.attempt.job_id)
+            checkpoints = await prepared(self._checkpoints, job.graph, deployment, earlier)
+            task = msgspec.structs.replace(await self._assignment(job, deployment, seat), checkpoints=checkpoints)
             run = AttemptRun(task, await self._forks.take(), seat)
             if task.pipes:
                 run.printed = await self._open_pipes(task)
@@ -147,10 +221,11 @@ class SparkTaskBackend:
         draw_splits: Callable[[int], Awaitable[DrawnSplits]],
     ) -> TaskOutcome:
         self._memory.add(run)
+        self._running[run.task.deployment.attempt] = run
         finished = False
         try:
             outcome = (await run.converse(on_running, on_progress, draw_splits)).outcome
-            await _all_printed(run)
+            await run.all_printed()
             await keep_rows(self._blobs, outcome, Path(run.task.partitions))
             finished = True
             return outcome
@@ -158,18 +233,34 @@ class SparkTaskBackend:
             await _to_the_end(self._cleanups_of(run).start(self._abort(run), "attempt-abort"))
             raise
         except TaskFailedError as error:
-            await _all_printed(run)
+            await run.all_printed()
             raise TaskFailedError(with_output(error.failure, Path(run.task.log))) from error
         finally:
+            del self._running[run.task.deployment.attempt]
             run.unbind()
             self._memory.remove(run)
             self._output.note(run.task.job.graph.job_id, run.staging)
             self._cleanups_of(run).start(self._clean_up(run, keep_output=finished), "attempt-cleanup")
 
+    def stop_streams(self, attempt: RegionAttemptID, *, drain: bool) -> None:
+        if attempt in self._running:
+            self._running[attempt].stop_streams(drain=drain)
+
+    async def take_savepoint(self, job_id: JobID, order: SavepointOrder) -> None:
+        await asyncio.to_thread(self._checkpoints.save, job_id, order)
+
+    async def read_state(self, order: StateOrder) -> QueryState:
+        return await self._states.read(order)
+
+    async def look_at_queries(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
+        return await asyncio.to_thread(self._checkpoints.sights, order)
+
+    async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
+        return await asyncio.to_thread(self._checkpoints.look, job_id, order)
+
     async def commit(self, commit: SinkCommit) -> str:
-        if commit.format == RESULT_FORMAT:  # rows are where they belong since their attempt finished
-            return ""
-        return await self._output.commit(commit)
+        is_there = commit.format == RESULT_FORMAT  # rows are where they belong since their attempt finished
+        return "" if is_there else await self._output.commit(commit)
 
     async def discard(self, locations: Sequence[str]) -> None:
         await discard_rows(self._blobs, locations)
@@ -178,21 +269,38 @@ class SparkTaskBackend:
     def _cleanups_of(self, run: AttemptRun) -> BackgroundTasks:
         return self._cleanups.setdefault(run.task.job.graph.job_id, BackgroundTasks())
 
-    async def release_job(self, job_id: JobID) -> None:
+    async def release_job(self, job_id: JobID, *, is_over: bool = True) -> None:
         """Once its attempts are cleared up: a process that is on its way may make its directory at any time."""
         if job_id in self._cleanups:
             await self._cleanups[job_id].join()
             self._cleanups.pop(job_id, None)
-        shared = f"{self._results}/{job_id}" if job_id in self._sharing else ""
+        shared = f"{self._results}/{job_id}" if is_over and job_id in self._sharing else ""
         if shared:
             await asyncio.to_thread(remove_location, shared, self._storage)
             self._sharing.discard(job_id)
         await self._output.release(job_id, removed=shared)
         await self._output.discard([str(self._work_dir / name / job_id) for name in ("attempts", "partitions")])
         await self._artifacts.release(job_id)
+        await asyncio.to_thread(self._checkpoints.release, job_id, is_over)
         await asyncio.to_thread(self._printed.end, job_id)
         if self._pool is not None:
             await self._pool.release_job(job_id)
+
+    def _session_settings(self, job: dict[str, str]) -> dict[str, str]:
+        """Settings of Spark that the backend was not started with: of a server of others, all."""
+        return {**self._config.spark(), **job} if self._guard else dict(job.items() - self._config.spark().items())
+
+    async def _end_former(self, attempt: RegionAttemptID, user: str, seat: Seat) -> None:
+        """What a worker, or its host, that has died was running for earlier attempts on a server of others is ended before
+        another attempt begins."""
+        if self._guard is not None and attempt.attempt:
+            backend = seat.take()
+            endpoint = await backend.server.endpoint()
+            closing = (
+                backend.close_session(endpoint, session, SessionEnding(was_cut=True))
+                for session in former_sessions(attempt, self._master.user or user)
+            )
+            await asyncio.gather(*closing)
 
     async def _assignment(self, job: JobInformation, deployment: TaskDeployment, seat: Seat) -> wire.RunTask:
         attempt = deployment.attempt
@@ -204,7 +312,7 @@ class SparkTaskBackend:
         return wire.RunTask(
             job=job,
             deployment=deployment,
-            session=wire.SessionName(job.user, session_id(attempt)),
+            session=session_of(attempt, self._master.user or job.user),
             operation_tag=f"firesteel-{attempt.job_id}-{name}",
             endpoint=seat.take().server.current if _wants_spark(job, deployment) else None,
             code=code.directories,
@@ -215,12 +323,14 @@ class SparkTaskBackend:
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if _is_script(job) else "",
             partitions=partitions,
+            lists=f"{self._results}/{attempt.job_id}/{name}.lists" if self._guard and self._results else partitions,
             results=f"{self._results}/{attempt.job_id}/{name}" if self._results else partitions,
             scheduler_pool=seat.scheduler_pool,
-            settings=dict(Configuration(job.graph.configuration).spark().items() - self._config.spark().items()),
+            settings=self._session_settings(Configuration(job.graph.configuration).spark()),
             storage=self._storage,
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
+            trigger_ms=effective(self._config, job.graph.configuration).get_option(options.STREAM_TRIGGER),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),
         )
@@ -252,14 +362,11 @@ class SparkTaskBackend:
             run.child.signal_group(signal.SIGKILL)
             await asyncio.shield(run.child.exited)
         run.child.close()
-        await _all_printed(run)
+        await run.all_printed()
         if not self._closed:  # else the JVM goes, and all sessions with it
             await self._prepare_next(run, was_cut=not keep_output)
         run.seat.leave()
-        rubbish = [run.task.directory, *filter(None, (run.task.pipes,))]
-        if not keep_output:
-            rubbish += [run.task.partitions, *run.staging]
-        await self._output.discard(rubbish)
+        await self._output.discard(run.rubbish(keep_output))
 
     async def _prepare_next(self, run: AttemptRun, *, was_cut: bool) -> None:
         """A fresh spare process, and no session left of this attempt."""
@@ -271,41 +378,9 @@ class SparkTaskBackend:
                 cached = tuple(each for each in run.cached if each.session_id == session.session_id)
                 await run.seat.take().close_session(endpoint, session, SessionEnding(was_cut, cached))
 
-    def _make(self, installation: launch.SparkInstallation, size: BackendSize, alone: bool) -> SparkBackend:
-        user = {**spark_settings(self._storage), **self._config.spark()}
-        master = self._config.get_option(options.SPARK_MASTER)
-        is_shared = self._config.get_option(options.SPARK_ISOLATION) == "shared" and not alone
-        own = None if is_shared else self._work_dir / "backends" / uuid.uuid4().hex[:8]
-        directory = own or self._work_dir
-        settings = launch.spark_configuration(
-            directory, size.cores, {**user, **({"spark.master": master} if master else {})}
-        )
-        spec = ServerSpec(
-            backend_command(installation, size.heap_mib, directory, settings),
-            self._archive,
-            self._work_dir / "logs",
-            self._config.get_option(options.SPARK_START_TIMEOUT) / 1000,
-            self._ephemeral,
-            self._numbers,
-            self._turns,
-        )
-        # A backend of one job, or a spare, would be warmed at the cost of what others run beside it.
-        is_warmed = is_shared and self._config.get_option(options.SPARK_WARM_UP)
-        warm_up = WarmUp(self._forks, directory / "tmp") if is_warmed else None
-        return SparkBackend(SparkServer(spec), SessionKeeper(self._forks), own, warm_up=warm_up)
 
-    def _class_data_archive(self, installation: launch.SparkInstallation, heap_mib: int) -> ClassDataArchive | None:
-        wanted = self._config.get_option(options.SPARK_CLASS_DATA_ARCHIVE) and heap_mib <= MAX_HEAP_MIB
-        if not wanted or launch.configuration_directories():
-            return None
-        command = launch.archive_command(installation)
-        file = archive_file(installation.java, launch.base_class_path(installation), command)
-        return ClassDataArchive(file, command)
-
-
-def session_id(attempt: RegionAttemptID) -> str:
-    """The attempt's Connect session: derived, so that any worker can find and close it."""
-    return str(uuid.uuid5(_SESSION_NAMESPACE, f"{attempt.job_id}/{attempt.region}/{attempt.attempt}"))
+def _refused(message: str) -> TaskFailedError:
+    return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))
 
 
 def _wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:
@@ -316,12 +391,6 @@ def _wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:
 
 def _is_script(job: JobInformation) -> bool:
     return job.graph.vertices[0].functions[0].is_script
-
-
-async def _all_printed(run: AttemptRun) -> None:
-    """Wait until all that a script has printed is where the client finds it: its process can't print any more."""
-    if run.printed is not None:
-        await run.printed.close()
 
 
 async def _to_the_end(task: asyncio.Task[None]) -> None:

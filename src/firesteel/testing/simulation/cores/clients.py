@@ -109,7 +109,7 @@ class Client:
 
         def ask() -> None:
             if not self.is_gone and not self._is_request_lost():
-                self.cluster.ask(request, answered)
+                self._deliver(request, answered)
 
         def again() -> None:
             if self._answered.get(what, 0) == number and not self.is_gone:
@@ -117,6 +117,9 @@ class Client:
                 self.world.after(patience_ms, again)
 
         again()
+
+    def _deliver(self, request: Request[Any], answered: Callable[[object], None]) -> None:
+        self.cluster.ask(request, answered)
 
     def _is_request_lost(self) -> bool:
         return self.world.mishaps.strikes(f"request {self.job_id[:4]}", self.world.faults.request_loss)

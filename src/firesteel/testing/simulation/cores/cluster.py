@@ -1,5 +1,6 @@
 """A cluster in a world: masters with their disk, workers with their Spark, and whom clients ask."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.taskexecutor.workeffects import GiveUp, Stopping
 from firesteel.model.ids import Address, JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.labels import Labels
 from firesteel.testing.simulation.cores.masters import Masters
 from firesteel.testing.simulation.cores.settings import ClusterSettings
 from firesteel.testing.simulation.cores.spark import FakeSpark, Storage
@@ -35,8 +37,8 @@ class Cluster:
         self._answers: dict[int, Callable[[object], None]] = {}
         world.on_reply = self._on_reply
         self.masters.change()
-        for _ in range(settings.workers):
-            self.add_worker()
+        for labels in settings.labels or ((),) * settings.workers:
+            self.add_worker(labels)
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
     def ask(self, request: Request[Any], answer: Callable[[object], None]) -> bool:
@@ -45,6 +47,16 @@ class Cluster:
         if endpoint is None:
             return False
         self._note_client(endpoint, request)
+        self._requests += 1
+        self._answers[self._requests] = answer
+        self.world.give(endpoint, Asked(self._requests, request))
+        return True
+
+    def ask_master(self, job_id: JobID, request: Request[Any], answer: Callable[[object], None]) -> bool:
+        """Ask who leads a job; False when nobody does. An answer may never come."""
+        endpoint = self.masters.job_master(job_id)
+        if endpoint is None:
+            return False
         self._requests += 1
         self._answers[self._requests] = answer
         self.world.give(endpoint, Asked(self._requests, request))
@@ -69,11 +81,13 @@ class Cluster:
         self._answers.pop(request_id)(value)
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────
-    def add_worker(self) -> None:
+    def add_worker(self, labels: Labels) -> None:
         """A new worker process."""
         self._workers += 1
         name = f"worker-{self._workers}"
-        core = TaskExecutorCore(ResourceID(name), self.settings.task_executor, Address(name))
+        settings = self.settings.task_executor
+        settings = dataclasses.replace(settings, profile=settings.profile.labelled(labels))
+        core = TaskExecutorCore(ResourceID(name), settings, Address(name))
         self.sparks[core.address] = FakeSpark(self.world, self.storage, name)
         self.world.add(core, name, self._interpret)
 
@@ -101,11 +115,12 @@ class Cluster:
         self.world.remove(endpoint.core.address, reason)
         back_ms = self.world.stream("workers").randint(0, self.world.faults.worker_back_ms_max)
         self._absent += 1
-        self.world.after(back_ms, self._return)
+        assert isinstance(endpoint.core, TaskExecutorCore), "a worker"
+        self.world.after(back_ms, partial(self._return, labels_of_worker(endpoint.core)))
 
-    def _return(self) -> None:
+    def _return(self, labels: Labels) -> None:
         self._absent -= 1
-        self.add_worker()
+        self.add_worker(labels)
 
     @property
     def is_complete(self) -> bool:
@@ -114,3 +129,8 @@ class Cluster:
 
     def workers(self) -> list[SimulatedEndpoint]:
         return [endpoint for endpoint in self.world.endpoints.values() if isinstance(endpoint.core, TaskExecutorCore)]
+
+
+def labels_of_worker(core: TaskExecutorCore) -> Labels:
+    """What its slots say that they are called."""
+    return core.table.slots[0].profile.labels

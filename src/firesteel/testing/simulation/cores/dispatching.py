@@ -17,6 +17,7 @@ from firesteel.core.machine import Core
 from firesteel.core.settings import JobReleaseSettings
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
+from firesteel.model.views import JobView
 from firesteel.runtime.leadership import failure_of
 from firesteel.runtime.services import StaleLeader
 from firesteel.testing.simulation.cores.leading import Process, Runner
@@ -36,9 +37,11 @@ class DispatcherRunner(Runner):
         settings: ClusterSettings,
         on_loaded: Callable[[FencingToken], None],
         is_heard: Callable[[], bool],
+        archive: dict[JobID, JobView],
     ) -> None:
         super().__init__(process, DISPATCHER)
         self._settings, self._on_loaded, self._is_heard = settings, on_loaded, is_heard
+        self._archive = archive
         self.sessions: JobSessions[JobSession] = JobSessions()
 
     def _serve(self, token: FencingToken) -> None:
@@ -71,6 +74,7 @@ class DispatcherRunner(Runner):
                 write = partial(store.write, ResultStored(result), token)
                 self._until_done(endpoint, write, lambda value: give(r.JobResultStored(result.job_id)))
             case r.CleanUpJob(job_id=job_id):
+                self._put_away(endpoint, job_id)
                 write = partial(store.write, JobRemoved(job_id), token)
                 self._until_done(endpoint, write, lambda value: give(r.JobCleanedUp(job_id)))
             case r.ForgetResult(job_id=job_id):
@@ -111,6 +115,13 @@ class DispatcherRunner(Runner):
         assert endpoint.core.token is not None, "a Dispatcher has a token"
         self._on_loaded(endpoint.core.token)
         self.world.give(endpoint, r.JobsLoaded(*value))
+
+    def _put_away(self, endpoint: SimulatedEndpoint, job_id: JobID) -> None:
+        """What there was to see of a job, before its journal goes."""
+        assert isinstance(endpoint.core, DispatcherCore), "who cleans up is a Dispatcher"
+        view = endpoint.core.jobs[job_id].view
+        if view is not None:
+            self._archive[job_id] = view
 
     def _store_graph(self, endpoint: SimulatedEndpoint, effect: r.StoreJobGraph) -> None:
         def answer(value: object) -> None:

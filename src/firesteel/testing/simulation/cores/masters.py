@@ -10,6 +10,7 @@ from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.journal.storedjobs import StoredJobs
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobView
 from firesteel.testing.power import FakeSystem
 from firesteel.testing.simulation.cores.dispatching import DispatcherRunner
 from firesteel.testing.simulation.cores.leading import Process, ResourceManagerRunner
@@ -33,10 +34,11 @@ class MasterProcess(Process):
         settings: ClusterSettings,
         on_read: Callable[["MasterProcess", FencingToken], None],
         is_heard: Callable[[], bool],
+        archive: dict[JobID, JobView],
     ) -> None:
         super().__init__(world, node, store, epoch)
         self.resource_manager = ResourceManagerRunner(self, settings)
-        self.dispatcher = DispatcherRunner(self, settings, partial(on_read, self), is_heard)
+        self.dispatcher = DispatcherRunner(self, settings, partial(on_read, self), is_heard, archive)
         for runner in (self.resource_manager, self.dispatcher):
             runner.begin()
 
@@ -69,6 +71,8 @@ class Masters:
         self.epochs = 0
         """Leaderships so far, with those that ended before they were taken up."""
         self._meddling = False
+        self.archive: dict[JobID, JobView] = {}
+        """What there was to see of jobs that have ended."""
 
     @property
     def dispatcher(self) -> SimulatedEndpoint | None:
@@ -137,7 +141,9 @@ class Masters:
         if node in self._processes:
             self.kill(self._processes[node], "another process starts here")
         store = Store(self.world, self.system, node, self.power_cut)
-        process = MasterProcess(self.world, node, store, self.epochs, self.settings, self._has_read, self._is_heard)
+        process = MasterProcess(
+            self.world, node, store, self.epochs, self.settings, self._has_read, self._is_heard, self.archive
+        )
         self._processes[node] = self.leading = process
         process.lead()
 
@@ -179,8 +185,22 @@ class Masters:
         known = self.world.endpoints.values()
         return [item for item in known if isinstance(item.core, JobMasterCore) and item.node == self.node]
 
+    def job_master(self, job_id: JobID) -> SimulatedEndpoint | None:
+        """The JobMaster of a job that has not ended, as the leading Dispatcher knows it."""
+        endpoint = self.dispatcher
+        if endpoint is None:
+            return None
+        session = self._processes[endpoint.node].dispatcher.sessions.of(job_id)
+        found = session.endpoint if session is not None else None
+        return found if found is not None and isinstance(found.core, JobMasterCore) else None
+
     def status_of(self, job_id: JobID) -> JobStatus | None:
         """What a view of a job says; None when it is not known."""
+        view = self.view_of(job_id)
+        return view.status if view is not None else None
+
+    def view_of(self, job_id: JobID) -> JobView | None:
+        """What the Dispatcher that leads shows of a job; None when it is not known."""
         endpoint = self.dispatcher
         assert endpoint is not None, "somebody is asked"
         assert isinstance(endpoint.core, DispatcherCore), "the leader is a Dispatcher"
@@ -188,7 +208,8 @@ class Masters:
         if job is None:
             return None
         leads = self._processes[endpoint.node].dispatcher.leads(job_id)
-        return (shown.view_at_hand(job, leads) or shown.last_known_view(job)).status
+        archived = self.archive.get(job_id) if job.has_ended else None
+        return shown.view_at_hand(job, leads) or archived or shown.last_known_view(job)
 
     def break_job_master(self, endpoint: SimulatedEndpoint) -> None:
         """A bug ends one JobMaster, and perhaps also the one that is to fail the job in order."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import random
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -10,14 +11,22 @@ import msgspec
 from firesteel.model.jobgraph import JobGraph
 from firesteel.testing.simulation.cores.clients import MISSED_MS, Client, another_of
 from firesteel.testing.simulation.cores.cluster import Cluster
-from firesteel.testing.simulation.cores.settings import ClusterSettings, draw_scheduling, draw_settings
+from firesteel.testing.simulation.cores.settings import (
+    LABELS,
+    ClusterSettings,
+    draw_labels,
+    draw_scheduling,
+    draw_settings,
+)
 from firesteel.testing.simulation.cores.spark import HANG_MS_MAX
 from firesteel.testing.simulation.cores.world import World, line_of
 from firesteel.testing.simulation.faults import MASTERS_ONLY, Faults, draw
 from firesteel.testing.simulation.mishaps import Mishaps
 from firesteel.testing.simulation.oracles.oracles import Oracles
+from firesteel.testing.simulation.streams.clients import Pipeline
+from firesteel.testing.simulation.streams.pipelines import QUERIES_MAX, has_stream, with_streams
 from firesteel.testing.simulation.summary import SimulationFailure, Summary
-from firesteel.testing.simulation.workload import random_job, with_retries
+from firesteel.testing.simulation.workload import random_job, with_labels, with_retries
 
 FAULTY_MS = 120_000
 """Simulated time with faults."""
@@ -28,7 +37,7 @@ LOOK_EVERY_MS = 5_000
 SLACK_MS = 300_000
 """Slack in the bound on the time until all is done: registrations, reports, restarts, and what was late on its way."""
 
-JOBS_MAX = 5
+JOBS_MAX, JOBS_BESIDE_STREAM_MAX = 5, 2
 
 BIG_SEED_EVERY = 25
 """One of so many seeds has a job with up to 200 subtasks a vertex."""
@@ -48,10 +57,17 @@ class Run:
         settings = draw_settings(drawing.stream("settings"), slots_max=64 if self.is_big else 6)
         restarting = draw_scheduling(drawing.stream("restarts"), settings.job_master.scheduler)
         settings = dataclasses.replace(
-            settings, job_master=dataclasses.replace(settings.job_master, scheduler=restarting)
+            settings,
+            job_master=dataclasses.replace(settings.job_master, scheduler=restarting),
+            labels=draw_labels(drawing.stream("labels"), settings.workers),
         )
+        streaming = drawing.stream("streams")
+        self.has_stream = has_stream(streaming)
+        if self.has_stream:
+            settings = with_streams(streaming, settings)
         self.clients: list[Client] = []
         self.cluster = Cluster(self.world, settings)
+        self.pipeline = self._pipeline(streaming) if self.has_stream else None
         self.oracles = Oracles(self.cluster)
         self.world.check = self.oracles.after_event
 
@@ -60,6 +76,8 @@ class Run:
         end_ms = self.world.now_ms + FAULTY_MS
         try:
             self._plan_jobs()
+            if self.pipeline is not None:
+                self.pipeline.plan()
             self._plan_mishaps(end_ms)
             self.world.run(end_ms)
             self._heal()
@@ -67,6 +85,10 @@ class Run:
             self._until("a job has not ended", self._jobs_run, bound)
             self._until("something is left", self.oracles.at_the_end, SLACK_MS)
             self.oracles.outputs_are_whole()
+            if self.pipeline is not None:
+                for client in self.pipeline.clients:
+                    client.has_heard_the_truth()
+                self.oracles.streams.at_the_end(is_drained=self.pipeline.is_drained())
         except Exception as error:
             story = [line_of(told) for told in self.world.story]
             what = f"{type(error).__name__}: {error}"
@@ -78,13 +100,23 @@ class Run:
         lines = tuple(line_of(told) for told in self.world.story)
         return Summary(self.seed, self.world.events, names, changes, self.world.digest.hexdigest(), lines)
 
+    def _pipeline(self, chance: random.Random) -> Pipeline:
+        """Of the size of the cluster: its queries run at once, or not at all."""
+        self.cluster.storage.streams.retained = chance.choice((1, 2, 5))
+        self.cluster.storage.streams.is_shared = chance.random() < 0.85
+        slots = slots_of(self.cluster.settings)
+        return Pipeline(self.world, self.cluster, min(QUERIES_MAX, slots), self.world.now_ms + FAULTY_MS)
+
     # ── the workload ─────────────────────────────────────────────────────────────────────────
     def _plan_jobs(self) -> None:
         chance, mishaps, faults = self.world.stream("workload"), self.world.mishaps, self.world.faults
-        for number in range(chance.randint(1, JOBS_MAX)):
+        count = chance.randint(1, JOBS_MAX)
+        for number in range(min(count, JOBS_BESIDE_STREAM_MAX) if self.has_stream else count):
             wide = self.is_big and not number
             graph = random_job(chance, number, parallelism_max=200 if wide else 6)
             graph = with_retries(self.world.stream(f"retries {number}"), graph)
+            if self.cluster.settings.labels:
+                graph = with_labels(self.world.stream(f"labels {number}"), graph)
             at_ms, cancel_ms, again_ms = (
                 chance.randint(1, FAULTY_MS // 2),
                 chance.randint(0, 60_000),
@@ -112,8 +144,11 @@ class Run:
         if client.is_safe:
             client.submit_again(graph)
 
+    def _all_clients(self) -> list[Client]:
+        return [*self.clients, *(self.pipeline.clients if self.pipeline is not None else ())]
+
     def _graphs(self) -> list[JobGraph]:
-        return [client.graph for client in self.clients]
+        return [client.graph for client in self._all_clients()]
 
     # ── healing ──────────────────────────────────────────────────────────────────────────────
     def _heal(self) -> None:
@@ -122,6 +157,8 @@ class Run:
         self.world.mishaps.is_over = True
         self.world.cuts.clear()
         self.world.end_stalls()
+        if self.pipeline is not None:
+            self.pipeline.settle_down()
         for client in self.clients:
             missed_ms = MISSED_MS + 2 * client.graph.client_heartbeat_timeout_ms
             self.world.after(missed_ms, client.should_be_missed)
@@ -140,7 +177,7 @@ class Run:
             self.world.run(min(until_ms, self.world.now_ms + LOOK_EVERY_MS))
 
     def _jobs_run(self) -> None:
-        for client in self.clients:
+        for client in self._all_clients():
             assert client.is_content, (
                 f"the client of {client.job_id} waits ({client.seen}, {client.reads} results read)"
             )
@@ -252,10 +289,16 @@ def bound_ms(settings: ClusterSettings, graphs: list[JobGraph], faults: Faults) 
     """Time in which all jobs must have ended in a calm cluster, wherever they stood before."""
     attempts = sum(vertex.parallelism for graph in graphs for vertex in graph.vertices)
     rows = sum(len(graph.vertices) for graph in graphs)
-    slots = settings.workers * settings.task_executor.slots
+    slots = slots_of(settings)
     turn_ms = 2 * faults.task_ms_max + faults.cancel_ms_max + 4_000
     beats_ms = 4 * settings.job_master.heartbeat_timeout_ms
     return (attempts // slots + rows) * turn_ms + HANG_MS_MAX + beats_ms + SLACK_MS
+
+
+def slots_of(settings: ClusterSettings) -> int:
+    """Slots that any job may have."""
+    workers = settings.labels.count(LABELS[0]) if settings.labels else settings.workers
+    return workers * settings.task_executor.slots
 
 
 def run_seed(

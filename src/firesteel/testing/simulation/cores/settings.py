@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings, ResourceManagerSettings, TaskExecutorSettings
+from firesteel.model.labels import Labels
 from firesteel.model.resources import ResourceProfile
 from firesteel.testing.simulation.cores.store import HISTORY_SIZE
 
@@ -19,6 +20,8 @@ class ClusterSettings:
     job_master: JobMasterSettings
     resource_manager: ResourceManagerSettings
     task_executor: TaskExecutorSettings
+    labels: tuple[Labels, ...] = ()
+    """Of the workers, one after the other; the first has all that any job asks for. Empty: nobody has any."""
 
 
 CALM_HEARTBEATS, QUICK_HEARTBEATS = (10_000, 50_000), (2_000, 7_000)
@@ -37,6 +40,18 @@ def draw_scheduling(chance: random.Random, first: SchedulerSettings) -> Schedule
     return dataclasses.replace(
         first, strategy=strategy, retry_delay_ms=chance.choice((0, 700)), restarts_all=chance.random() < 0.2
     )
+
+
+LABELS: tuple[Labels, ...] = (("a", "b"), ("a",), ("b",), ())
+LABELLED = 0.25
+"""Share of the seeds in which workers have labels, and jobs ask for them."""
+
+
+def draw_labels(chance: random.Random, workers: int) -> tuple[Labels, ...]:
+    """Labels of the workers of some clusters."""
+    if chance.random() >= LABELLED:
+        return ()
+    return LABELS[0], *(chance.choice(LABELS) for _ in range(workers - 1))
 
 
 def draw_settings(chance: random.Random, *, slots_max: int = 6) -> ClusterSettings:

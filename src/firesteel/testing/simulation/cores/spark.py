@@ -7,6 +7,7 @@ oracle can tell whether a sink's rows come from one consistent run.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never
 
 from firesteel.core.effects import Effect
@@ -14,15 +15,20 @@ from firesteel.core.execution.topology import Topology
 from firesteel.core.taskexecutor.workeffects import (
     AnswerInquiry,
     CancelTask,
+    CheckpointDone,
     CommitSink,
     Discard,
     GiveSplits,
     GiveUp,
     JobReleaseDone,
     ReleaseJob,
+    SavepointDone,
     SinkCommitDone,
     SplitsWanted,
     StartTasks,
+    StopTask,
+    TakeCheckpoint,
+    TakeSavepoint,
     TaskExecutorEffect,
     TaskProgressed,
     TasksChanged,
@@ -31,16 +37,22 @@ from firesteel.core.taskexecutor.workeffects import (
 )
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, derived_id
-from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobVertex
+from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobType, JobVertex
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.testing.enumeration import range_enumeration
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
+from firesteel.testing.simulation.streams.queries import FakeQueries
+from firesteel.testing.simulation.streams.saving import Saving
+from firesteel.testing.simulation.streams.storage import StreamStorage
 
 SPLITS_MAX = 60
 """Input splits of a source."""
+
+SESSION_MS_MAX = 3_000
+"""Time from the directories of a stream's attempt to the start of its queries, at most."""
 
 HANG_MS_MAX = 180_000
 """Time an attempt may hang: a limit on its run time ends it then."""
@@ -67,6 +79,7 @@ class Storage:
     """Attempts that have ever run."""
     failed: dict[RegionAttemptID, None] = field(default_factory=dict)
     """Those of them that have failed by themselves."""
+    streams: StreamStorage = field(default_factory=StreamStorage)
 
 
 @dataclass(slots=True)
@@ -92,6 +105,9 @@ class FakeSpark:
         self.is_dead = False
         self._alone: dict[RegionAttemptID, None] = {}
         """Those of them that have a backend of their own; all others share one."""
+        self._endpoint: SimulatedEndpoint | None = None
+        self.queries = FakeQueries(world, storage.streams, worker, self._queries_ended)
+        self.saving = Saving(world, storage.streams, worker, lambda: self.is_dead)
 
     def interpret(self, endpoint: SimulatedEndpoint, effect: Effect) -> None:
         """Do what a TaskExecutor's core wants of its own process."""
@@ -114,6 +130,15 @@ class FakeSpark:
                 self.world.after(delay_ms, lambda: self._commit(endpoint, effect.job_id, effect.commit))
             case ReleaseJob():
                 self._release(endpoint, effect)
+            case StopTask(attempt, drain):
+                delay_ms = self.world.stream("stop").randint(0, self.world.faults.cancel_ms_max)
+                self.world.after(delay_ms, lambda: self.queries.stop(attempt, drain=drain))
+            case TakeSavepoint(job_id, order):
+                done = partial(SavepointDone, job_id, order.savepoint_id)
+                self.saving.save(job_id, order, lambda failure: self.world.give(endpoint, done(failure)))
+            case TakeCheckpoint(job_id, order):
+                found = partial(CheckpointDone, job_id, order.checkpoint_id)
+                self.saving.look(job_id, order, lambda points, why: self.world.give(endpoint, found(points, why)))
             case WatchLeader() | UnwatchLeader() | GiveUp() | AnswerInquiry():
                 raise AssertionError(f"others do this, and nobody inquires here: {effect}")
             case _:
@@ -122,6 +147,7 @@ class FakeSpark:
     def die(self) -> None:
         """The worker's process is gone, with its stored results when it is unlucky."""
         self.is_dead = True
+        self.queries.die()
         self.running.clear()
         self.drawing.clear()
         self._alone.clear()
@@ -146,6 +172,9 @@ class FakeSpark:
             running_ms, end_ms = 1, 0
         if mishaps.strikes("hang", faults.hang):
             end_ms += self.world.stream("hang:by").randint(1, HANG_MS_MAX)
+        if job.graph.job_type is JobType.STREAMING:
+            self.world.after(running_ms, lambda: self._start_queries(endpoint, job, deployment))
+            return
         running = TaskStateUpdate(attempt=deployment.attempt, state=ExecutionState.RUNNING)
         self.world.after(running_ms, lambda: self._change(endpoint, running))
         if mishaps.sometimes("progress-told"):
@@ -156,6 +185,36 @@ class FakeSpark:
             self.world.after(end_ms, lambda: self._want_splits(endpoint, deployment.attempt, 0))
         else:
             self.world.after(end_ms, lambda: self._end(endpoint, job, deployment))
+
+    def _start_queries(self, endpoint: SimulatedEndpoint, job: JobInformation, deployment: TaskDeployment) -> None:
+        """A stream's, which run until they are stopped; not of an attempt that was cancelled before."""
+        attempt = deployment.attempt
+        if self.running.get(attempt, True):
+            return
+        self._endpoint = endpoint
+        failure = self.queries.prepare(job.graph, deployment)
+        if failure is not None:
+            self._queries_ended(attempt, failure)
+            return
+
+        def begin() -> None:
+            """When the task process and its session are there."""
+            if self.running.get(attempt, True):
+                return
+            failure = self.queries.start(attempt)
+            if failure is not None:
+                self._queries_ended(attempt, failure)
+            else:
+                self._change(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.RUNNING))
+
+        self.world.after(self.world.stream("session").randint(0, SESSION_MS_MAX), begin)
+
+    def _queries_ended(self, attempt: RegionAttemptID, failure: FailureInfo | None) -> None:
+        if attempt not in self.running or self._endpoint is None:
+            return
+        state = ExecutionState.FINISHED if failure is None else ExecutionState.FAILED
+        outcome = TaskOutcome() if failure is None else None
+        self._finish(self._endpoint, TaskStateUpdate(attempt=attempt, state=state, failure=failure, outcome=outcome))
 
     def _want_splits(self, endpoint: SimulatedEndpoint, attempt: RegionAttemptID, number: int) -> None:
         if attempt in self.running:
@@ -224,6 +283,7 @@ class FakeSpark:
 
     def _finish(self, endpoint: SimulatedEndpoint, update: TaskStateUpdate) -> None:
         del self.running[update.attempt]
+        self.queries.end(update.attempt)
         self.drawing.pop(update.attempt, None)
         self._alone.pop(update.attempt, None)
         if update.state is ExecutionState.FAILED:
@@ -297,6 +357,7 @@ class FakeSpark:
 
     def _release(self, endpoint: SimulatedEndpoint, effect: ReleaseJob) -> None:
         assert not any(attempt.job_id == effect.job_id for attempt in self.running), "released while it runs"
+        self.queries.release(effect.job_id, is_over=not effect.is_given_up)
         for location in effect.locations:
             self.storage.stored.pop(location, None)
         for location, job_id in self.storage.job_of.items():

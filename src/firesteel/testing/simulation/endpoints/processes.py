@@ -13,6 +13,7 @@ from firesteel.adapters.ha.embedded import EmbeddedLeaderElection
 from firesteel.adapters.ha.filesystem import FileJobStore
 from firesteel.adapters.ha.jobarchive import MemoryJobArchive
 from firesteel.adapters.ha.joblog import JobLog
+from firesteel.adapters.history.archive import NoHistory
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.master import Master
@@ -96,6 +97,8 @@ class MasterProcess:
             election=self.election,
             store=self.store,
             archive=MemoryJobArchive(),
+            history=NoHistory(),
+            announce_status=lambda change: None,
             uploads=self.uploads,
             on_lost=lambda component, error: ground.failed(f"{name} has lost its {component}: {error!r}"),
         )

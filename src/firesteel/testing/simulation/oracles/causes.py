@@ -62,6 +62,14 @@ class Causes:
             f"{attempt} was cancelled for nothing: it had not failed, its worker was there, and its job goes on"
         )
 
+    def _is_of_checkpoint(self, entry: ExceptionEntry, state: JobState) -> bool:
+        """Whether too many checkpoints have failed, which some worker could not take, or not tell in time."""
+        workers = [*state.deployed.values(), *(run.task_manager for runs in state.history.values() for run in runs)]
+        has_cause = state.job_id in self.cluster.storage.streams.unseen or any(
+            worker in self.cluster.world.disturbed for worker in workers
+        )
+        return has_cause and entry.failure.message.startswith("checkpoint ")
+
     def _failures_have_causes(self, state: JobState) -> None:
         """Every failure that is new in the job's history is one of Spark's, or of a worker that something happened to."""
         for entry in (each for root in state.exceptions for each in root.together()):
@@ -69,7 +77,8 @@ class Causes:
                 break
             attempt = RegionAttemptID(state.job_id, RegionIndex(entry.region), entry.attempt)
             has_run, has_failed = attempt in self.cluster.storage.begun, attempt in self.cluster.storage.failed
-            assert not has_run or has_failed or entry.task_manager in self.cluster.world.disturbed, (
+            is_disturbed = entry.task_manager in self.cluster.world.disturbed
+            assert not has_run or has_failed or is_disturbed or self._is_of_checkpoint(entry, state), (
                 f"{attempt} was given up for nothing: {entry.failure.message}"
             )
         self._seen[state.job_id] = state.exceptions[0]

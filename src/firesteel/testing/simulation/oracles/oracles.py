@@ -15,7 +15,7 @@ from firesteel.core.slots.table import TaskSlotState
 from firesteel.core.taskexecutor.taskexecutor import TaskExecutorCore
 from firesteel.core.taskexecutor.workeffects import JobReleaseDone, StartTasks
 from firesteel.model.ids import Address, FencingToken, JobID, RegionAttemptID, RegionIndex
-from firesteel.model.jobgraph import FunctionKind, JobGraph
+from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
 from firesteel.model.messages import (
     AnyMessage,
     Envelope,
@@ -28,12 +28,13 @@ from firesteel.model.messages import (
 )
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.cluster import Cluster, labels_of_worker
 from firesteel.testing.simulation.cores.spark import Lineage, target_of
 from firesteel.testing.simulation.cores.store import HISTORY_SIZE
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 from firesteel.testing.simulation.oracles.attachments import AttachedJobs
 from firesteel.testing.simulation.oracles.causes import Causes
+from firesteel.testing.simulation.oracles.streams import Streams
 from firesteel.testing.simulation.oracles.suspects import Suspects
 
 RECOVERY_CHECK_EVERY = 100
@@ -45,7 +46,7 @@ class Oracles:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.causes, self.attachments = cluster, Causes(cluster), AttachedJobs(cluster)
-        self.suspects = Suspects()
+        self.suspects, self.streams = Suspects(), Streams(cluster)
         self._heard_of: dict[tuple[Address, str], FencingToken] = {}
         self._results: dict[JobID, JobResult] = {}
         self._topologies: dict[JobID, Topology] = {}
@@ -56,10 +57,12 @@ class Oracles:
         core = endpoint.core
         core.validate()
         self.causes.after_event(endpoint, event, effects)
+        self.streams.after_event(endpoint, event)
         self._stale_words_do_nothing(endpoint, event, effects)
         if isinstance(core, TaskExecutorCore):
             self._slots_hold_one(core)
             self._suspects_run_alone(effects)
+            self._labels_are_met(core, effects)
         if isinstance(core, ResourceManagerCore):
             self.suspects.after_event(core, event, effects)
         if isinstance(core, JobMasterCore) and isinstance(event, Started):
@@ -118,6 +121,13 @@ class Oracles:
             is_suspect = deaths == 2 or (is_cut and started.alone)
             assert started.alone == is_suspect, f"{attempt} may kill its neighbours a third time"
 
+    def _labels_are_met(self, core: TaskExecutorCore, effects: list[Effect]) -> None:
+        """A worker runs only what asks for no label that it lacks."""
+        for deployment in (each for e in effects if isinstance(e, StartTasks) for each in e.deployments):
+            attempt, labels = deployment.attempt, labels_of_worker(core)
+            wanted = self._topology(attempt.job_id).logical_of(attempt.region).resources.labels
+            assert set(wanted).issubset(labels), f"{attempt}, which wants {wanted}, runs on a worker with {labels}"
+
     def _ended_jobs_stay(self, endpoint: SimulatedEndpoint, core: JobMasterCore) -> None:
         """A JobMaster that starts for a job whose result is stored has nothing to do but to clean up."""
         job_id, stored = core.job.graph.job_id, self.cluster.masters.stored()
@@ -141,6 +151,8 @@ class Oracles:
     def _output_is_whole(self, job_id: JobID, status: JobStatus) -> None:
         """Readers see each sink's rows once, made in one consistent run of all they depend on; nothing if cancelled."""
         visible = {key: made for key, made in self.cluster.storage.visible.items() if key.startswith(job_id)}
+        if self.cluster.graphs[job_id].job_type is JobType.STREAMING:
+            return  # Its queries write by themselves: `Streams` looks at that.
         if job_id not in self._sources:
             self._sources[job_id] = sources_of_sinks(self.cluster.graphs[job_id])
         if status is JobStatus.FINISHED:

@@ -1,0 +1,1 @@
+"""Jobs that have ended, kept beyond their cluster."""

@@ -1,0 +1,1 @@
+"""Figures of processes, and their form for Prometheus."""

@@ -1,0 +1,1 @@
+"""What others are told of jobs: webhooks, lineage, and the operator's own listeners."""

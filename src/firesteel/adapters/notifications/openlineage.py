@@ -1,0 +1,179 @@
+"""Run events of OpenLineage (https://openlineage.io/spec/2-0-2/OpenLineage.json) for jobs.
+
+Written out here rather than by the official client, which brings an HTTP library, attrs and a configuration of its own
+for what are five small records.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.jobgraph import JobGraph, JobType
+from firesteel.model.secrets import redacted_text
+from firesteel.model.splits import FileInputFormat, InputFormat, KafkaInputFormat, ParameterReference
+from firesteel.model.states import JobStatus
+from firesteel.model.statuschange import JobStatusChange
+from firesteel.model.views import CommittedSink
+
+SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+FACETS = "https://openlineage.io/spec/facets"
+PRODUCER = f"https://pypi.org/project/firesteel/{version('firesteel')}"
+EVENT_TYPES = {JobStatus.FINISHED: "COMPLETE", JobStatus.FAILED: "FAIL", JobStatus.CANCELED: "ABORT"}
+_PARTS = re.compile(r"(?:([^:/?#]+):)?(?://)?([^/?#]*)([^?#]*)")
+"""Scheme, authority and path of a URI, whatever is in them: RFC 3986, appendix B."""
+
+
+class Run(msgspec.Struct, frozen=True, rename="camel"):
+    run_id: str
+    facets: dict[str, dict[str, Any]]
+
+
+class Job(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    facets: dict[str, dict[str, Any]]
+
+
+class Dataset(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    namespace: str
+    name: str
+    output_facets: dict[str, dict[str, Any]] = {}
+    """Of outputs only."""
+
+
+class RunEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    event_type: str
+    event_time: str
+    run: Run
+    job: Job
+    inputs: tuple[Dataset, ...] = ()
+    outputs: tuple[Dataset, ...] = ()
+    producer: str = PRODUCER
+    schema_url: str = msgspec.field(default=SCHEMA, name="schemaURL")
+
+
+class Lineage:
+    """Makes events of changes: START when a job runs, or at its end where that was not seen; then how it ended."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._started: dict[str, None] = {}
+
+    def events(self, change: JobStatusChange) -> list[bytes]:
+        """Bodies to be sent, in order; none for a state that is none of OpenLineage's."""
+        made = []
+        has_ended = change.status.is_globally_terminal
+        if change.job_id not in self._started and (has_ended or change.status is JobStatus.RUNNING):
+            began_ms = change.result.start_time_ms if change.result is not None else change.time_ms
+            self._started[change.job_id] = None
+            made.append(self._event(change, "START", began_ms))
+        if has_ended:
+            self._started.pop(change.job_id, None)
+            made.append(self._event(change, EVENT_TYPES[change.status], change.time_ms))
+        return [msgspec.json.encode(event) for event in made]
+
+    def _event(self, change: JobStatusChange, event_type: str, time_ms: int) -> RunEvent:
+        """Outputs are told when they can be seen: a job that failed may have committed some."""
+        ends = event_type != "START"
+        failure = change.failure if event_type in ("FAIL", "ABORT") else None
+        return RunEvent(
+            event_type=event_type,
+            event_time=datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds"),
+            run=Run(str(uuid.UUID(hex=change.job_id)), _run_facets(failure)),
+            job=Job(self._namespace, change.name, _job_facets(change.graph)),
+            inputs=tuple(_inputs(change.graph)) if change.graph is not None else (),
+            outputs=tuple(map(_output, change.result.sinks)) if ends and change.result is not None else (),
+        )
+
+
+def _inputs(graph: JobGraph) -> Iterator[Dataset]:
+    """Inputs of sources that declare what they read, which a job graph says; what others read only their code knows."""
+    found = []
+    for vertex in graph.vertices:
+        for function in vertex.functions:
+            if function.splits is not None:
+                found += _declared(function.splits, graph.parameters)
+    yield from (Dataset(*place) for place in dict.fromkeys(map(_place, found)))
+
+
+def _declared(splits: InputFormat, parameters: Mapping[str, object]) -> list[str]:
+    """URIs of what an input format reads."""
+
+    def value(text: str | ParameterReference) -> str:
+        if isinstance(text, ParameterReference):
+            text = str(parameters.get(text.name, text.default or ""))
+        return text
+
+    match splits:
+        case FileInputFormat(path=path):
+            return [value(path)] if value(path) else []
+        case KafkaInputFormat(servers=servers, topics=topics):
+            server = value(servers).split(",")[0].strip()
+            return [f"kafka://{server}/{topic.strip()}" for topic in value(topics).split(",") if topic.strip()]
+        case _:
+            return []  # ranges and days say which rows, not of what
+
+
+def _output(sink: CommittedSink) -> Dataset:
+    statistics: dict[str, Any] = {"fileCount": sink.files}
+    if sink.rows >= 0:
+        statistics["rowCount"] = sink.rows
+    if sink.size_bytes >= 0:
+        statistics["size"] = sink.size_bytes
+    facet = _facet("1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet")
+    return Dataset(*_place(sink.target), output_facets={"outputStatistics": {**facet, **statistics}})
+
+
+def _place(target: str) -> tuple[str, str]:
+    """Namespace and name of a dataset, as OpenLineage's naming has them: the storage, and the place in it."""
+    uri, _, table = target.removeprefix("jdbc:").partition(" ") if target.startswith("jdbc:") else (target, "", "")
+    parts = _split(uri)
+    path, host = parts.path.strip("/"), parts.netloc.rpartition("@")[2]
+    match parts.scheme:
+        case "" if not uri.startswith("/"):
+            return "catalog", uri  # a table, by the name that Spark knows it by
+        case "":
+            return "file", uri
+        case "file":
+            return "file", unquote(parts.path)
+        case "s3" | "s3a":
+            return f"s3://{host}", path or "/"
+        case scheme:
+            return f"{scheme}://{host}", ".".join(part for part in (path, table) if part) or "/"
+
+
+def _split(uri: str) -> SplitResult:
+    """Parts of a URI; also of what is none, but may be given to Spark (`s3://in[12]/x`)."""
+    try:
+        return urlsplit(uri)
+    except ValueError:
+        found = _PARTS.match(uri)
+        assert found is not None, "it matches any text"
+        return SplitResult((found[1] or "").lower(), found[2], found[3], "", "")
+
+
+def _run_facets(failure: FailureInfo | None) -> dict[str, dict[str, Any]]:
+    if failure is None:
+        return {}
+    facet = _facet("1-0-0/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet")
+    told = {"message": redacted_text(failure.headline()), "programmingLanguage": "PYTHON"}
+    if failure.trace:
+        told["stackTrace"] = redacted_text(failure.trace)
+    return {"errorMessage": {**facet, **told}}
+
+
+def _job_facets(graph: JobGraph | None) -> dict[str, dict[str, Any]]:
+    kind = graph.job_type if graph is not None else JobType.BATCH
+    facet = _facet("2-0-3/JobTypeJobFacet.json#/$defs/JobTypeJobFacet")
+    return {"jobType": {**facet, "processingType": kind.name, "integration": "FIRESTEEL", "jobType": "JOB"}}
+
+
+def _facet(schema: str) -> dict[str, str]:
+    return {"_producer": PRODUCER, "_schemaURL": f"{FACETS}/{schema}"}

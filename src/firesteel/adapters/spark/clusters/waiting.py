@@ -1,0 +1,23 @@
+"""Whether an attempt waits for executors, as its progress tells. Pure."""
+
+from firesteel.model.tasks import TaskProgress
+
+PATIENCE_S = 3.0
+"""An attempt that has had nothing to run its tasks on for so long is said to wait."""
+
+
+class ExecutorWait:
+    """One for each attempt."""
+
+    def __init__(self) -> None:
+        self._since_s: float | None = None
+
+    def note(self, progress: TaskProgress, executors: int, now_s: float) -> float:
+        """Time for which it has waited; 0 while it does not."""
+        has_none = executors == 0 and progress.tasks_done < progress.tasks_total and not progress.tasks_running
+        if not has_none:
+            self._since_s = None
+        elif self._since_s is None:
+            self._since_s = now_s
+        waited_s = 0.0 if self._since_s is None else now_s - self._since_s
+        return waited_s if waited_s >= PATIENCE_S else 0.0

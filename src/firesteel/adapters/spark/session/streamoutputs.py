@@ -1,0 +1,64 @@
+"""Outputs of a streaming attempt's queries, and the word of whoever has branched it: where they may not write, or have to."""
+
+import os
+from collections.abc import Callable
+
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.model.branches import Branch
+from firesteel.model.streams import HARMLESS, StreamOutput
+
+
+class StreamOutputs:
+    """Asked before anything is written: `real` gives a path without links."""
+
+    def __init__(self, branch: Branch | None = None, real: Callable[[str], str] = os.path.realpath) -> None:
+        self._branch, self._real = branch, real
+        self.known: dict[str, StreamOutput] = {}
+        """By the uid of the sink."""
+
+    def take(self, uid: str, output: StreamOutput) -> None:
+        """The sink `uid` is going to write there. Raises PipelineRefused."""
+        if self._branch is not None:
+            problem = self._misplaced(uid, output, self._branch)
+            if problem:
+                raise PipelineRefused(f"sink {uid} {problem}")
+        self.known[uid] = output
+
+    def _misplaced(self, uid: str, output: StreamOutput, branch: Branch) -> str:
+        """Why it may not write there, or empty."""
+        if branch.promoted:
+            return self._astray(uid, output, branch)
+        if output.place:
+            met = next((each for each in branch.outputs.values() if self._meet(each.place, output.place)), None)
+            return (
+                f"would write to {output.place}, and job {branch.of}, which it branches from, writes to {met.place}: give"
+                " the branch an output of its own (--param NAME=VALUE)"
+                if met is not None
+                else ""
+            )
+        if output.kind in HARMLESS or uid in branch.moved:
+            return ""
+        return (
+            f"writes by {output.kind}, so whether that is where job {branch.of} writes, which it branches from, can't be"
+            " told: give a parameter that the sink takes another value (--param NAME=VALUE)"
+        )
+
+    def _astray(self, uid: str, output: StreamOutput, branch: Branch) -> str:
+        wanted = branch.outputs.get(uid)
+        if (
+            wanted is None
+            or not wanted.place
+            or (output.place and self._real(output.place) == self._real(wanted.place))
+        ):
+            return ""
+        return (
+            f"would write to {output.place or output.kind}, and is to go on in {wanted.place}, where job {branch.of} wrote:"
+            " say which value of its parameters that is (firesteel promote --param NAME=VALUE)"
+        )
+
+    def _meet(self, one: str, other: str) -> bool:
+        """Whether they are one directory, or one is in the other."""
+        if not one:
+            return False
+        mine, its = (f"{self._real(each).rstrip('/')}/" for each in (one, other))
+        return mine.startswith(its) or its.startswith(mine)

@@ -1,0 +1,1 @@
+"""Streams: the queries of a streaming attempt, and the directories of their checkpoints."""

@@ -1,0 +1,384 @@
+"""Directories of checkpoints: one for each attempt of each query, made from that of the attempt before.
+
+An attempt writes in its own directory only. What a zombie still commits in an older one is read by nobody: neither can it
+advance what counts, nor can two queries get at one directory.
+"""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+
+from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError, TargetUnwritable
+from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
+from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
+from firesteel.adapters.spark.streams.snapshots.pointfiles import OFFSETS, SOURCES
+from firesteel.adapters.spark.streams.snapshots.points import (
+    Manner,
+    copy_into,
+    copy_point,
+    last_committed,
+    local_path,
+    survey,
+)
+from firesteel.adapters.spark.streams.snapshots.positions import positions
+from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, read_manifest, restore, write_savepoint
+from firesteel.adapters.storage.localdirectories import as_path
+from firesteel.core.checkpoint.beginning import Beginning, Start, beginning_of
+from firesteel.model import options
+from firesteel.model.branches import branch_of
+from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID, derived_id
+from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
+from firesteel.model.options import Configuration
+from firesteel.model.streams import QueriesOrder, QueryPosition, QuerySight, SavepointOrder, StateOrder, StreamOutput
+from firesteel.model.tasks import TaskDeployment
+from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.ports import TaskFailedError
+
+_DIRECTORY = "checkpoints"
+_OUTPUT = "output"
+"""Beside the checkpoints of a query's attempts: the directory that Spark's own file sink writes to, whose log fits the query."""
+_SINK = "sink"
+"""Beside them as well: where the query writes, by whatever sink."""
+_COPY = "copy"
+"""For reading state: its name in a directory of its own."""
+_FINGERPRINT = "fingerprint"
+"""Beside them as well: that of the query's plan."""
+
+
+class CheckpointDirectories:
+    """Of one worker. `results` is where workers share stored results, if they do. Its methods block."""
+
+    def __init__(self, config: Configuration, results: str, work_dir: Path) -> None:
+        self._config, self._work_dir = config, work_dir
+        self._shared = Path(results) / _DIRECTORY if results.startswith("/") else None
+        self._used: dict[JobID, Path] = {}
+
+    def prepare(self, graph: JobGraph, deployment: TaskDeployment) -> dict[str, str]:
+        """The directories of an attempt, by the uid of each sink of its region; empty for a batch pipeline. Each goes on
+        where the newest attempt before it has come to. Raises TaskFailedError."""
+        if graph.job_type is not JobType.STREAMING:
+            return {}
+        top, is_shared = self._top_of(graph)
+        self._used[graph.job_id] = top
+        mine = set(deployment.vertices)
+        functions = (each for vertex in graph.vertices if vertex.id in mine for each in vertex.functions)
+        homes = {each.uid: top / graph.job_id / each.uid for each in functions if each.kind is FunctionKind.SINK}
+        savepoints = {} if all(map(_attempts, homes.values())) else _restored(graph)  # it may be gone by now
+        found: dict[str, str] = {}
+        for uid, home in homes.items():
+            savepoint = savepoints.get(uid, "")
+            beginning = beginning_of(
+                deployment.attempt.attempt,
+                _attempts(home),
+                former=deployment.former,
+                is_shared=is_shared,
+                has_savepoint=bool(savepoint),
+            )
+            made = _made(home, deployment.attempt.attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
+            found[uid] = str(made)
+        return found
+
+    def save(self, job_id: JobID, order: SavepointOrder) -> None:
+        """Write a savepoint, unless this very one was written before. Raises TaskFailedError."""
+        top = self._used.get(job_id) or self._place_of(order.checkpoints_dir)[0]
+        queries = {uid: str(top / job_id / uid / str(of.attempt)) for of in order.queries for uid in of.uids}
+        fingerprints = {uid: fingerprint_of(top / job_id / uid) for uid in queries}
+        header = SavepointHeader(
+            job_id=job_id,
+            job_name=order.job_name,
+            spark_version=importlib.metadata.version("pyspark"),
+            created_ms=round(time.time() * 1_000),
+            vertices=tuple(SavepointVertex(uid=uid, name=name) for uid, name in order.vertices),
+            fingerprints={uid: found for uid, found in fingerprints.items() if found},
+        )
+        try:
+            if not (os.path.lexists(local_path(order.location)) and _is_of(order.location, job_id)):
+                found = ((uid, output_of(top / job_id / uid)) for uid in queries)
+                outputs = {uid: output for uid, output in found if output is not None}
+                write_savepoint(order.location, queries, header, outputs=outputs)
+        except SnapshotError as error:
+            raise _refused(str(error)) from error
+
+    @contextlib.contextmanager
+    def copy_for_reading(self, order: StateOrder) -> Iterator[tuple[Path, str]]:
+        """The last committed point of a query, in a directory that is removed in the end, or by the next one to read if this
+        process dies, and the query's uid. Raises TaskFailedError."""
+        top = self._place_of(order.checkpoints_dir)[0]
+        if order.job_id:
+            top = self._used.get(JobID(order.job_id), top)
+        with contextlib.ExitStack() as stack:
+            try:
+                top.mkdir(parents=True, exist_ok=True)
+                copy = stack.enter_context(partial_directory(top)) / _COPY
+                uid = _restored_to(copy, order) if order.savepoint else _copied_to(copy, top, order)
+            except SnapshotError as error:
+                raise _refused(str(error)) from error
+            except OSError as error:
+                raise _refused(str(TargetUnwritable(str(top), error))) from error
+            yield copy, uid
+
+    def look(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
+        """Where these queries, which may run, have come to. Each point is whole. Raises TaskFailedError."""
+        top = self._used.get(job_id) or self._place_of(order.checkpoints_dir)[0]
+        queries = {uid: str(top / job_id / uid / str(of.attempt)) for of in order.queries for uid in of.uids}
+        try:
+            return tuple(_point(uid, directory) for uid, directory in queries.items())
+        except SnapshotError as error:
+            raise _refused(str(error)) from error
+
+    def sights(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
+        """These queries, which may run: where they write, and what they have read after their newest batches; or those of a
+        savepoint of the job: at which batch they are. Raises TaskFailedError."""
+        if order.savepoint:
+            return _saved_sights(order)
+        top = self._used.get(order.job_id) or self._place_of(order.checkpoints_dir)[0]
+        return tuple(_sight(uid, top / order.job_id / uid) for uid in order.uids)
+
+    def release(self, job_id: JobID, is_over: bool) -> None:
+        """Delete the job's, when it is over by the word of its JobMaster: before, other workers may be at work there."""
+        top = self._used.pop(job_id, None) if is_over else None
+        if top is not None:
+            shutil.rmtree(top / job_id, ignore_errors=True)
+
+    def _top_of(self, graph: JobGraph) -> tuple[Path, bool]:
+        """Where the job's are, and whether other workers find them there."""
+        return self._place_of(Configuration(graph.configuration).get_option(options.CHECKPOINTS_DIR))
+
+    def _place_of(self, given: str) -> tuple[Path, bool]:
+        """The same from the job's own option, which may be empty."""
+        given = given or self._config.get_option(options.CHECKPOINTS_DIR)
+        if not given:
+            return self._shared or self._work_dir / _DIRECTORY, self._shared is not None
+        path = as_path(given)
+        if not path.is_absolute():
+            raise _refused(f"{options.CHECKPOINTS_DIR.key}: {given!r} is no absolute path and no file: URI")
+        return path, True
+
+
+async def prepared(
+    directories: CheckpointDirectories, graph: JobGraph, deployment: TaskDeployment, earlier: BackgroundTasks | None
+) -> dict[str, str]:
+    """What `prepare` gives, once no query of an `earlier` attempt runs on this worker."""
+    if graph.job_type is not JobType.STREAMING:
+        return {}
+    if earlier is not None:
+        await earlier.join()
+    return await asyncio.to_thread(directories.prepare, graph, deployment)
+
+
+def output_of(home: Path) -> str | None:
+    """The output of the query whose attempts have their checkpoints in `home`, if it is a file sink's."""
+    return _noted(home / _OUTPUT)
+
+
+def note_output(home: Path, output: str) -> None:
+    """Have `output_of` know it, from here on."""
+    _note(home / _OUTPUT, output)
+
+
+def sink_of(home: Path) -> StreamOutput | None:
+    """Where the query whose attempts have their checkpoints in `home` writes; None before it is known."""
+    noted = _noted(home / _SINK)
+    return msgspec.json.decode(noted, type=StreamOutput) if noted is not None else None
+
+
+def note_sink(home: Path, output: StreamOutput) -> None:
+    """Have `sink_of` know it, from here on."""
+    _note(home / _SINK, msgspec.json.encode(output).decode())
+
+
+def fingerprint_of(home: Path) -> str | None:
+    """That of the query whose attempts have their checkpoints in `home`: empty if it can't be told, None before it is known."""
+    return _noted(home / _FINGERPRINT)
+
+
+def note_fingerprint(home: Path, fingerprint: str) -> None:
+    """Have `fingerprint_of` know it, from here on."""
+    _note(home / _FINGERPRINT, fingerprint)
+
+
+def _noted(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def _note(path: Path, text: str) -> None:
+    made = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    made.write_text(text, encoding="utf-8")
+    os.rename(made, path)
+
+
+def _copied_to(copy: Path, top: Path, order: StateOrder) -> str:
+    """Raises a SnapshotError, or TaskFailedError where there is nothing."""
+    home = top / order.job_id / order.uid
+    attempts = _attempts(home)
+    if not attempts:
+        raise _refused(
+            f"this worker finds no checkpoints of {order.uid}: job {order.job_id} has ended, or has none yet"
+        )
+    copy_point(str(home / str(attempts[-1])), str(copy))
+    return order.uid
+
+
+def _restored_to(copy: Path, order: StateOrder) -> str:
+    """Raises a SnapshotError, or TaskFailedError where there is no state."""
+    uids = [query.uid for query in read_manifest(order.savepoint).queries]
+    uid = order.uid or (uids[0] if len(uids) == 1 else "")
+    if query_of(order.savepoint, uid).point.batch < 0:
+        raise _refused(
+            f"{uid} had committed no batch when savepoint {order.savepoint} was taken: it has no state to read"
+        )
+    restore(order.savepoint, uid, str(copy))
+    return uid
+
+
+def _is_of(location: str, job_id: JobID) -> bool:
+    return read_manifest(location).job_id == job_id
+
+
+def _restored(graph: JobGraph) -> dict[str, str]:
+    """The savepoint that each sink starts from, by uid. Raises TaskFailedError where one in it belongs to no sink."""
+    configuration = Configuration(graph.configuration)
+    path = configuration.get_option(options.RESTORE_PATH)
+    if not path:
+        return {}
+    try:
+        saved = [query.uid for query in read_manifest(path).queries]
+    except SnapshotError as error:
+        raise _refused(str(error)) from error
+    functions = (function for vertex in graph.vertices for function in vertex.functions)
+    sinks = [function.uid for function in functions if function.kind is FunctionKind.SINK]
+    unclaimed = [uid for uid in saved if uid not in sinks]
+    if unclaimed and not configuration.get_option(options.IGNORE_UNCLAIMED):
+        raise _refused(
+            f"savepoint {path} has state of {', '.join(unclaimed)}, and no sink of the pipeline has that uid (it has"
+            f" {', '.join(sinks)}): give the sink its uid back, or start without that state (--allow-non-restored-state)"
+        )
+    return {uid: path for uid in sinks if uid in saved}
+
+
+def _point(uid: str, directory: str) -> QueryPoint:
+    surveyed = survey(directory)
+    point = surveyed.point
+    return QueryPoint(
+        uid=uid,
+        batch=point.batch,
+        query_id=point.query_id,
+        commit_sha256=point.commit_sha256,
+        oldest_batch=surveyed.oldest_batch,
+        size_bytes=surveyed.size_bytes,
+    )
+
+
+def _own_query_id(graph: JobGraph, uid: str) -> str:
+    """Of a branch's query; empty for one that keeps that of the savepoint. Of two queries with one id Spark stops the one that was
+    there, and sinks that go by it take one's batches for the other's."""
+    branch = branch_of(graph.configuration)
+    return str(uuid.UUID(derived_id(graph.job_id, uid))) if branch is not None and not branch.promoted else ""
+
+
+def _sight(uid: str, home: Path) -> QuerySight:
+    attempts = _attempts(home)
+    found = positions(home / str(attempts[-1])) if attempts else ()
+    return QuerySight(uid=uid, output=sink_of(home), positions=found)
+
+
+def _saved_sights(order: QueriesOrder) -> tuple[QuerySight, ...]:
+    """Raises TaskFailedError."""
+    try:
+        manifest = read_manifest(order.savepoint)
+    except SnapshotError as error:
+        raise _refused(str(error)) from error
+    if manifest.job_id != order.job_id:
+        raise _refused(f"{order.savepoint} is a savepoint of job {manifest.job_id}, and not of {order.job_id}")
+    points = ((query.uid, query.point) for query in manifest.queries)
+    return tuple(
+        QuerySight(uid=uid, positions=(QueryPosition(each.batch, each.commit_sha256),)) for uid, each in points
+    )
+
+
+def _made(home: Path, attempt: int, beginning: Beginning, savepoint: str, *, query_id: str) -> Path:
+    """The directory of an attempt, which is there whole or not at all. Raises TaskFailedError."""
+    target = home / str(attempt)
+    try:
+        match beginning.start:
+            case Start.LOST:
+                raise _lost(home.name)
+            case Start.LATE:
+                raise _refused(f"{home.name} has a later attempt than {attempt}: this one was taken for dead, and ends")
+            case Start.SAVEPOINT:
+                restore(savepoint, home.name, str(target), query_id=query_id)
+            case Start.FORMER:
+                _prepare(home, target, home / str(beginning.former))
+            case Start.NOTHING:
+                _prepare(home, target, None)
+            case _:
+                assert_never(beginning.start)
+    except SnapshotError as error:
+        raise _refused(str(error)) from error
+    for number in beginning.obsolete:
+        shutil.rmtree(home / str(number), ignore_errors=True)
+    return target
+
+
+def _prepare(home: Path, target: Path, former: Path | None) -> None:
+    made = home / f".{target.name}-{uuid.uuid4().hex}"
+    made.mkdir(parents=True)
+    if former is not None:
+        _continue(former, made, target)
+    os.rename(made, target)
+
+
+def _attempts(home: Path) -> list[int]:
+    """Numbers of the attempts that have a directory, ascending."""
+    if not home.is_dir():
+        return []
+    return sorted(int(name) for name in os.listdir(home) if name.isdecimal())
+
+
+def _continue(source: Path, made: Path, target: Path) -> None:
+    """Have `made`, which will be `target`, hold the last committed point of `source`, and the batch that was planned after
+    it: a sink that knows batches by their number may have written that, so it has to run again with the same rows."""
+    batch = last_committed(str(source))
+    if batch is None:
+        _copy_missing(source, made)
+        return
+    copy_into(str(source), made, None, Manner(link=True, home=str(target)))
+    planned = f"{OFFSETS}/{batch + 1}"
+    if (source / planned).exists() and last_committed(str(made)) == batch:
+        _copy_missing(source / SOURCES, made / SOURCES)
+        shutil.copyfile(source / planned, made / planned)
+
+
+def _copy_missing(source: Path, target: Path) -> None:
+    """Files that have come since, but for those that Spark has not written to the end: it renames them when they are
+    whole; and for checksums, without which a file is just not checked."""
+    for path in sorted(path for path in source.rglob("*") if path.is_file() and not path.name.startswith(".")):
+        copy = target / path.relative_to(source)
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
+def _lost(uid: str) -> TaskFailedError:
+    return _refused(
+        f"the checkpoints of {uid} are on another worker, so the query can't go on here: give"
+        f" {options.CHECKPOINTS_DIR.key} a directory that all workers share"
+    )
+
+
+def _refused(message: str) -> TaskFailedError:
+    return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))

@@ -1,0 +1,49 @@
+"""Whether a query may go on from the state of another: asked once a job, before any of its queries starts."""
+
+from pathlib import Path
+from typing import Any
+
+from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.streams.checkpoints import fingerprint_of, note_fingerprint
+from firesteel.adapters.spark.streams.plans.fingerprints import agreed, broken_rules, fingerprint
+from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
+from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
+from firesteel.model import options
+
+
+class Continuity:
+    """Of a job's queries. `savepoint` is what the job starts from, or empty; `tolerant`: another plan is taken as well."""
+
+    def __init__(self, savepoint: str, *, tolerant: bool = False) -> None:
+        self._savepoint, self._tolerant = savepoint, tolerant
+
+    def check(self, uid: str, checkpoint: str, writer: Any) -> None:
+        """Note the fingerprint of the query that `writer` would start, for savepoints of it. Raises PipelineRefused when the
+        state that it is to go on from is of a plan that it does not fit."""
+        home = Path(checkpoint).parent
+        if fingerprint_of(home) is not None:
+            return
+        found = agreed(_fingerprint(writer), _fingerprint(writer))
+        broken = [] if self._tolerant else broken_rules(self._saved(uid), found)
+        if broken:
+            raise PipelineRefused(
+                f"sink {uid} can't go on from savepoint {self._savepoint}: {'; '.join(broken)}. Spark would take the old state"
+                " for the new one's and give wrong results: put that back, give the sink another uid to begin without state,"
+                f" or say {options.IGNORE_CHANGED_PLAN.key}=true if the state fits all the same"
+            )
+        note_fingerprint(home, found)
+
+    def _saved(self, uid: str) -> str:
+        """Empty where nothing is to be compared, as of a query at its beginning, which has no state."""
+        if not self._savepoint:
+            return ""
+        try:
+            queries = read_manifest(self._savepoint).queries
+        except SnapshotError as error:
+            raise PipelineRefused(f"sink {uid}: {error}") from error
+        return next((each.fingerprint for each in queries if each.uid == uid and each.point.batch >= 0), "")
+
+
+def _fingerprint(writer: Any) -> str:
+    return fingerprint(internals.streamed_plan(writer), internals.output_mode(writer))

@@ -1,0 +1,1 @@
+"""What a streaming query's plan says of its state."""

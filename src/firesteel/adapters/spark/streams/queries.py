@@ -1,0 +1,212 @@
+"""The queries of a streaming attempt, in its task process: started together, followed until all have ended or one fails."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.streams.continuity import Continuity
+from firesteel.adapters.spark.streams.outputs import FileOutputs
+from firesteel.adapters.spark.streams.snapshots.points import last_committed
+from firesteel.model.jobgraph import Function
+from firesteel.model.streams import AVAILABLE_NOW, QueryProgress
+
+POLL_SECONDS = 0.5
+"""Time between two looks at all queries, and so between two reports of their progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSink:
+    """A sink that was called: what it has returned is to be started."""
+
+    function: Function
+    writer: Any
+    """A DataStreamWriter."""
+
+
+def stream_sink(function: Function, result: Any) -> StreamSink:
+    """The sink of a streaming pipeline. Raises PipelineRefused for what is no DataStreamWriter."""
+    if internals.is_stream_writer(result):
+        return StreamSink(function, result)
+    if internals.is_streaming_query(result):
+        raise PipelineRefused(
+            f"sink {function.name} has started a query itself: return the writer, without start() or toTable(), for firesteel"
+            " gives the query its name and its checkpoint location, then starts it"
+        )
+    returned = "nothing (None)" if result is None else f"a {type(result).__name__}"
+    raise PipelineRefused(
+        f"sink {function.name} returned {returned}, and a sink of a streaming pipeline returns a DataStreamWriter, like"
+        " `return frame.writeStream.format(...).option(...)`"
+    )
+
+
+def refuse_batch_write(where: str) -> None:
+    """Called by each fs.write_*."""
+    raise PipelineRefused(
+        "fs.write_* writes a batch, and this is a streaming pipeline: a sink returns a DataStreamWriter, like"
+        " `return frame.writeStream.format(...)`"
+    )
+
+
+def refuse_stream(function: Function, frame: Any) -> None:
+    """Raises PipelineRefused for a source of a batch pipeline that reads a stream."""
+    if internals.reads_stream(frame):
+        raise PipelineRefused(
+            f"source {function.name} reads a stream, and this is a batch pipeline: say"
+            ' Pipeline(..., mode="streaming"), or read with spark.read'
+        )
+
+
+def refuse_stream_writer(function: Function, result: Any) -> None:
+    """Raises PipelineRefused for a sink of a batch pipeline that would write a stream."""
+    if internals.is_stream_writer(result) or internals.is_streaming_query(result):
+        raise PipelineRefused(
+            f"sink {function.name} writes a stream, and this is a batch pipeline: say"
+            ' Pipeline(..., mode="streaming"), or use fs.write_*'
+        )
+
+
+class StreamingQueries:
+    """`checkpoints` are by uid. `begin` is told each sink whose query is about to be started or looked at."""
+
+    def __init__(
+        self,
+        sinks: Sequence[StreamSink],
+        checkpoints: Mapping[str, str],
+        trigger_ms: int,
+        *,
+        continuity: Continuity,
+        outputs: FileOutputs,
+        begin: Callable[[StreamSink], None],
+        look: Callable[[StreamSink], None],
+    ) -> None:
+        self._sinks, self._checkpoints, self._trigger_ms = sinks, checkpoints, trigger_ms
+        self._continuity, self._outputs, self._begin, self._look = continuity, outputs, begin, look
+        self._started: list[_Followed] = []
+        self._lock = threading.Lock()
+        self._stopping = self._drains = False
+        self._not_stopped: Exception | None = None
+
+    def start(self) -> None:
+        """Start every query, unless they were stopped before. Raises PipelineRefused before any has started when one of them
+        can't go on from the state that is there."""
+        for sink in self._sinks:
+            self._begin(sink)
+            uid = sink.function.uid
+            self._outputs.note(uid, self._checkpoints[uid], sink.writer)
+            self._continuity.check(uid, self._checkpoints[uid], sink.writer)
+        for sink in self._sinks:
+            self._begin(sink)
+            uid = sink.function.uid
+            writer = sink.writer.queryName(uid).option("checkpointLocation", self._checkpoints[uid])
+            self._outputs.claim(uid, self._checkpoints[uid], writer)
+            if not internals.has_trigger(writer):
+                _set_trigger(writer, self._trigger_ms)
+            with self._lock:
+                if not self._stopping:
+                    self._started.append(_Followed(sink, writer.start(), self._checkpoints[uid]))
+
+    def follow(self, report: Callable[[tuple[QueryProgress, ...]], None]) -> None:
+        """Return when all have ended; raise the error of the one that fails first."""
+        self._until_ended(report)
+        if self._drains:
+            known = {each.sink.function.uid: each for each in self._started}
+            for sink in self._sinks:  # also of those that were told to stop before they were started
+                self._begin(sink)
+                uid, query = sink.function.uid, sink.writer.trigger(availableNow=True).start()
+                if uid in known:
+                    known[uid].query = query
+                else:
+                    self._started.append(_Followed(sink, query, self._checkpoints[uid]))
+            self._until_ended(report)
+
+    def _until_ended(self, report: Callable[[tuple[QueryProgress, ...]], None]) -> None:
+        running = list(self._started)
+        while running:
+            if self._not_stopped is not None:
+                raise self._not_stopped
+            for each in tuple(running):
+                self._look(each.sink)
+                if each.query.awaitTermination(POLL_SECONDS / len(running)):
+                    running.remove(each)
+            report(tuple(each.progress() for each in self._started))
+
+    def stop(self, *, drain: bool = False) -> None:
+        """Stop all of them; a batch in flight is abandoned. With `drain` they then read what is there, to their end. From
+        any thread; what was said first counts. One that can't be stopped fails the attempt, whose next one is told again."""
+        with self._lock:
+            if self._stopping:
+                return
+            self._stopping, self._drains = True, drain
+            started = tuple(self._started)
+        for each in started:
+            try:
+                each.query.stop()
+            except Exception as error:
+                self._not_stopped = error
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A query, and what was seen of it."""
+
+    sink: StreamSink
+    query: Any
+    checkpoint: str
+    _rows: int = 0
+    _seen: str = ""
+    """Timestamp of the newest progress that was counted."""
+    _batch_id: int = field(default=-1)
+
+    def progress(self) -> QueryProgress:
+        uid = self.sink.function.uid
+        last = self.query.lastProgress
+        if last is None:
+            return QueryProgress(uid=uid, batch_id=_committed(self.checkpoint))
+        self._count(last)
+        states = last.stateOperators
+        return QueryProgress(
+            uid=uid,
+            batch_id=_committed(self.checkpoint),
+            input_rows=self._rows,
+            input_rows_per_second=_figure(last.inputRowsPerSecond),
+            processed_rows_per_second=_figure(last.processedRowsPerSecond),
+            batch_duration_ms=int(last.durationMs.get("triggerExecution", -1)),
+            state_rows=sum(each.numRowsTotal for each in states) if states else -1,
+            state_bytes=sum(each.memoryUsedBytes for each in states) if states else -1,
+            watermark_ms=_milliseconds(last.eventTime.get("watermark", "")),
+        )
+
+    def _count(self, last: Any) -> None:
+        """Add the rows of what is new. Spark tells of a query that is idle under the number of the batch to come, so
+        what tells them apart is the time."""
+        several = last.batchId > self._batch_id + 1
+        for each in self.query.recentProgress if several else [last]:
+            if each.timestamp > self._seen:
+                self._rows += each.numInputRows
+                self._seen, self._batch_id = each.timestamp, each.batchId
+
+
+def _committed(checkpoint: str) -> int:
+    batch = last_committed(checkpoint)
+    return -1 if batch is None else batch
+
+
+def _set_trigger(writer: Any, trigger_ms: int) -> None:
+    if trigger_ms == AVAILABLE_NOW:
+        writer.trigger(availableNow=True)
+    elif trigger_ms:
+        writer.trigger(processingTime=f"{trigger_ms} milliseconds")
+
+
+def _figure(value: float) -> float:
+    """Spark's NaN and infinity, of batches that took no time, are no figures."""
+    return round(value, 3) if 0 <= value < float("inf") else 0.0
+
+
+def _milliseconds(text: str) -> int:
+    """-1 for an empty text."""
+    return round(datetime.fromisoformat(text).timestamp() * 1_000) if text else -1

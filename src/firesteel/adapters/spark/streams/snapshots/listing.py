@@ -1,0 +1,54 @@
+"""What there is in a checkpoint directory: names by directory, without sizes, since looking at each file takes longer."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+STATE = "state"
+NAMED_ELSEWHERE = frozenset({"SSTs", "logs"})
+"""Directories of RocksDB's immutable files: the snapshots name those that count, so nobody need list them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Names of files by the directory they are in, relative to the checkpoint; "" is the checkpoint itself. Hidden files,
+    which are Spark's temporary ones and checksums of the local file system, are not in it."""
+
+    directories: Mapping[str, tuple[str, ...]]
+
+    def files(self, directory: str) -> tuple[str, ...]:
+        return self.directories.get(directory, ())
+
+    def below(self, directory: str) -> list[str]:
+        """Names of the directories right below one."""
+        prefix = f"{directory}/" if directory else ""
+        found = (path[len(prefix) :] for path in self.directories if path.startswith(prefix) and path != directory)
+        return sorted(name for name in found if name and "/" not in name)
+
+    def everything(self, directory: str) -> list[str]:
+        """Paths of all files in a directory and below it."""
+        inside = sorted(path for path in self.directories if path == directory or path.startswith(f"{directory}/"))
+        return [f"{path}/{name}" for path in inside for name in self.directories[path]]
+
+
+def listing_of(checkpoint: Path) -> Listing:
+    """Directories that vanish meanwhile are left out."""
+    directories: dict[str, tuple[str, ...]] = {}
+    pending = [""]
+    while pending:
+        directory = pending.pop()
+        try:
+            with os.scandir(checkpoint / directory) as entries:
+                files = []
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if not entry.is_dir():
+                        files.append(entry.name)
+                    elif not (entry.name in NAMED_ELSEWHERE and directory.startswith(f"{STATE}/")):
+                        pending.append(f"{directory}/{entry.name}" if directory else entry.name)
+        except FileNotFoundError:
+            continue
+        directories[directory] = tuple(sorted(files))
+    return Listing(directories)

@@ -1,0 +1,111 @@
+"""The manifest of a savepoint: what is in it, and what it takes to go on from it. Names of files are relative to it.
+
+Written last: a directory without one is no savepoint. A golden file holds the format
+(tests/adapters/snapshots/golden/savepoint.json).
+"""
+
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from firesteel.adapters.spark.streams.snapshots.errors import NoSavepoint
+from firesteel.adapters.spark.streams.snapshots.points import CommittedPoint
+
+MANIFEST = "savepoint.json"
+VERSION = 1
+_JOB_DIGITS, _RANDOM_BYTES = 6, 6
+
+
+class SavepointFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    size_bytes: int
+    sha256: str = ""
+    """Empty for a file that was linked and not read yet: `seal` reads it."""
+
+
+class SinkLog(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log of Spark's own file sink held at the point."""
+
+    output: str
+    """The directory the sink wrote to."""
+    directory: str
+    """Where the log's files are in the savepoint."""
+
+
+class SavepointQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One streaming query: a checkpoint directory that Spark starts from."""
+
+    uid: str
+    """Of the sink's function."""
+    directory: str
+    point: CommittedPoint
+    files: tuple[SavepointFile, ...]
+    sink_log: SinkLog | None = None
+    fingerprint: str = ""
+    """What restoring compares, as whoever took the savepoint has written it."""
+
+
+class SavepointVertex(msgspec.Struct, frozen=True, kw_only=True):
+    uid: str
+    name: str
+
+
+class SavepointHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of the job before anything is copied."""
+
+    job_id: str
+    job_name: str
+    spark_version: str
+    created_ms: int
+    vertices: tuple[SavepointVertex, ...] = ()
+    fingerprints: dict[str, str] = {}
+    """By the uid of the query."""
+
+
+class SavepointManifest(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    job_id: str
+    job_name: str
+    spark_version: str
+    created_ms: int
+    vertices: tuple[SavepointVertex, ...]
+    queries: tuple[SavepointQuery, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for query in self.queries for file in query.files)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether every file has its digest."""
+        return all(file.sha256 for query in self.queries for file in query.files)
+
+
+def savepoint_name(job_id: str) -> str:
+    """The name of a new savepoint's directory, in the form of Flink's."""
+    return f"savepoint-{job_id[:_JOB_DIGITS]}-{secrets.token_hex(_RANDOM_BYTES)}"
+
+
+def encode(manifest: SavepointManifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+
+
+def decode(data: bytes, path: str) -> SavepointManifest:
+    """Raises NoSavepoint."""
+    try:
+        version = msgspec.json.decode(data, type=_Versioned).version
+        if version != VERSION:
+            raise NoSavepoint(path, f"its format is {version}, and this firesteel knows {VERSION}")
+        manifest = msgspec.json.decode(data, type=SavepointManifest)
+    except msgspec.DecodeError as error:
+        raise NoSavepoint(path, f"{MANIFEST} can't be read ({error})") from None
+    names = (name for query in manifest.queries for name in (query.directory, *(file.name for file in query.files)))
+    for name in names:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise NoSavepoint(path, f"{MANIFEST} names {name}, which is outside of it")
+    return manifest
+
+
+class _Versioned(msgspec.Struct):
+    version: int

@@ -1,0 +1,119 @@
+"""The log of Spark's own streaming file sink, which lies in the sink's output and not in the checkpoint.
+
+`OUT/_spark_metadata` names the files that count, batch by batch. A query that goes on from an older point finds batches
+there that it is yet to run, and writes nothing for them, whatever they hold now: so the log up to the point belongs to a
+savepoint, and is put back before the query starts.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from firesteel.adapters.spark.streams.snapshots.checkpointlog import COMPACT_SUFFIX, batch_of
+from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, TargetUnwritable
+from firesteel.adapters.spark.streams.snapshots.manifest import SavepointFile, SavepointQuery, SinkLog
+from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
+from firesteel.adapters.spark.streams.snapshots.placing import Placing
+from firesteel.adapters.spark.streams.snapshots.pointfiles import log_files
+from firesteel.adapters.spark.streams.snapshots.points import local_path
+from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
+from firesteel.adapters.storage.swap import put_in_place
+
+LOG = "_spark_metadata"
+SINK_LOG = "sink-log"
+"""The log's directory in the part of a savepoint that is the query's."""
+COMPACT_INTERVAL = 10
+"""Spark's default for spark.sql.streaming.fileSink.log.compactInterval."""
+_HEADING = "v1"
+
+
+def take(output: str, batch: int, part: Path) -> tuple[SinkLog, list[SavepointFile]]:
+    """Copy what the log held at `batch` into `part`/sink-log: nothing at -1. Raises OutputRefused or OSError."""
+    if batch < 0:
+        return SinkLog(output=str(local_path(output)), directory=SINK_LOG), []
+    log = local_path(output) / LOG
+    if not log.is_dir():
+        raise OutputRefused(output, f"it has no {LOG}: Spark's own file sink has never written there")
+    (part / SINK_LOG).mkdir()
+    placing = Placing(log, part / SINK_LOG, link=False, digests=True, durable=True)
+    try:
+        for name in log_files(os.listdir(log), batch, LOG):
+            placing.take(name, immutable=True)
+        placed = placing.finish()
+    except Gone as gone:
+        raise OutputRefused(output, f"{gone.path} of its log is missing") from None
+    files = [SavepointFile(f"{SINK_LOG}/{name}", each.size_bytes, each.sha256) for name, each in placed.items()]
+    return SinkLog(output=str(local_path(output)), directory=SINK_LOG), files
+
+
+def put_back(savepoint: str, query: SavepointQuery, output: str, *, compact_interval: int = COMPACT_INTERVAL) -> None:
+    """Make the log of `output` fit the point of `query`, before the query starts there.
+
+    In the output that the query wrote to, the log becomes what it was: files of later batches stay, and are named by it no
+    longer. A new output begins with what comes after the point: its log is one that knows of the batches before, and of no
+    file. `compact_interval` is the sink's, if the session sets it.
+    Raises OutputRefused, TargetUnwritable.
+    """
+    place = local_path(output)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with partial_directory(place) as partial:
+            if query.sink_log is not None and os.path.realpath(place) == os.path.realpath(query.sink_log.output):
+                _as_it_was(local_path(savepoint) / query.directory / query.sink_log.directory, partial, output)
+            elif (place / LOG).exists():
+                raise OutputRefused(
+                    output,
+                    f"it has a {LOG} of another query, or of a savepoint taken without it; name the output that the"
+                    " savepoint's query wrote to, or a directory that nobody has streamed to",
+                )
+            else:
+                _begin(partial, query.point.batch, compact_interval)
+            put_in_place(partial, place / LOG, place / f".{LOG}.replaced")
+            shutil.rmtree(place / f".{LOG}.replaced", ignore_errors=True)
+    except OSError as error:
+        raise TargetUnwritable(output, error) from error
+
+
+def _as_it_was(saved: Path, partial: Path, output: str) -> None:
+    missing = [path for path in _named(saved) if not os.path.exists(path)]
+    if missing:
+        raise OutputRefused(
+            output,
+            f"{len(missing)} files that its log held are gone ({missing[0]} for one), so rows would be missing; restore"
+            " them, or give the query a new output",
+        )
+    for name in _listed(saved):
+        shutil.copyfile(saved / name, partial / name)
+
+
+def _named(saved: Path) -> Iterator[str]:
+    """Files of this machine that a log names and has not deleted."""
+    kept: dict[str, None] = {}
+    for name in sorted((each for each in _listed(saved) if batch_of(each) is not None), key=lambda n: batch_of(n) or 0):
+        for line in (saved / name).read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            parts = urlsplit(entry["path"])
+            if parts.scheme not in ("", "file"):
+                continue
+            if entry["action"] == "add":
+                kept[unquote(parts.path)] = None
+            else:
+                kept.pop(unquote(parts.path), None)
+    return iter(kept)
+
+
+def _listed(saved: Path) -> list[str]:
+    """A log without any file needs no directory in the savepoint."""
+    return os.listdir(saved) if saved.is_dir() else []
+
+
+def _begin(partial: Path, batch: int, interval: int) -> None:
+    """A log of empty batches up to `batch`, compacted where Spark looks for that: at multiples of the interval."""
+    last_compacted = (batch + 1) // interval * interval - 1
+    if last_compacted >= 0:
+        (partial / f"{last_compacted}{COMPACT_SUFFIX}").write_text(_HEADING)
+    for number in range(last_compacted + 1, batch + 1):
+        (partial / str(number)).write_text(_HEADING)

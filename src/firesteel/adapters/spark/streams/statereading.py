@@ -1,0 +1,117 @@
+"""State of a query, read by Spark's own data sources from a copy of its checkpoint, in a child of the worker."""
+
+import json
+import uuid
+from typing import Any
+
+import msgspec
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.session.attempt import AttemptSession
+from firesteel.adapters.spark.streams.snapshots.checkpointlog import commit_entry
+from firesteel.adapters.spark.streams.snapshots.pointfiles import COMMITS
+from firesteel.adapters.spark.streams.snapshots.points import committed_point, last_committed, local_path
+from firesteel.model.streams import STATE_ROWS_MAX, QueryState, StateOperator, StateQuestion
+
+_SIDES = ("left", "right")
+_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+def read_state(payload: bytes) -> bytes:
+    """StateReading in, QueryState out. Raises PipelineRefused for what is not there."""
+    reading = msgspec.msgpack.decode(payload, type=wire.StateReading)
+    name, settings = wire.SessionName("firesteel", str(uuid.uuid4())), _settings(reading.checkpoint)
+    spark = AttemptSession(lambda: reading.endpoint, name, "firesteel-state", settings).get()
+    client: Any = spark.client
+    client.set_retry_policies([])
+    try:
+        return msgspec.msgpack.encode(_read(spark, reading))
+    finally:
+        client.release_session()
+        client.close()
+
+
+def _settings(checkpoint: str) -> dict[str, str]:
+    """With which Spark finds the files of the state: those that the query had pinned, and the format of its commits."""
+    point = committed_point(checkpoint)
+    path = f"{COMMITS}/{point.batch}"
+    commit = commit_entry((local_path(checkpoint) / path).read_text(), path)
+    return {**point.settings, _FORMAT: "2" if commit.unique_ids else "1"}
+
+
+def _read(spark: Any, reading: wire.StateReading) -> QueryState:
+    batch = last_committed(reading.checkpoint)
+    assert batch is not None, "the copy is of a committed point"
+    operators = tuple(_operators(spark, reading.checkpoint))
+    question = reading.question
+    operator = next((each for each in operators if each.number == question.operator), None)
+    if operator is None:
+        known = ", ".join(f"{each.number} ({each.name})" for each in operators) or "none: it keeps no state"
+        raise PipelineRefused(f"{reading.uid} has no stateful operator {question.operator}; it has {known}")
+    rows = _rows(_asked(_state(spark, reading, operator), question), question)
+    limit = min(question.limit, STATE_ROWS_MAX)
+    return QueryState(
+        uid=reading.uid,
+        batch_id=batch,
+        operators=operators,
+        rows=tuple(rows[:limit]),
+        is_complete=len(rows) <= limit,
+    )
+
+
+def _operators(spark: Any, checkpoint: str) -> list[StateOperator]:
+    found: dict[int, StateOperator] = {}
+    for row in spark.read.format("state-metadata").load(checkpoint).collect():
+        name, number = row["operatorName"], int(row["operatorId"])
+        stores = _SIDES if name == "symmetricHashJoin" else _variables(row["operatorProperties"])
+        found[number] = StateOperator(number=number, name=name, stores=stores, partitions=int(row["numPartitions"]))
+    return [found[number] for number in sorted(found)]
+
+
+def _variables(properties: str | None) -> tuple[str, ...]:
+    """Of `transformWithState`, from Spark's description of the operator."""
+    known = json.loads(properties) if properties else {}
+    return tuple(each["stateName"] for each in known.get("stateVariables", ()) if not each["stateName"].startswith("$"))
+
+
+def _state(spark: Any, reading: wire.StateReading, operator: StateOperator) -> Any:
+    store = reading.question.store or next(iter(operator.stores), "")
+    if store and store not in operator.stores:
+        known = ", ".join(operator.stores) or "one without a name"
+        raise PipelineRefused(f"operator {operator.number} ({operator.name}) has no store {store!r}; it has {known}")
+    reader = spark.read.format("statestore").option("path", reading.checkpoint).option("operatorId", operator.number)
+    if store:
+        reader = reader.option("joinSide" if operator.stores == _SIDES else "stateVarName", store)
+    return reader.load()
+
+
+def _asked(state: Any, question: StateQuestion) -> Any:
+    """The rows with these keys."""
+    known = state.schema["key"].dataType.names if question.keys else ()
+    for name, value in question.keys.items():
+        parts = name.split(".")
+        if parts[0] not in known:
+            raise PipelineRefused(f"the key of this state has no column {parts[0]!r}; it has {', '.join(known)}")
+        column = F.col("key")
+        for part in parts:
+            column = column.getField(part)
+        state = state.where(column.cast("string") == value)
+    return state
+
+
+def _rows(state: Any, question: StateQuestion) -> list[dict[str, Any]]:
+    """One more than are asked for, if there are."""
+    text = F.to_json(F.struct(*(_declared(each) for each in state.schema.fields)), {"ignoreNullFields": "false"})
+    limit = min(question.limit, STATE_ROWS_MAX) + 1
+    return [json.loads(row[0]) for row in state.select(text).limit(limit).collect()]
+
+
+def _declared(column: Any) -> Any:
+    """Of a struct the fields that it says it has: rows of a join's state have one more, which `to_json` stumbles over."""
+    found = F.col(f"`{column.name}`")
+    if not isinstance(column.dataType, StructType):
+        return found
+    return F.struct(*(found.getField(name).alias(name) for name in column.dataType.names)).alias(column.name)

@@ -1,0 +1,145 @@
+"""Whether the executors of a cluster are of use for this worker: tried by a small query, before it offers slots."""
+
+import asyncio
+import contextlib
+import logging
+import platform
+import time
+import uuid
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.children.forkclient import ForkServer
+from firesteel.adapters.spark.children.keeper import SessionEnding
+from firesteel.adapters.spark.clusters.foreign import ForeignServer
+from firesteel.adapters.spark.clusters.masters import SparkMaster
+from firesteel.adapters.spark.jvm.pool import SparkBackend
+from firesteel.adapters.storage.directories import Directories
+from firesteel.adapters.storage.serving import directories_at
+from firesteel.model import options
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.ports import TaskFailedError
+
+logger = logging.getLogger(__name__)
+
+ENTRY_POINT = "firesteel.adapters.spark.task.clusterprobe:probe"
+EXECUTORS_S = 20.0
+"""Time that a cluster has to give an executor. It may have more: Spark itself has to say that it waits."""
+QUERY_S = 180.0
+"""Time that the query may take with one: a JVM and a Python start first, perhaps on a busy machine."""
+_LOOK_S = 1.0
+CAUSE_MAX_CHARS = 500
+USER = "firesteel"
+T = TypeVar("T")
+
+
+class ClusterProbe:
+    """Tries one backend."""
+
+    def __init__(self, master: SparkMaster, backend: SparkBackend, forks: ForkServer) -> None:
+        self._master, self._backend, self._forks = master, backend, forks
+        self._tasks = BackgroundTasks(lambda error: None)  # who waits for it hears of it
+
+    async def run(self, where: str, storage: Mapping[str, str], settings: Mapping[str, str]) -> None:
+        """Have executors write at the location `where`, in a session with these settings, and look for it. Raises TaskFailedError (NON_RECOVERABLE).
+
+        A cluster that is full has no executor to try: then it is only said, and jobs wait for theirs.
+        """
+        endpoint = await self._endpoint()
+        session = wire.SessionName(self._master.user or USER, str(uuid.uuid4()))
+        place = f"{where}/_firesteel_probe-{uuid.uuid4().hex}"
+        order = wire.ProbeCluster(endpoint=endpoint, session=session, place=place, settings=dict(settings))
+        directories = await asyncio.to_thread(directories_at, where, dict(storage))
+        begun, was_cut = time.monotonic(), True
+        try:
+            answer = await self._answer(order)
+            was_cut = False
+            if isinstance(self._backend.server, ForeignServer):
+                self._backend.server.application_id = answer.application
+            self._judge(answer, where, len(await asyncio.to_thread(directories.files, place)))
+            await asyncio.to_thread(_remove, directories, place)
+            text = "executors of %s can be used: tried within %.1f s on %s"
+            logger.info(text, self._master.shown, time.monotonic() - begun, ", ".join(answer.hosts))
+        except TimeoutError:
+            self._note_silence()
+        finally:
+            await self._tasks.close()
+            await self._backend.close_session(endpoint, session, SessionEnding(was_cut))
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(directories.remove, place)
+
+    async def _endpoint(self) -> wire.SparkAddress:
+        """The driver's address. Its first failure is told at once: nobody waits for a second start yet."""
+        return await self._unless_it_dies(self._backend.server.endpoint())
+
+    async def _answer(self, order: wire.ProbeCluster) -> wire.ClusterProbed:
+        asked = self._forks.call(ENTRY_POINT, msgspec.json.encode(order))
+        return msgspec.json.decode(await self._unless_it_dies(asked, time.monotonic()), type=wire.ClusterProbed)
+
+    async def _unless_it_dies(self, work: Coroutine[Any, Any, T], began_s: float | None = None) -> T:
+        """What comes of the work. Raises TaskFailedError when the backend ends before; TimeoutError when it takes too long
+        since it began, unless it has all the time."""
+        death = self._backend.server.death()
+        doing: asyncio.Task[T] = self._tasks.start(work, "cluster-probe")
+        while not doing.done() and not death.done():
+            await asyncio.wait((doing, death), return_when=asyncio.FIRST_COMPLETED, timeout=_LOOK_S)
+            self._look(began_s)
+        if doing.done():
+            return await doing
+        raise TaskFailedError(driver_death(death.result(), self._master))
+
+    def _look(self, began_s: float | None) -> None:
+        """Raises TimeoutError when the cluster has had its time."""
+        if began_s is not None:
+            story, taken_s = self._backend.server.story, time.monotonic() - began_s
+            if taken_s >= (EXECUTORS_S if story is not None and story.gives_none else QUERY_S):
+                raise TimeoutError
+
+    def _judge(self, answer: wire.ClusterProbed, where: str, written: int) -> None:
+        if answer.error:
+            raise _refused(f"executors of {self._master.shown} can't be used: {answer.error}")
+        if written < answer.files:
+            raise _refused(
+                f"executors of {self._master.shown} ({', '.join(answer.hosts)}) do not write where this worker reads:"
+                f" of {answer.files} files that they have written in {where} it sees {written}; set"
+                f" {options.RESULTS_DIR.key} to a directory or bucket that all of them share"
+            )
+
+    def _note_silence(self) -> None:
+        story = self._backend.server.story
+        if story is None or not story.gives_none:
+            text = "executors of %s have not done a small query within %g s: they are not tried further"
+            logger.warning(text, self._master.shown, QUERY_S)
+        else:
+            text = "for %g s no executor has come, and none is tried; jobs wait for %s"
+            logger.warning(text, EXECUTORS_S, story.waiting_words())
+
+
+def driver_death(death: FailureInfo, master: SparkMaster) -> FailureInfo:
+    """Why there is no driver, in a sentence that names the cluster."""
+    message = death.message
+    if master.shown not in message:
+        lines = [line.strip() for line in death.trace.splitlines() if line.strip()]
+        raised = [line for line in lines if "Exception" in line or "Error" in line]
+        cause = (raised or lines[-1:] or [message])[0][:CAUSE_MAX_CHARS]
+        message = f"the driver for {master.shown} did not start on {platform.node()}: {cause}"
+    return msgspec.structs.replace(death, message=message, kind=FailureKind.NON_RECOVERABLE)
+
+
+def _remove(directories: Directories, place: str) -> None:
+    """Raises TaskFailedError: what can't be removed now can't be removed after a job."""
+    try:
+        directories.remove(place)
+    except OSError as error:
+        raise _refused(
+            f"what executors write in {place} can't be deleted by this worker: {error}; run both as one user, or set"
+            f" {options.RESULTS_DIR.key} to a bucket"
+        ) from None
+
+
+def _refused(message: str) -> TaskFailedError:
+    return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))

@@ -1,0 +1,67 @@
+"""`firesteel savepoint | stop | checkpoint`: savepoints and checkpoints of streaming jobs."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from firesteel.cli.exits import BAD_USAGE, FINISHED, CommandError
+from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
+from firesteel.cli.settings import absolute
+from firesteel.client.http import HttpClusterClient
+from firesteel.model.ids import JobID
+from firesteel.model.streams import AfterSavepoint
+
+
+@click.command()
+@click.argument("job", required=False, default="")
+@click.argument("directory", required=False, default="")
+@click.option("--dispose", "-d", metavar="PATH", default="", help="Delete the savepoint there.")
+@cluster_options
+def savepoint(job: str, directory: str, dispose: str, as_json: bool, **cluster: Any) -> int:
+    """Take a savepoint of JOB, which goes on, in DIRECTORY or the configured one. Prints its location."""
+    if bool(job) == bool(dispose):
+        raise CommandError("give a job, or --dispose PATH", BAD_USAGE)
+    if dispose:
+        asked(lambda client: client.dispose_savepoint(absolute(dispose)), **cluster)
+        click.echo(msgspec.json.encode({"disposed": dispose}) if as_json else f"{dispose} is disposed of")
+        return FINISHED
+    job_id, location = asked(lambda client: taken(client, job, directory, AfterSavepoint.GO_ON), **cluster)
+    click.echo(msgspec.json.encode({"job": job_id, "savepoint": location}) if as_json else location)
+    return FINISHED
+
+
+@click.command()
+@job_argument
+@click.option("--drain", is_flag=True, help="Read what is there first, to its end.")
+@click.option("--savepoint-dir", "-p", "directory", default="", metavar="DIR", help="Where the savepoint is made.")
+@cluster_options
+def stop(job: str, drain: bool, directory: str, as_json: bool, **cluster: Any) -> int:
+    """Stop the queries of JOB and take a savepoint of where they have come to; the job is FINISHED then. If the savepoint
+    can't be taken, it goes on. Prints the savepoint's location."""
+    after = AfterSavepoint.DRAIN if drain else AfterSavepoint.STOP
+    job_id, location = asked(lambda client: taken(client, job, directory, after), **cluster)
+    click.echo(msgspec.json.encode({"stopped": job_id, "savepoint": location}) if as_json else location)
+    return FINISHED
+
+
+@click.command()
+@job_argument
+@cluster_options
+def checkpoint(job: str, as_json: bool, **cluster: Any) -> int:
+    """Take a checkpoint of JOB, which goes on. Prints its number."""
+    job_id, number = asked(lambda client: checkpointed(client, job), **cluster)
+    click.echo(msgspec.json.encode({"job": job_id, "checkpoint": number}) if as_json else number)
+    return FINISHED
+
+
+async def checkpointed(client: HttpClusterClient, job: str) -> tuple[JobID, int]:
+    """The job whose id begins so, and the number of its checkpoint. Raises CheckpointFailed."""
+    job_id = await found_id(client, job)
+    return job_id, await client.take_checkpoint(job_id)
+
+
+async def taken(client: HttpClusterClient, job: str, directory: str, after: AfterSavepoint) -> tuple[JobID, str]:
+    """The job whose id begins so, and the location of its savepoint. Raises SavepointFailed."""
+    job_id = await found_id(client, job)
+    return job_id, await client.take_savepoint(job_id, absolute(directory), after=after)

@@ -1,0 +1,122 @@
+"""Rows of a stream's output, as far as they count: of `fs.stream_files`, and of Spark's own file sink."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of
+from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
+from firesteel.adapters.spark.streams.snapshots.pointfiles import log_files
+from firesteel.adapters.spark.streams.snapshots.points import local_path
+from firesteel.adapters.spark.streams.snapshots.savepoints import query_of
+from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG
+from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
+from firesteel.adapters.storage.batchfiles import BatchFiles
+from firesteel.client.comparison import BatchRow, Row
+from firesteel.model.streams import SPARK_FILES, StreamOutput
+
+FORMATS = ("parquet", "orc", "json", "csv", "text")
+ROWS_AT_ONCE = 10_000
+
+
+class NotReadable(RuntimeError):
+    """The output can't be read from here, or not up to the batch that was asked for; the text says why."""
+
+
+def rows_of(output: StreamOutput, uid: str, after: int, up_to: int, savepoint: str = "") -> Iterator[BatchRow]:
+    """Rows of the batches from `after` + 1 to `up_to`; `savepoint` is one of batch `after`. Raises NotReadable."""
+    root = Path(output.place)
+    if not root.is_dir():
+        raise NotReadable(f"{output.place} is not to be seen from here: compare where the workers' directories are")
+    if output.format not in FORMATS:
+        raise NotReadable(f"{output.place} has files of {output.format}, and {', '.join(FORMATS)} can be compared")
+    named = _by_log(root, uid, up_to, savepoint) if output.kind == SPARK_FILES else _by_records(root, after, up_to)
+    for batch, name in named:
+        try:
+            for row in _read(root / name, output):
+                yield batch, {**row, **_partitions(os.path.relpath(root / name, root))}
+        except FileNotFoundError:
+            raise NotReadable(f"{root / name} is gone") from None
+
+
+def _by_records(root: Path, after: int, up_to: int) -> Iterator[tuple[int, str]]:
+    for batch, names in BatchFiles(root, 0).files().items():
+        if after < batch <= up_to:
+            yield from ((batch, name) for name in names)
+
+
+def _by_log(root: Path, uid: str, up_to: int, savepoint: str) -> Iterator[tuple[int, str]]:
+    """Files that Spark's log names up to a batch, but for those that it named in a savepoint before. Of a log that was compacted
+    meanwhile batches can't be told any more."""
+    before = _named_in_savepoint(savepoint, uid) if savepoint else ()
+    log = root / LOG
+    try:
+        names = log_files(os.listdir(log), up_to, LOG)
+        for name in names:
+            yield from ((batch_of(name) or 0, path) for path in _paths(log / name) if path not in before)
+    except (FileNotFoundError, Gone):
+        raise NotReadable(
+            f"the log of {root} can't be read up to batch {up_to}: it was compacted beyond that meanwhile; try again"
+        ) from None
+
+
+def _named_in_savepoint(savepoint: str, uid: str) -> Collection[str]:
+    try:
+        query = query_of(savepoint, uid)
+    except SnapshotError as error:
+        raise NotReadable(f"what both had in common is in the savepoint of the branch: {error}") from None
+    if query.sink_log is None:
+        return ()
+    saved = local_path(savepoint) / query.directory / query.sink_log.directory
+    logs = sorted(saved.iterdir()) if saved.is_dir() else ()
+    return frozenset(path for each in logs if batch_of(each.name) is not None for path in _paths(each))
+
+
+def _paths(log: Path) -> list[str]:
+    entries = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    return [unquote(urlsplit(each["path"]).path) for each in entries if each["action"] == "add"]
+
+
+def _partitions(name: str) -> Row:
+    """Columns that are in the directory's names, as texts."""
+    pairs = (part.partition("=") for part in name.split("/")[:-1])
+    return {unquote(key): unquote(value) for key, sign, value in pairs if sign}
+
+
+def _read(path: Path, output: StreamOutput) -> Iterator[Row]:
+    if output.format in ("parquet", "orc"):
+        yield from _columnar(path, output.format)
+        return
+    import pyarrow
+
+    with pyarrow.input_stream(str(path), compression="detect") as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        match output.format:
+            case "json":
+                yield from (json.loads(line) for line in text if line.strip())
+            case "csv":
+                yield from _delimited(text, output.options)
+            case _:
+                yield from ({"value": line.rstrip("\n")} for line in text)
+
+
+def _columnar(path: Path, form: str) -> Iterator[Row]:
+    from pyarrow import dataset
+
+    if not path.exists():
+        raise FileNotFoundError(path)
+    scanned = dataset.dataset(str(path), format=form).to_batches(batch_size=ROWS_AT_ONCE)
+    for batch in scanned:
+        yield from batch.to_pylist()
+
+
+def _delimited(text: io.TextIOWrapper, options: dict[str, str]) -> Iterator[Row]:
+    lines: Any = csv.reader(text, delimiter=options.get("sep", ",")[:1])
+    names: list[str] | None = next(lines, []) if options.get("header") else None
+    for line in lines:
+        yield dict(zip(names or [f"_c{place}" for place in range(len(line))], line, strict=False))

@@ -1,0 +1,31 @@
+"""Queries of a job's attempts, as workers are told of them."""
+
+from collections.abc import Collection
+
+from firesteel.core.execution.topology import LogicalRegion
+from firesteel.core.scheduler.executions import Executions
+from firesteel.model.ids import ResourceID
+from firesteel.model.jobgraph import FunctionKind
+from firesteel.model.streams import SavepointQueries
+
+
+def queries_of(executions: Executions, logical: LogicalRegion) -> SavepointQueries:
+    """The queries of a region's current attempt: one for each of its sinks."""
+    functions = [function for vertex in logical.vertices for function in vertex.functions]
+    uids = tuple(function.uid for function in functions if function.kind is FunctionKind.SINK)
+    attempt = executions.graph.attempt_id(logical.offset)
+    return SavepointQueries(region=attempt.region, attempt=attempt.attempt, uids=uids)
+
+
+def queries_by_worker(
+    executions: Executions, workers: Collection[ResourceID]
+) -> dict[ResourceID, tuple[SavepointQueries, ...]]:
+    """All of them, by the worker of `workers` that each is, or was, on: one that has ended and whose worker is gone is left
+    out, for nothing of it is to come."""
+    found: dict[ResourceID, tuple[SavepointQueries, ...]] = {}
+    for logical in executions.topology.logical:
+        worker = executions.graph.worker_of(logical.offset)
+        assert worker is not None, "all attempts were deployed"
+        if worker in workers:
+            found[worker] = (*found.get(worker, ()), queries_of(executions, logical))
+    return found

@@ -1,0 +1,55 @@
+"""A job submitted once more, with what it is to have otherwise."""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from firesteel.core.dispatcher.jobentry import JobEntry
+from firesteel.model.branches import JobCopy, WireValue
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
+from firesteel.model.refusals import UnknownJob
+
+
+def job_again(jobs: Mapping[JobID, JobEntry], job_id: JobID, copy: JobCopy) -> JobGraph:
+    """The graph of a known job under another id. It depends on no client's life.
+
+    Raises UnknownJob; InvalidJobGraph for a job that has ended, whose code may be gone, and for parameters it does not take.
+    """
+    if job_id not in jobs:
+        raise UnknownJob(f"no job {job_id} is known here")
+    job = jobs[job_id]
+    if job.graph is None or job.has_ended:
+        raise InvalidJobGraph(f"job {job_id} ({job.name}) has ended: its code is not kept")
+    types = job.graph.parameter_types
+    changed = {name: _typed(name, types, value) for name, value in copy.parameters.items()}
+    return msgspec.structs.replace(
+        job.graph,
+        job_id=JobID(copy.job_id),
+        parameters={**job.graph.parameters, **changed},
+        configuration={**job.graph.configuration, **copy.configuration},
+        client_heartbeat_timeout_ms=0,
+    )
+
+
+def _typed(name: str, types: Mapping[str, str], value: WireValue) -> WireValue:
+    """The value, or what a text says of a number or a bool. Raises InvalidJobGraph."""
+    if name not in types:
+        raise InvalidJobGraph(f"unknown parameter {name!r} (this pipeline takes {', '.join(types) or 'none'})")
+    if not isinstance(value, str):
+        return value
+    try:
+        match types[name]:
+            case "int":
+                return int(value)
+            case "float" if math.isfinite(float(value)):
+                return float(value)
+            case "bool" if value.lower() in ("true", "false"):
+                return value.lower() == "true"
+            case "float" | "bool":
+                raise ValueError(value)
+            case _:
+                return value
+    except ValueError:
+        raise InvalidJobGraph(f"parameter {name!r}: {value!r} is no {types[name]}") from None

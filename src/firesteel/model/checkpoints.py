@@ -1,0 +1,130 @@
+"""Checkpoints of streaming jobs: what is recorded of one, and what is shown of all."""
+
+from enum import Enum
+
+import msgspec
+
+from firesteel.model.ids import JobVertexID
+from firesteel.model.streams import SavepointQueries
+
+
+class CheckpointStatus(Enum):
+    """Spelled as Flink's."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+class QueryPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a query has come to: its last committed batch. Nothing of it is copied."""
+
+    uid: str
+    """The sink's."""
+    batch: int
+    """-1: none yet."""
+    query_id: str = ""
+    commit_sha256: str = ""
+    """SHA-256 of the file of the commit."""
+    oldest_batch: int = -1
+    """The oldest one that the query's own retention has left."""
+    size_bytes: int = 0
+    """Size of the files that the point is made of."""
+    vertex_id: JobVertexID = JobVertexID("")
+    """The sink's vertex, where the master knows it."""
+
+
+class CheckpointOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Queries of a worker whose points belong to a checkpoint."""
+
+    checkpoint_id: int
+    queries: tuple[SavepointQueries, ...]
+    checkpoints_dir: str = ""
+    """The job's own `execution.checkpointing.dir`."""
+
+
+class CheckpointSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's `execution.checkpointing.*`."""
+
+    interval_ms: int = 0
+    """Time from one trigger to the next; 0: none is taken unasked."""
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    """Time between the end of one and the next that nobody has asked for."""
+    tolerable_failures: int = 0
+    """Failures in a row that do not restart the job's queries."""
+    retained_max: int = 1
+    checkpoints_dir: str = ""
+    """The job's own directory for them, if it has said one."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A checkpoint or savepoint that was triggered, and what has become of it."""
+
+    checkpoint_id: int
+    """They are numbered through, over all masters that the job has had."""
+    status: CheckpointStatus
+    triggered_ms: int
+    ended_ms: int = -1
+    savepoint: str = ""
+    """Location of a savepoint; empty for a checkpoint."""
+    points: tuple[QueryPoint, ...] = ()
+    failure: str = ""
+
+    @property
+    def duration_ms(self) -> int:
+        """-1 while it is not complete."""
+        return self.ended_ms - self.triggered_ms if self.ended_ms >= 0 else -1
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(point.size_bytes for point in self.points)
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Smallest, largest and sum of so many figures."""
+
+    count: int = 0
+    min: int = 0
+    max: int = 0
+    sum: int = 0
+
+    def with_value(self, value: int) -> "Tally":
+        least = value if self.count == 0 else min(value, self.min)
+        return Tally(count=self.count + 1, min=least, max=max(value, self.max), sum=self.sum + value)
+
+
+class CheckpointHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that is remembered of a job's checkpoints; a part of its durable state."""
+
+    last_id: int = 0
+    """The highest number that was given."""
+    completed: int = 0
+    failed: int = 0
+    restored: int = 0
+    """How often queries have begun again where they had come to."""
+    failed_in_a_row: int = 0
+    newest: tuple[Checkpoint, ...] = ()
+    """Those that were triggered last, newest first."""
+    retained: tuple[Checkpoint, ...] = ()
+    """Completed ones that queries can go on from, newest first."""
+    latest_completed: Checkpoint | None = None
+    latest_failed: Checkpoint | None = None
+    latest_savepoint: Checkpoint | None = None
+    restored_id: int = -1
+    """The newest checkpoint when queries last began again; -1: there was none, or they never did."""
+    restored_ms: int = -1
+    durations_ms: Tally = Tally()
+    """Durations of the completed ones."""
+    sizes_bytes: Tally = Tally()
+
+    @property
+    def in_progress(self) -> Checkpoint | None:
+        return next((each for each in self.newest if each.status is CheckpointStatus.IN_PROGRESS), None)
+
+
+class CheckpointsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown of a streaming job's checkpoints."""
+
+    settings: CheckpointSettings
+    history: CheckpointHistory

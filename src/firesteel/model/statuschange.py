@@ -1,0 +1,30 @@
+"""A change of a job's state, as those are told who want to know."""
+
+import msgspec
+
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult
+
+
+class JobStatusChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change. It may be told again after a change of leader: `id` says that it is the same."""
+
+    job_id: JobID
+    name: str
+    owner: str
+    status: JobStatus
+    time_ms: int
+    """When the job ended; of other states, when the Dispatcher heard of it."""
+    failure: FailureInfo | None = None
+    """What it fails or restarts from, or has failed from."""
+    graph: JobGraph | None = None
+    """None of a job that ended under a former leader."""
+    result: JobResult | None = None
+    """How it ended, once that is stored."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.job_id}-{self.status.value}-{self.time_ms}"

@@ -1,0 +1,184 @@
+"""Streaming queries, as a master sees them."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from firesteel.model.ids import JobID, RegionIndex
+
+
+class QueryProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Progress of one sink's query, in the current attempt. Figures are of the batch that was done last. -1: not known."""
+
+    uid: str
+    """The sink's."""
+    batch_id: int = -1
+    """Last committed batch."""
+    input_rows: int = 0
+    """Rows that all batches of the attempt have read."""
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    batch_duration_ms: int = -1
+    state_rows: int = -1
+    """Rows in the state of all of its stateful operators."""
+    state_bytes: int = -1
+    watermark_ms: int = -1
+    """Milliseconds since the epoch."""
+
+
+AVAILABLE_NOW = -1
+"""Trigger of a query that ends when it has read what was there at its start."""
+
+
+class AfterSavepoint(Enum):
+    """What becomes of a job when its savepoint is there."""
+
+    GO_ON = "go-on"
+    CANCEL = "cancel"
+    STOP = "stop"
+    """Its queries are stopped first, a batch in flight is abandoned; then it is FINISHED."""
+    DRAIN = "drain"
+    """The same, when they have read what is there."""
+
+    @property
+    def stops_first(self) -> bool:
+        """Whether the savepoint is taken of queries that have ended."""
+        return self in (AfterSavepoint.STOP, AfterSavepoint.DRAIN)
+
+
+class SavepointQueries(msgspec.Struct, frozen=True, kw_only=True):
+    """The queries of an attempt, whose points belong to a savepoint."""
+
+    region: RegionIndex
+    attempt: int
+    uids: tuple[str, ...]
+
+
+class SavepointOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A savepoint that a worker is to write. The same again is no other one."""
+
+    savepoint_id: str
+    location: str
+    """The directory that is to be the savepoint."""
+    queries: tuple[SavepointQueries, ...]
+    job_name: str
+    vertices: tuple[tuple[str, str], ...]
+    """uid and name of each function."""
+    checkpoints_dir: str = ""
+    """The job's own `execution.checkpointing.dir`."""
+
+
+STATE_ROWS_MAX = 10_000
+"""Most rows of state that are told in one answer."""
+
+
+class StateQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The part of a query's state that is to be read."""
+
+    keys: dict[str, str] = {}
+    """Columns of the key, with dots between the names of nested ones, and their values as text. Only rows with all of them."""
+    operator: int = 0
+    """Stateful operators are numbered from 0 on, by Spark."""
+    store: str = ""
+    """Of a join `left` or `right`, of `transformWithState` the state variable; empty for the first."""
+    limit: int = 100
+
+
+class StateOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """State that a worker is to read: of a running job's query, or of one in a savepoint."""
+
+    uid: str
+    """The sink's; empty for the only query of a savepoint."""
+    job_id: str = ""
+    checkpoints_dir: str = ""
+    """The job's own `execution.checkpointing.dir`."""
+    savepoint: str = ""
+    question: StateQuestion
+
+
+class StateOperator(msgspec.Struct, frozen=True, kw_only=True):
+    """One of a query's stateful operators."""
+
+    number: int
+    name: str
+    """Spark's, like `stateStoreSave`."""
+    stores: tuple[str, ...]
+    """Names that `store` of a question may have; none where there is one store."""
+    partitions: int
+
+
+class QueryState(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a query after its last committed batch."""
+
+    uid: str
+    batch_id: int
+    operators: tuple[StateOperator, ...]
+    rows: tuple[dict[str, Any], ...]
+    """Of the operator and store that were asked for: `key`, `value` or what Spark has in its place, `partition_id`."""
+    is_complete: bool
+    """Whether these are all that there are."""
+
+
+STREAM_FILES = "stream_files"
+SPARK_FILES = "file sink"
+"""Kinds of outputs that are files: of `fs.stream_files`, and of Spark's own sink."""
+HARMLESS = ("console", "memory", "noop")
+"""Formats of sinks that two queries may have without harm to either."""
+
+
+class StreamOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a streaming query writes, as far as it can be told."""
+
+    kind: str
+    """STREAM_FILES, SPARK_FILES, or Spark's word for any other sink."""
+    place: str = ""
+    """Of files: their directory, or its URI."""
+    format: str = ""
+    """Of files: `parquet`, `csv` ..."""
+    mode: str = "append"
+    options: dict[str, str] = {}
+    """Options of the writer that matter to who reads the files: `header` and `sep` of CSV."""
+
+
+def csv_options(given: Mapping[str, object]) -> dict[str, str]:
+    """What whoever reads files of CSV needs to know of a writer's options: `header` where files begin with one, `sep` where it
+    is no comma."""
+    values = {name.lower(): str(value) for name, value in given.items()}
+    separator = values.get("sep", values.get("delimiter", ","))
+    has_header = values.get("header", "").lower() == "true"
+    return ({"header": "true"} if has_header else {}) | ({"sep": separator} if separator != "," else {})
+
+
+class QueryPosition(msgspec.Struct, frozen=True):
+    """The end of a batch: what a query had read by then, as a text that is equal for two that have read the same."""
+
+    batch: int
+    read: str
+
+
+class QuerySight(msgspec.Struct, frozen=True, kw_only=True):
+    """A query as its worker finds it on the disk."""
+
+    uid: str
+    output: StreamOutput | None = None
+    """None before it is known."""
+    positions: tuple[QueryPosition, ...] = ()
+    """The newest committed batches, in order; none where it can't be told what they have read."""
+
+
+class QueriesOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Queries that a worker is to look at."""
+
+    job_id: JobID
+    uids: tuple[str, ...]
+    savepoint: str = ""
+    """Location of a savepoint of the job: then its queries as they are there."""
+    checkpoints_dir: str = ""
+    """The job's own `execution.checkpointing.dir`."""
+
+
+def savepoint_name(job_id: str, savepoint_id: str) -> str:
+    """Name of the directory of a savepoint: as in Flink, the job's id, cut off, and what tells it from others."""
+    return f"savepoint-{job_id[:6]}-{savepoint_id[:12]}"

@@ -1,0 +1,35 @@
+// What a job's attempts have printed: a script's output, which the master keeps, and the logs of attempts on workers.
+import { bytes } from "./format.js";
+import { useView } from "./live.js";
+import { FollowedLog, WholeText } from "./logs.js";
+import { Awaited, Nothing, Panel, Tabs } from "./parts.js";
+import { useMay } from "./user.js";
+import { html, useState } from "./ui.js";
+
+export function JobOutput({ job }) {
+  const may = useMay();
+  if (!may.read(job)) return html`<${Panel} title="Output"><${Nothing}>What a job prints is for ${job.owner}, who submitted it, and for who operates the cluster.<//><//>`;
+  return job.vertices.some((vertex) => vertex.is_script) ? html`<${ScriptOutput} job=${job} />` : html`<${Panel} title="Output"><${AttemptLogs} job=${job} /><//>`;
+}
+
+function ScriptOutput({ job }) {
+  const [stream, setStream] = useState("stdout");
+  return html`<${Panel} title="Output of the script" aside=${html`<span class="choice">${["stdout", "stderr"].map((each) => html`<button class="filter" aria-pressed=${String(each === stream)} onClick=${() => setStream(each)}>${each}</button>`)}</span>`}>
+    <${WholeText} key=${job.version} path=${`/jobs/${job.job_id}/output?stream=${stream}`} label=${stream} />
+  <//>`;
+}
+
+// Of all attempts, or of those that `belongs` takes.
+export function AttemptLogs({ job, belongs = () => true }) {
+  const view = useView(`/jobs/${job.job_id}/logs`);
+  const [chosen, setChosen] = useState(null);
+  return html`<${Awaited} view=${view}>${(data) => {
+    const logs = data.logs.filter((log) => log.size > 0 && belongs(log));
+    const open = logs.find((log) => log.name === chosen) ?? logs[0];
+    if (!open) return html`<${Nothing}>Nothing was printed, or the workers that ran it are gone with what was.<//>`;
+    return html`<div class="logs">
+      <ul class="files">${logs.map((log) => html`<li><button aria-pressed=${String(log === open)} onClick=${() => setChosen(log.name)}>${log.vertices.join(", ")} <small>region ${log.region}, attempt ${log.attempt} · ${bytes(log.size)}</small></button></li>`)}</ul>
+      <div><${FollowedLog} key=${open.name} path=${`/taskmanagers/${encodeURIComponent(open["taskmanager-id"])}/logs/${encodeURIComponent(open.name)}`} label=${`Printed by ${open.vertices.join(", ")}`} /></div>
+    </div>`;
+  }}<//>`;
+}

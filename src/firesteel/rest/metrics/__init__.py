@@ -1,0 +1,1 @@
+"""Figures for Flink's metric routes and for Prometheus."""

@@ -1,0 +1,118 @@
+"""Streams: each row counts once, checkpoints and savepoints are whole, and no zombie advances what counts."""
+
+from firesteel.core.effects import Event, Persisted
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.journal.journal import JobState
+from firesteel.model.checkpoints import Checkpoint, CheckpointStatus
+from firesteel.model.ids import JobID
+from firesteel.model.jobgraph import JobType
+from firesteel.model.states import JobStatus
+from firesteel.testing.simulation.cores.cluster import Cluster
+from firesteel.testing.simulation.cores.world import SimulatedEndpoint
+from firesteel.testing.simulation.streams.directories import OFFSETS, state_of
+from firesteel.testing.simulation.streams.pipelines import uids_of
+from firesteel.testing.simulation.streams.storage import SavedJob
+
+
+class Streams:
+    """Of one cluster. Raises AssertionError that says what does not hold."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._whole: dict[str, None] = {}
+        """Savepoints that were looked at, and are whole."""
+        self._last_ids: dict[JobID, int] = {}
+        self._checkpoints: dict[tuple[JobID, int], Checkpoint] = {}
+        """Those that have ended."""
+        self._saved: dict[JobID, int] = {}
+        """Of each job, savepoints that were completed."""
+
+    def after_event(self, endpoint: SimulatedEndpoint, event: Event) -> None:
+        """What has been written anywhere, and what a JobMaster has just made durable."""
+        storage, core = self.cluster.storage.streams, endpoint.core
+        if len(self._whole) < len(storage.savepoints):
+            for location, saved in storage.savepoints.items():
+                if location not in self._whole:
+                    self._is_whole(location, saved)
+        if isinstance(core, JobMasterCore) and isinstance(event, Persisted):
+            job_id = core.job.graph.job_id
+            state = self.cluster.masters.stored().state(job_id)
+            if state is not None and self.cluster.graphs[job_id].job_type is JobType.STREAMING:
+                self._numbers_grow(state)
+                self._what_is_offered_is_whole(state)
+                self._savepoints_count(state)
+                stop = state.stop.savepoint_id if state.stop is not None else ""
+                is_saved = any(each.savepoint_id == stop for each in state.savepoints)
+                is_finished = state.status is JobStatus.FINISHED
+                assert is_saved or not is_finished, f"{job_id} has finished, and there is no savepoint of where it was"
+
+    def _is_whole(self, location: str, saved: SavedJob) -> None:
+        """What has the name of a savepoint is one, and can be gone on from."""
+        graph = self.cluster.graphs[saved.job_id]
+        assert sorted(saved.manifest) == sorted(uids_of(graph)), f"{location} is half a savepoint: its manifest"
+        assert sorted(saved.manifest) == sorted(saved.queries), f"{location} is half a savepoint: a query has no files"
+        for uid, query in saved.queries.items():
+            missing = [file for file in query.wanted if file not in query.files]
+            assert not missing, f"{location} is half a savepoint: {uid} lacks {missing}"
+            read = query.files[OFFSETS, query.batch] if query.batch >= 0 else 0
+            counted = state_of(query.files, query.batch)
+            assert counted == read, f"{uid} in {location} has read up to {read}, and its state has counted {counted}"
+        self._whole[location] = None
+
+    def _numbers_grow(self, state: JobState) -> None:
+        """Over all masters that a job has; and what has become of a checkpoint stays."""
+        job_id, history = state.job_id, state.checkpoints
+        before = self._last_ids.get(job_id, 0)
+        assert history.last_id >= before, f"checkpoints of {job_id} had come to {before}, and have to {history.last_id}"
+        self._last_ids[job_id] = history.last_id
+        ids = [each.checkpoint_id for each in history.newest]
+        assert ids == sorted(set(ids), reverse=True), f"checkpoints of {job_id} have numbers twice: {ids}"
+        for each in history.newest:
+            if each.status is not CheckpointStatus.IN_PROGRESS:
+                first = self._checkpoints.setdefault((job_id, each.checkpoint_id), each)
+                assert first == each, f"a checkpoint of {job_id} was {first} and is {each}"
+
+    def _what_is_offered_is_whole(self, state: JobState) -> None:
+        """A checkpoint that can be gone on from has a whole point of each query, none of which was overtaken by then."""
+        retained = state.checkpoints.retained
+        storage, uids = self.cluster.storage.streams, sorted(uids_of(self.cluster.graphs[state.job_id]))
+        oldest = {point.uid: point.oldest_batch for each in retained[:1] for point in each.points}
+        for each in retained:
+            what = f"checkpoint {each.checkpoint_id} of {state.job_id}"
+            assert [point.uid for point in each.points] == uids, f"{what} is offered, and has not all queries"
+            for point in each.points:
+                assert point.batch >= oldest[point.uid], f"{what} is offered, and {point.uid} has gone on"
+                directory = storage.newest(state.job_id, point.uid)
+                if point.batch >= 0 and directory is not None:
+                    is_counted = str(directory.line.get(point.batch)) == point.commit_sha256
+                    assert is_counted, f"{what} has a batch of {point.uid} that a zombie has committed"
+        for each in retained[:1]:
+            for point in each.points:
+                was_whole = storage.looked.get((state.job_id, point.uid, point.commit_sha256))
+                assert was_whole, f"checkpoint {each.checkpoint_id} is offered, and {point.uid} was not whole"
+
+    def _savepoints_count(self, state: JobState) -> None:
+        """A savepoint that is told holds batches that count."""
+        storage = self.cluster.storage.streams
+        done = len(state.savepoints)
+        for record in state.savepoints[: done - self._saved.get(state.job_id, 0)]:
+            saved = storage.savepoints.get(record.location)
+            assert saved is not None, f"savepoint {record.location} is recorded, and is not there"
+            for uid, query in saved.queries.items():
+                directory = storage.newest(state.job_id, uid)
+                known = directory.line if directory is not None else query.line
+                assert known.get(query.batch) == query.line.get(query.batch), (
+                    f"{record.location} has a batch {query.batch} of {uid} that a zombie has committed"
+                )
+        self._saved[state.job_id] = done
+
+    def at_the_end(self, *, is_drained: bool) -> None:
+        """Readers see each row that was read once; of a stream that was drained, all there are."""
+        storage = self.cluster.storage.streams
+        for name, output in storage.outputs.items():
+            at = 0
+            for first, last in output.counted():
+                assert first == at, f"rows {min(first, at)} to {max(first, at)} of {name} count twice, or not at all"
+                at = last
+            total = storage.sources[name].rows
+            assert at == total or not is_drained, f"{name} was drained, and has {at} rows of {total}"

@@ -1,0 +1,105 @@
+"""The log of Spark's own file sink, in a savepoint and put back."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused
+from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
+from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, verify, write_savepoint
+from firesteel.adapters.spark.streams.snapshots.sinklogs import put_back
+from tests.adapters.snapshots.checkpoints import FakeCheckpoint, tree
+
+HEADER = SavepointHeader(job_id="a" * 32, job_name="j", spark_version="4.3.0", created_ms=0)
+
+
+class Output:
+    """What Spark's file sink leaves: a file a batch, and a log that is compacted every third."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.entries: list[str] = []
+        (root / "_spark_metadata").mkdir(parents=True)
+
+    def write(self, batch: int) -> None:
+        data = self.root / f"part {batch}.parquet"
+        data.write_text(f"rows of {batch}")
+        self.entries.append(json.dumps({"path": data.as_uri(), "size": 1, "action": "add"}))
+        compacted = (batch + 1) % 3 == 0
+        lines = self.entries if compacted else self.entries[-1:]
+        (self.root / f"_spark_metadata/{batch}{'.compact' * compacted}").write_text("\n".join(["v1", *lines]))
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Output:
+    made = Output(tmp_path / "out")
+    for batch in range(8):
+        made.write(batch)
+    return made
+
+
+@pytest.fixture
+def savepoint(tmp_path: Path, output: Output) -> str:
+    query = FakeCheckpoint(tmp_path / "checkpoint").commit(7)  # the log of batch 7 is there, its commit is not yet
+    path = str(tmp_path / "savepoint")
+    write_savepoint(path, {"result": str(query.root)}, HEADER, outputs={"result": str(output.root)})
+    return path
+
+
+def log_of(root: Path) -> dict[str, bytes]:
+    return tree(root / "_spark_metadata")
+
+
+def test_the_log_up_to_the_batch_belongs_to_the_savepoint(savepoint: str) -> None:
+    verify(savepoint)
+    saved = sorted(path.name for path in (Path(savepoint) / "queries/0-result/sink-log").iterdir())
+    assert saved == ["5.compact", "6"]
+
+
+def test_in_the_same_output_the_log_is_what_it_was(savepoint: str, output: Output) -> None:
+    before = tree(output.root)
+    for batch in range(8, 13):
+        output.write(batch)
+    put_back(savepoint, query_of(savepoint, "result"), str(output.root))
+    assert log_of(output.root) == {name: before[f"_spark_metadata/{name}"] for name in ("5.compact", "6")}
+    assert (output.root / "part 9.parquet").exists()
+    assert not [name for name in os.listdir(output.root) if name.startswith(".")]
+
+
+def test_files_that_are_gone_refuse_it(savepoint: str, output: Output) -> None:
+    (output.root / "part 2.parquet").unlink()
+    before = log_of(output.root)
+    with pytest.raises(OutputRefused, match=r"1 files that its log held are gone .*part 2\.parquet"):
+        put_back(savepoint, query_of(savepoint, "result"), str(output.root))
+    assert log_of(output.root) == before
+
+
+@pytest.mark.parametrize(
+    ("interval", "log"),
+    [(10, {"0", "1", "2", "3", "4", "5", "6"}), (7, {"6.compact"}), (3, {"5.compact", "6"}), (1, {"6.compact"})],
+)
+def test_a_new_output_begins_with_what_comes_after(
+    savepoint: str, tmp_path: Path, interval: int, log: set[str]
+) -> None:
+    put_back(savepoint, query_of(savepoint, "result"), str(tmp_path / "new"), compact_interval=interval)
+    assert log_of(tmp_path / "new") == dict.fromkeys(log, b"v1")
+
+
+def test_the_output_of_another_query_is_refused(savepoint: str, tmp_path: Path) -> None:
+    Output(tmp_path / "other").write(0)
+    before = tree(tmp_path / "other")
+    with pytest.raises(OutputRefused, match="of another query"):
+        put_back(savepoint, query_of(savepoint, "result"), str(tmp_path / "other"))
+    assert tree(tmp_path / "other") == before
+
+
+def test_a_log_that_is_not_there_is_told(tmp_path: Path, output: Output) -> None:
+    query = FakeCheckpoint(tmp_path / "query").commit(5)
+    with pytest.raises(OutputRefused, match="Spark's own file sink has never written there"):
+        write_savepoint(str(tmp_path / "s"), {"r": str(query.root)}, HEADER, outputs={"r": str(tmp_path / "none")})
+    (output.root / "_spark_metadata/3").unlink()
+    with pytest.raises(OutputRefused, match="_spark_metadata/3"):
+        write_savepoint(str(tmp_path / "s"), {"r": str(query.root)}, HEADER, outputs={"r": str(output.root)})
+    assert not (tmp_path / "s").exists()

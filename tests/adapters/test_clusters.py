@@ -1,0 +1,221 @@
+"""What is said of a Spark elsewhere, and what its driver's log tells: texts in, values out."""
+
+import asyncio
+import socket
+
+import pytest
+
+from firesteel.adapters.spark.clusters.masters import (
+    Driver,
+    MasterKind,
+    attached_settings,
+    read_master,
+    server_address,
+    spark_master,
+)
+from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
+from firesteel.adapters.spark.clusters.sessions import FORMER_MAX, former_sessions, session_of
+from firesteel.adapters.spark.clusters.story import EARLY_EXITS_MAX, ClusterStory
+from firesteel.adapters.spark.clusters.waiting import PATIENCE_S, ExecutorWait
+from firesteel.adapters.spark.worker.clusterprobe import driver_death
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.tasks import TaskProgress
+
+SPARK = read_master("spark://m1:7077")
+AT = "2026-11-23 15:33:45.273"
+ADDED = "INFO StandaloneSchedulerBackend$StandaloneDriverEndpoint: Registered executor NettyRpcEndpointRef(spark-client://Executor) ({host}:4711) with ID {id}, ResourceProfileId 0"
+UPDATED = "INFO StandaloneAppClient$ClientEndpoint: Executor updated: app-1/{id} is now {state} ({why})"
+KILLED = "ERROR StandaloneSchedulerBackend: Application has been killed. Reason: {why}"
+ATTEMPT = RegionAttemptID(JobID("a" * 32), RegionIndex(2), 3)
+
+
+def story_of(*records: str) -> ClusterStory:
+    story = ClusterStory(Driver(SPARK, "10.0.0.1", "here"), "4.3.0")
+    for record in records:
+        story.read(record if record.startswith(("\t", "Caused")) else f"{AT} {record}")
+    return story
+
+
+def test_masters_are_told_apart() -> None:
+    assert spark_master(Configuration({})).is_local
+    assert read_master("local[4]").kind is MasterKind.LOCAL
+    assert read_master("yarn").kind is read_master("k8s://https://h:1").kind is MasterKind.UNTRIED
+    several = read_master("spark://m1:7077,[::1]:7078")
+    assert (several.kind, several.addresses) == (MasterKind.STANDALONE, (("m1", 7077), ("::1", 7078)))
+    assert spark_master(Configuration({"spark.master": "spark://h:1"})).shown == "spark://h:1"
+    assert spark_master(Configuration({"taskmanager.spark.master": "yarn", "spark.master": "local"})).shown == "yarn"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sprak://h:1", "is no Spark master"),
+        ("spark://h", "names no address"),
+        ("spark://h:1,:2", "names no address"),
+        ("spark://h:70000", "names no address"),
+        ("sc://", "is no Connect server"),
+        ("sc://h:99999", "is no Connect server"),
+        ("sc://h:1/path;token=geheim", "is no Connect server"),
+        ("sc://h:1/;token=geheim;use_ssl=perhaps", "neither true nor false"),
+        ("sc://h:1/;token=geheim;nothing", "not ;NAME=VALUE"),
+        ("sc://h:1/;token=geheim;session_id=x", "session of its own"),
+    ],
+)
+def test_what_is_no_master_is_refused_and_shows_no_secret(text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says) as refused:
+        read_master(text)
+    assert "taskmanager.spark.master" in str(refused.value)
+    assert "geheim" not in str(refused.value)
+
+
+def test_a_connect_server_is_read_as_pyspark_reads_it() -> None:
+    plain = read_master("sc://h")
+    assert (plain.addresses, plain.secure, plain.shown) == ((("h", 15002),), False, "sc://h:15002")
+    given = read_master("sc://h:443/;token=a%20b;user_id=me;X-Route=1;user_agent=any")
+    assert (given.token, given.secure, given.user, given.headers) == ("a b", True, "me", (("x-route", "1"),))
+    assert "a b" not in given.shown
+    assert not read_master("sc://127.0.0.1:1/;token=t").secure, "no token leaves this host"
+    assert read_master("sc://h:1/;use_ssl=true").secure
+    address = server_address(given, 7)
+    assert (address.host, address.port, address.generation, address.headers) == ("h", 443, 7, (("x-route", "1"),))
+
+
+def test_a_driver_is_where_its_executors_find_it_unless_the_user_knows_better() -> None:
+    assert attached_settings(SPARK, "10.0.0.1", {})["spark.driver.host"] == "10.0.0.1"
+    assert attached_settings(SPARK, "10.0.0.1", {"spark.driver.host": "outside"})["spark.driver.host"] == "outside"
+    assert "spark.driver.host" not in attached_settings(SPARK, "", {})
+
+
+def test_a_master_that_is_not_there_is_told_with_its_address_and_from_where() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        port = taken.getsockname()[1]
+        with pytest.raises(MasterUnreachable, match=rf"spark://127\.0\.0\.1:{port} can't be reached from .*: start it"):
+            asyncio.run(driver_host(read_master(f"spark://127.0.0.1:{port}")))
+
+
+def test_the_second_master_will_do() -> None:
+    async def story() -> str:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            return await driver_host(read_master(f"spark://127.0.0.1:1,127.0.0.1:{port}"))
+
+    assert asyncio.run(story()) == "127.0.0.1"
+    assert asyncio.run(driver_host(read_master("yarn"))) == ""
+
+
+def test_executors_come_and_go_in_the_log() -> None:
+    story = story_of(
+        "INFO Utils: Successfully started service 'SparkUI' on port 37413.",
+        "INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID app-1",
+        ADDED.format(host="h1", id=0),
+        ADDED.format(host="h2", id=1),
+        UPDATED.format(id=0, state="EXITED", why="Command exited with code 137"),
+    )
+    assert (story.application, story.ui) == ("app-1", "http://10.0.0.1:37413")
+    assert story.executors == {"1": "h2:4711"}
+    assert story.waiting_words() == (
+        "executors of spark://m1:7077 (the last word: executor 0 has ended (exited): Command exited with code 137)"
+    )
+    story.read(f"{AT} ERROR TaskSchedulerImpl: Lost executor 1 on h2: worker lost: Not receiving heartbeat for 5 s")
+    assert not story.executors
+    assert "worker lost" in story.waiting_words()
+    assert not story.fatal
+
+
+def test_an_executor_that_is_still_starting_is_one() -> None:
+    added = "INFO StandaloneAppClient$ClientEndpoint: Executor added: app-1/0 on worker-1 (h:1) with 2 core(s)"
+    waits = "WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your cluster UI"
+    starting = story_of(added, waits)
+    assert (starting.has_executors, starting.gives_none, starting.executors) == (True, False, {})
+    ended = story_of(added, waits, UPDATED.format(id=0, state="EXITED", why="Command exited with code 1"))
+    assert (ended.has_executors, ended.gives_none) == (False, True)
+
+
+def test_an_exhausted_heap_of_an_executor_is_told() -> None:
+    story = story_of(ADDED.format(host="h", id=0), UPDATED.format(id=0, state="EXITED", why="exited with code 52"))
+    assert "its heap was exhausted" in story.waiting_words()
+
+
+def test_a_cluster_without_room_is_told_in_sparks_words() -> None:
+    story = story_of("WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your cluster UI")
+    assert "initial job has not accepted any resources" in story.waiting_words()
+    story.read(f"{AT} {ADDED.format(host='h', id=0)}")
+    assert story.waiting_words() == "executors of spark://m1:7077"
+
+
+def test_a_lost_master_is_told_until_it_is_back() -> None:
+    story = story_of("WARN StandaloneSchedulerBackend: Disconnected from Spark cluster! Waiting for reconnection...")
+    assert "does not answer at the moment" in story.waiting_words()
+    story.read(f"{AT} INFO StandaloneAppClient$ClientEndpoint: Master has changed, new master is at spark://m1:7077")
+    assert story.waiting_words() == "executors of spark://m1:7077"
+    assert not story.fatal
+
+
+def test_why_nothing_more_can_come_is_told_apart() -> None:
+    connected = "INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID app-1"
+    killed = story_of(connected, KILLED.format(why="Master removed our application: KILLED"))
+    assert killed.fatal == (
+        "the application app-1 was ended by spark://m1:7077: Master removed our application: KILLED"
+    )
+    silent = story_of(KILLED.format(why="All masters are unresponsive! Giving up."))
+    assert "has not answered the driver on here" in silent.fatal
+    exits = [UPDATED.format(id=n, state="EXITED", why="Command exited with code 1") for n in range(EARLY_EXITS_MAX)]
+    assert not story_of(connected, *exits[1:]).fatal
+    assert not story_of(connected, ADDED.format(host="h", id=9), *exits).fatal, "others have reached it"
+    assert story_of(connected, *exits[1:], KILLED.format(why="Master removed our application: FAILED")).fatal
+    unreached = story_of(connected, *exits)
+    assert "before they reach the driver on here" in unreached.fatal
+    assert unreached.fatal.endswith("The last has ended with: Command exited with code 1")
+    assert "3 have ended before" in unreached.waiting_words()
+
+
+def test_a_refused_driver_is_told_at_once_and_why() -> None:
+    failed = "WARN StandaloneAppClient$ClientEndpoint: Failed to connect to master m1:7077"
+    secret = story_of(failed, "Caused by: java.lang.RuntimeException: IllegalArgumentException: Authentication failed.")
+    assert "do not have the same secret" in secret.fatal
+    bootstrap = "ERROR TransportClientFactory: Exception while bootstrapping client after 13 ms"
+    digest = "Caused by: javax.security.sasl.SaslException: DIGEST-MD5: digest response format violation."
+    assert story_of(bootstrap, digest).fatal == secret.fatal
+    connected = "INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID app-1"
+    assert not story_of(connected, bootstrap, digest).fatal, "the master has let it in"
+    version = story_of(failed, "Caused by: java.io.InvalidClassException: local class incompatible")
+    assert "of another version than Spark 4.3.0" in version.fatal
+    other = story_of(
+        failed, "Caused by: java.net.ConnectException: refused", "WARN X: anything", "\tat InvalidClassException"
+    )
+    assert not other.fatal, "a trace belongs to the record before it"
+
+
+def test_an_attempt_waits_when_it_has_had_nothing_to_run_on_for_a_while() -> None:
+    wait = ExecutorWait()
+    due = TaskProgress(attempt=ATTEMPT, tasks_total=8, tasks_done=3)
+    running = TaskProgress(attempt=ATTEMPT, tasks_total=8, tasks_done=3, tasks_running=1)
+    assert wait.note(due, 0, 10.0) == 0
+    assert wait.note(due, 0, 10.0 + PATIENCE_S) == PATIENCE_S
+    assert wait.note(running, 0, 20.0) == 0
+    assert wait.note(due, 0, 21.0) == 0, "the time begins anew"
+    assert wait.note(due, 1, 30.0) == 0, "others have the executor: that is a turn, not a wait"
+    assert wait.note(due, -1, 40.0) == 0, "nobody counts them"
+    assert wait.note(TaskProgress(attempt=ATTEMPT), 0, 50.0) == 0
+
+
+def test_sessions_are_named_by_their_attempt_and_former_ones_are_known() -> None:
+    names = [session_of(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, number), "me") for number in range(4)]
+    assert len(set(names)) == 4
+    assert former_sessions(ATTEMPT, "me") == [names[2], names[1], names[0]]
+    assert former_sessions(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, 0), "me") == []
+    assert len(former_sessions(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, 100), "me")) == FORMER_MAX
+
+
+def test_a_driver_that_did_not_start_is_told_with_its_cluster_and_sparks_words() -> None:
+    trace = "WARNING: Using incubator modules\nException in thread main: either HADOOP_CONF_DIR must be set\n\tat x.y\n"
+    death = FailureInfo(kind=FailureKind.ENVIRONMENT, message="it ended with status 1", trace=trace)
+    told = driver_death(death, read_master("yarn"))
+    assert told.message.startswith("the driver for yarn did not start on ")
+    assert told.message.endswith("either HADOOP_CONF_DIR must be set")
+    named = FailureInfo(kind=FailureKind.ENVIRONMENT, message="spark://m1:7077 has refused the driver", trace=trace)
+    assert driver_death(named, SPARK).message == named.message

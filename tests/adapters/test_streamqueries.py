@@ -1,0 +1,119 @@
+"""Queries of an attempt that are stopped: also early, also when one of them will not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
+from firesteel.adapters.spark.streams.continuity import Continuity
+from firesteel.adapters.spark.streams.outputs import FileOutputs
+from firesteel.adapters.spark.streams.queries import StreamingQueries, StreamSink
+from firesteel.model.jobgraph import Function, FunctionKind
+
+
+class FakeQuery:
+    def __init__(self, *, stops: bool = True, is_endless: bool = True) -> None:
+        self.stops, self.is_running, self.was_stopped = stops, is_endless, False
+        self.lastProgress = None
+
+    def awaitTermination(self, seconds: float) -> bool:
+        return not self.is_running
+
+    def stop(self) -> None:
+        if not self.stops:
+            raise TimeoutError("it would not stop")
+        self.is_running, self.was_stopped = False, True
+
+
+class FakeWriter:
+    """A DataStreamWriter, whose queries are endless unless they read what is there."""
+
+    def __init__(self, *, stops: bool = True) -> None:
+        self.stops, self.available_now = stops, False
+        self.queries: list[FakeQuery] = []
+
+    def queryName(self, name: str) -> "FakeWriter":
+        return self
+
+    def option(self, key: str, value: str) -> "FakeWriter":
+        return self
+
+    def trigger(self, **how: Any) -> "FakeWriter":
+        self.available_now = how.get("availableNow", False)
+        return self
+
+    def start(self) -> FakeQuery:
+        self.queries.append(FakeQuery(stops=self.stops, is_endless=not self.available_now))
+        return self.queries[-1]
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StreamingQueries]:
+    monkeypatch.setattr(internals, "file_sink_path", lambda writer: "")
+    monkeypatch.setattr(internals, "sink_kind", lambda writer: "console")
+    monkeypatch.setattr(internals, "has_trigger", lambda writer: False)
+    monkeypatch.setattr(internals, "streamed_plan", lambda writer: "")
+    monkeypatch.setattr(internals, "output_mode", lambda writer: "")
+
+    def make(*writers: FakeWriter) -> StreamingQueries:
+        sinks = [
+            StreamSink(Function(name=f"sink{number}", uid=f"sink{number}", kind=FunctionKind.SINK), writer)
+            for number, writer in enumerate(writers)
+        ]
+        checkpoints = {sink.function.uid: str(tmp_path / sink.function.uid / "0") for sink in sinks}
+        for checkpoint in checkpoints.values():
+            Path(checkpoint).mkdir(parents=True)
+        return StreamingQueries(
+            sinks,
+            checkpoints,
+            0,
+            continuity=Continuity(""),
+            outputs=FileOutputs("", str, StreamOutputs()),
+            begin=lambda sink: None,
+            look=lambda sink: None,
+        )
+
+    return make
+
+
+def test_a_drain_that_comes_first_reads_what_is_there(started: Callable[..., StreamingQueries]) -> None:
+    writers = FakeWriter(), FakeWriter()
+    queries = started(*writers)
+    queries.stop(drain=True)
+    queries.start()
+    queries.follow(lambda progress: None)
+    assert [len(writer.queries) for writer in writers] == [1, 1], "each was run once, to its end"
+    assert all(writer.available_now for writer in writers)
+
+
+def test_a_drain_of_running_queries_stops_them_first(started: Callable[..., StreamingQueries]) -> None:
+    writer = FakeWriter()
+    queries = started(writer)
+    queries.start()
+    queries.stop(drain=True)
+    queries.follow(lambda progress: None)
+    assert [query.was_stopped for query in writer.queries] == [True, False]
+
+
+def test_a_stop_that_comes_first_starts_nothing(started: Callable[..., StreamingQueries]) -> None:
+    writer = FakeWriter()
+    queries = started(writer)
+    queries.stop()
+    queries.start()
+    queries.follow(lambda progress: None)
+    assert writer.queries == []
+
+
+def test_one_that_does_not_stop_fails_the_attempt_and_the_others_are_stopped(
+    started: Callable[..., StreamingQueries],
+) -> None:
+    stubborn, other = FakeWriter(stops=False), FakeWriter()
+    queries = started(stubborn, other)
+    queries.start()
+    queries.stop()
+    assert other.queries[0].was_stopped
+    with pytest.raises(TimeoutError, match="it would not stop"):
+        queries.follow(lambda progress: None)

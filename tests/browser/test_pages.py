@@ -1,0 +1,72 @@
+"""Every page, with jobs in every state, in both themes and two widths: as it should be, for everybody."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Do
+from tests.browser.pages import browser, flaws, go, overflow, page, picture
+from tests.browser.site import Site, site
+
+
+def places(made: Site) -> dict[str, tuple[str, str]]:
+    """Each page by its name: where it is, and what is to be seen there."""
+    jobs = {name: f"#/jobs/{job_id}" for name, job_id in made.jobs.items()}
+    sales, failed, features = (
+        jobs["daily sales report"],
+        jobs["monthly totals"],
+        jobs["customer features of the last ninety days"],
+    )
+    again, waiting = jobs["word counts that were restarted"], jobs["backfill 4 of 4"]
+    worker = f"#/workers/{next(iter(made.rest.cluster.workers))}"
+    vertex = made.vertices["customer features of the last ninety days", "features"]
+    return {
+        "cluster": ("#/", "text=backfill 4 of 4"),
+        "finished": (sales, ".card:has-text('archive')"),
+        "results": (f"{sales}/results", "text=88,123"),
+        "configuration": (f"{sales}/configuration", "text=spark.sql.shuffle.partitions"),
+        "timeline": (f"{again}/timeline", "text=#1"),
+        "running": (features, ".card.running"),
+        "output": (f"{features}/output", "text=Nothing was printed"),
+        "waiting": (waiting, ".reason-line"),
+        "masters": ("#/master", "text=Configuration"),
+        "failed": (failed, ".why"),
+        "exceptions": (f"{failed}/exceptions", "text=sales/pipeline.py:42"),
+        "restarted": (f"{again}/exceptions", "text=the disk of the worker is full"),
+        "cancelled": (jobs["an export that took too long"], "h1 + .state.cancelled"),
+        "vertex": (f"{features}/vertices/{vertex}", ".subtasks .state.running"),
+        "subtask": (f"{features}/vertices/{vertex}/0", "text=Printed output"),
+        "worker": (worker, "text=Slots in use"),
+        "worker logs": (f"{worker}/logs", "text=No log file is written"),
+        "worker threads": (f"{worker}/threads", "text=MainThread"),
+        "submit": ("#/submit", "text=Choose a file"),
+        "master": ("#/master", "text=rest.port"),
+        "master logs": ("#/master/logs", "text=leading in epoch 1"),
+        "master threads": ("#/master/threads", "text=MainThread"),
+        "nowhere": ("#/nowhere", "text=There is no such page"),
+        "unknown job": (f"#/jobs/{'0' * 32}", "text=Job could not be found"),
+    }
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page(do: Do, tmp_path: Path, width: int, theme: str) -> None:
+    async def story() -> None:
+        found: dict[str, Any] = {}
+        async with (
+            site(tmp_path) as made,
+            browser() as started,
+            page(started, made.address, width=width, theme=theme, expected=("404",)) as opened,
+        ):
+            for name, (place, sight) in places(made).items():
+                await go(opened, place, sight)
+                await picture(opened, f"{name}-{width}-{theme}")
+                wrong = await flaws(opened)
+                if beyond := await overflow(opened):
+                    wrong.append(f"{beyond} px too wide")
+                if wrong:
+                    found[name] = wrong
+        assert not found, found
+
+    do(story())

@@ -1,0 +1,43 @@
+"""Attempts on the executors of a real standalone cluster: the few that are quick."""
+
+import asyncio
+from pathlib import Path
+
+from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from tests.clusters.standalone import Standalone
+from tests.clusters.work import begun, counting_job, rows_staged
+from tests.integration.spark.jobs import JobMaker, Observed, Runner, run
+
+
+def test_a_job_runs_on_executors_with_its_modules_and_says_where(
+    backend: SparkTaskBackend, spark: Standalone, jobs: JobMaker, do: Runner, tmp_path: Path
+) -> None:
+    observed = Observed()
+    outcome = do(run(backend, counting_job(jobs, tmp_path), observed=observed))
+    assert rows_staged(outcome) == 4
+    (application,) = backend.applications()
+    assert application.master == spark.url
+    assert application.application.startswith("app-")
+    assert application.tracking_url.startswith("http://127.0.0.1:")
+    assert observed.progress[-1].application is not None
+    assert observed.progress[-1].application.application == application.application
+    assert application.executors == len(spark.executors()) == 1
+
+
+def test_an_executor_that_dies_is_sparks_to_replace(
+    backend: SparkTaskBackend, spark: Standalone, jobs: JobMaker, do: Runner, tmp_path: Path
+) -> None:
+    observed = Observed()
+
+    async def story() -> int:
+        running = asyncio.get_running_loop().create_task(
+            run(backend, counting_job(jobs, tmp_path, seconds=2.0), observed=observed)
+        )
+        await begun(tmp_path)
+        for executor in spark.executors():
+            executor.kill()
+        return rows_staged(await running)
+
+    assert do(story()) == 4
+    assert all(each.tasks_done <= each.tasks_total for each in observed.progress)
+    assert len((tmp_path / "mark").read_text().splitlines()) > 8, "tasks have run again"

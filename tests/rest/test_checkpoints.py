@@ -1,0 +1,180 @@
+"""Checkpoints of a stream, as Flink's dashboard and command line read them."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from firesteel.assembly.client import MasterClient
+from firesteel.cli.exits import CommandError
+from firesteel.cli.main import cli
+from firesteel.client.http import HttpClusterClient
+from firesteel.model.jobgraph import JobType
+from firesteel.model.options import Configuration
+from firesteel.rest.handlers.checkpoints import NEVER_MS, NOT_EXTERNAL
+from firesteel.rest.server import serve_rest
+from firesteel.runtime.client import CheckpointFailed, SavepointFailed, UnknownJob
+from firesteel.testing.backend import TaskScript
+from tests.compat import flinkschema
+from tests.rest.cluster import RestCluster, graph, rest_cluster
+from tests.rest.conftest import Do
+
+STREAM = graph("clicks -> counts", "stream", job_type=JobType.STREAMING)
+JOB = f"/v1/jobs/{STREAM.job_id}"
+PAUSE_S = 0.01
+"""Between two looks."""
+
+
+async def running(rest: RestCluster) -> None:
+    """Return when the stream's queries run, and its master knows."""
+    await rest.submit(STREAM)
+    await rest.script.until_running("clicks")
+    while (await rest.get(JOB))["vertices"][0]["status"] != "RUNNING":
+        await asyncio.sleep(PAUSE_S)
+
+
+async def asked(rest: RestCluster) -> dict[str, Any]:
+    """The outcome of a checkpoint that is asked for."""
+    begun = await rest.http.post(f"{JOB}/checkpoints", json={"checkpointType": "CONFIGURED", "triggerId": None})
+    assert begun.status_code == 202, begun.text
+    while True:
+        answer = await rest.get(f"{JOB}/checkpoints/{begun.json()['request-id']}")
+        if answer["status"]["id"] == "COMPLETED":
+            return dict(answer["operation"])
+        await asyncio.sleep(PAUSE_S)
+
+
+async def described(rest: RestCluster, path: str, name: str) -> Any:
+    """An answer, which is what Flink's own document says of `name`."""
+    answer, document = await rest.get(f"{JOB}/checkpoints{path}"), flinkschema.load()
+    operation = document["paths"][f"/jobs/{{jobid}}/checkpoints{name}"]["get"]
+    flinkschema.check(document, operation, 200, answer)
+    return answer
+
+
+def test_checkpoints_are_told_as_flink_tells_them(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.hold("clicks")
+        tolerating = {"execution.checkpointing.tolerable-failed-checkpoints": "3"}
+        async with rest_cluster(tmp_path, script=script, options=tolerating) as rest:
+            await running(rest)
+            empty = await described(rest, "", "")
+            assert (empty["counts"]["total"], empty["history"], empty["latest"]["completed"]) == (0, [], None)
+            assert await asked(rest) == {"checkpointId": 1}
+            script.checkpoint_error = "the disk is away"
+            cause = (await asked(rest))["failureCause"]
+            assert "checkpoint 2 failed: the disk is away" in cause["stack-trace"]
+            script.checkpoint_error = ""
+            async with HttpClusterClient([rest.server.address]) as client:
+                assert await client.take_checkpoint(STREAM.job_id) == 3
+                script.checkpoint_error = "the disk is away"
+                with pytest.raises(CheckpointFailed, match="checkpoint 4 failed"):
+                    await client.take_checkpoint(STREAM.job_id)
+                await client.take_savepoint(STREAM.job_id, "/savepoints")
+            found = await described(rest, "", "")
+            assert found["counts"] == {"restored": 0, "total": 5, "in_progress": 0, "completed": 3, "failed": 2}
+            assert [(each["className"], each["id"]) for each in found["history"]] == [
+                *(("completed", 5), ("failed", 4), ("completed", 3), ("failed", 2), ("completed", 1))
+            ]
+            assert found["summary"]["state_size"]["avg"] == 1_000
+            assert found["latest"]["savepoint"]["external_path"].startswith("/savepoints/savepoint-")
+            assert found["latest"]["failed"]["failure_message"] == "the disk is away"
+            completed = found["latest"]["completed"]
+            assert (completed["id"], completed["discarded"], completed["external_path"]) == (3, False, NOT_EXTERNAL)
+            assert [each["discarded"] for each in found["history"] if each["id"] == 1] == [True], "one is retained"
+            for number in (1, 2, 3, 5):
+                details = await described(rest, f"/details/{number}", "/details/{checkpointid}")
+                assert details == next(each for each in found["history"] if each["id"] == number)
+            vertex = (await rest.get(JOB))["vertices"][-1]
+            assert list(completed["tasks"]) == [vertex["id"]], "the sink's"
+            await rest.get(f"{JOB}/checkpoints/details/99", 404)
+            await rest.get(f"{JOB}/checkpoints/details/x", 400)
+            await rest.get(f"{JOB}/checkpoints/details/3/subtasks/{vertex['id']}", 404)
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
+            ended = await described(rest, "", "")
+            assert ended["latest"]["completed"]["discarded"], "the directories of the queries are gone"
+
+    do(story())
+
+
+def test_who_waits_for_a_savepoint_finds_it_at_the_master_that_leads_next(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await running(rest)
+            async with HttpClusterClient([rest.server.address]) as client:
+                look, looks = client._operation, list[str]()
+
+                async def forgotten_once(path: str) -> str:
+                    looks.append(path)
+                    if len(looks) == 1:
+                        raise UnknownJob("There is no savepoint operation with that triggerId.")
+                    return await look(path)
+
+                monkeypatch.setattr(client, "_operation", forgotten_once)
+                location = await client.take_savepoint(STREAM.job_id, "/savepoints", savepoint_id="ab" * 16)
+            assert len(script.savepoints) == 1, "it is the same one"
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
+            gateway, config = MasterClient(rest.cluster.master, leader_wait_s=0.0), Configuration({"rest.port": "0"})
+            other = serve_rest(gateway, config, work_dir=tmp_path / "other")
+            async with other, HttpClusterClient([other.address]) as client:
+                assert await client.take_savepoint(STREAM.job_id, savepoint_id="ab" * 16) == location
+                with pytest.raises(SavepointFailed, match="has ended: it is FINISHED"):
+                    await client.take_savepoint(STREAM.job_id, savepoint_id="cd" * 16)
+
+    do(story())
+
+
+def test_they_are_taken_unasked(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.hold("clicks")
+        often = {
+            "execution.checkpointing.interval": "20 ms",
+            "execution.checkpointing.min-pause": "5 ms",
+            "state.checkpoints.num-retained": "2",
+        }
+        async with rest_cluster(tmp_path, script=script, options=often) as rest:
+            await running(rest)
+            while (await rest.get(f"{JOB}/checkpoints"))["counts"]["completed"] < 3:
+                await asyncio.sleep(PAUSE_S)
+            config = await described(rest, "/config", "/config")
+            assert (config["interval"], config["min_pause"], config["timeout"]) == (20, 5, 600_000)
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
+
+    do(story())
+
+
+def test_without_an_interval_none_is_due(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await running(rest)
+            config = await described(rest, "/config", "/config")
+            assert (config["interval"], config["mode"], config["tolerable_failed_checkpoints"]) == (
+                *(NEVER_MS, "exactly_once", 0),
+            )
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
+
+    do(story())
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "savepoint", "stop", "state"])
+def test_the_command_line_says_that_the_job_has_ended(do: Do, script: TaskScript, tmp_path: Path, name: str) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(STREAM)
+            await rest.finish(STREAM.job_id)
+            command = [name, STREAM.job_id, "--master", rest.server.address.removeprefix("http://")]
+            done = await asyncio.to_thread(CliRunner().invoke, cli, command, standalone_mode=False)
+            assert isinstance(done.exception, CommandError), done.exception
+            assert "FINISHED" in str(done.exception)
+
+    do(story())

@@ -1,0 +1,101 @@
+"""Planted bugs of streams: what counts of a query's batches, what a checkpoint or a savepoint holds, and how a job stops."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from firesteel.core.checkpoint import history
+from firesteel.core.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.core.journal.journal import JobState
+from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.streams import SavepointOrder
+from firesteel.testing.simulation.streams import outputs
+from firesteel.testing.simulation.streams.outputs import Output
+from firesteel.testing.simulation.streams.saving import Saving
+from firesteel.testing.simulation.streams.storage import SavedJob
+
+
+def one_worker_speaks_for_all(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is complete when the first worker has said where its queries are."""
+    acknowledged = CheckpointCoordinator.acknowledged
+
+    def first_is_all(
+        coordinator: CheckpointCoordinator,
+        worker: ResourceID,
+        checkpoint_id: int,
+        points: tuple[QueryPoint, ...],
+        failure: FailureInfo | None,
+    ) -> None:
+        acknowledged(coordinator, worker, checkpoint_id, points, failure)
+        pending = coordinator._pending
+        if pending is not None and pending.points:
+            pending.points.update({each: () for each in pending.queries if each not in pending.points})
+
+    patch.setattr(CheckpointCoordinator, "acknowledged", first_is_all)
+
+
+def overtaken_checkpoints_stay(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is offered though its query's retention has overtaken it."""
+    patch.setattr(history, "_is_there", lambda checkpoint, oldest: True)
+
+
+def savepoints_have_no_number(patch: pytest.MonkeyPatch) -> None:
+    """A savepoint is remembered under the number that the next checkpoint gets."""
+    saved = history.saved
+
+    def saved_without(known: CheckpointHistory, location: str, triggered_ms: int, at_ms: int) -> CheckpointHistory:
+        made = saved(known, location, triggered_ms, at_ms)
+        return msgspec.structs.replace(made, last_id=known.last_id)
+
+    patch.setattr(history, "saved", saved_without)
+
+
+def batches_count_twice_after_a_restore(patch: pytest.MonkeyPatch) -> None:
+    """The batch that a query goes on with is not taken back."""
+    patch.setattr(outputs, "is_ended", lambda held, batch: held > batch)
+
+
+def taken_back_oldest_first(patch: pytest.MonkeyPatch) -> None:
+    """Who dies while older batches are taken back leaves a gap (a bug we had)."""
+    patch.setattr(outputs, "in_order_of_ending", sorted)
+
+
+def taken_back_before_what_is_staged(patch: pytest.MonkeyPatch) -> None:
+    """What is staged goes last: until then a zombie gives it a name that nobody takes back (a bug we had)."""
+    begin = Output.begin
+
+    def staged_last(output: Output, number: int, batch: int, query_id: str) -> Iterator[None]:
+        if not output.generations[number].query_id:
+            output._check(number)
+            for index in reversed(range(number)):
+                output.withdraw(index, batch)
+                yield
+        yield from begin(output, number, batch, query_id)
+
+    patch.setattr(Output, "begin", staged_last)
+
+
+def zombies_publish(patch: pytest.MonkeyPatch) -> None:
+    """A query does not look whether a newer start of it writes to its output."""
+    patch.setattr(Output, "_check", lambda output, number: None)
+
+
+def manifest_before_its_files(patch: pytest.MonkeyPatch) -> None:
+    """A savepoint has its name and its manifest, and then its files."""
+
+    def named_first(saving: Saving, job_id: JobID, order: SavepointOrder) -> Iterator[int]:
+        uids = [(of, uid) for of in order.queries for uid in of.uids]
+        made = SavedJob(job_id, manifest=tuple(uid for _, uid in uids))
+        yield from saving._publish(made, order.location)
+        for of, uid in uids:
+            yield from saving._copy(made, job_id, of, uid)
+
+    patch.setattr(Saving, "_writing", named_first)
+
+
+def stopped_is_done(patch: pytest.MonkeyPatch) -> None:
+    """A job whose queries have stopped for a savepoint is over without one."""
+    patch.setattr(JobState, "lacks_savepoint", property(lambda state: False))
