@@ -14,6 +14,7 @@ PYTHON ?= python3
 SEEDS ?= 300
 TEST_PROCESSES ?= 3
 ENDPOINT_SEEDS ?= 100
+STACK ?= tests/stack
 SHARED := --dist loadfile --no-loadscope-reorder
 BIN := .venv/bin
 DEMO := build/demo
@@ -104,7 +105,7 @@ compat: java install-dev
 # Real storages, with Spark's connectors by their Maven coordinates, as users get them, and the Spark that some are for.
 .PHONY: test-stack
 test-stack: java prometheus install-dev
-	FIRESTEEL_STACK=1 $(BIN)/pytest tests/stack
+	FIRESTEEL_STACK=1 $(BIN)/pytest $(STACK)
 
 # The dashboard in the system's Chromium, which is installed on Debian; pictures lie in build/browser.
 .PHONY: test-browser
