@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.storage import batchfiles
-from firesteel.adapters.storage.batchfiles import BatchFiles, Superseded
+from firesteel.adapters.storage.batchclaims import Start, Superseded
+from firesteel.adapters.storage.batchfiles import BatchFiles
 from firesteel.adapters.storage.errors import TargetRefused
 
 
@@ -86,6 +87,27 @@ def test_one_that_was_taken_for_dead_stops(tmp_path: Path) -> None:
         zombie.begin(2, "q")
     assert seen(tmp_path) == counted(tmp_path) == ["newer", "rows"]
     assert not leftovers(tmp_path)
+    staging.mkdir(parents=True)
+    with pytest.raises(Superseded):
+        zombie.commit(1, staging)
+    assert not leftovers(tmp_path), "nobody else would remove what it has staged since"
+
+
+def test_a_claim_that_nobody_has_finished_is_removed(tmp_path: Path) -> None:
+    BatchFiles.claim(tmp_path)
+    young, old = (tmp_path / "_firesteel/streams" / name for name in (".claim-young", ".claim-old"))
+    young.mkdir()
+    old.mkdir()
+    os.utime(old, (1, 1))
+    BatchFiles.claim(tmp_path)
+    assert young.exists()
+    assert not old.exists()
+
+
+def test_a_start_without_a_claim_has_nowhere_to_write(tmp_path: Path) -> None:
+    BatchFiles.claim(tmp_path)
+    with pytest.raises(Superseded, match="was deleted, or is written by others"):
+        BatchFiles.of(Start(tmp_path))
 
 
 def test_an_earlier_attempt_can_not_come_after_a_later_one(tmp_path: Path) -> None:

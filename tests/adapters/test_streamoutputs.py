@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql.connect.proto import WriteStreamOperationStart
 
@@ -13,6 +14,9 @@ from firesteel.adapters.spark.streams.checkpoints import output_of
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint
+from firesteel.adapters.storage.batchclaims import Start, Superseded
+from firesteel.adapters.storage.batchfiles import BatchFiles
+from firesteel.model.streams import SPARK_FILES, STREAM_FILES, StreamOutput
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
 
 
@@ -65,7 +69,7 @@ def test_a_new_output_is_claimed_once(tmp_path: Path, checkpoint: str) -> None:
 def test_the_output_of_another_query_is_refused(tmp_path: Path, checkpoint: str) -> None:
     log(tmp_path / "out", 0, 1)
     with pytest.raises(PipelineRefused, match="take the first batches of this one for written"):
-        FileOutputs("", absolute, StreamOutputs()).claim("result", checkpoint, writer(path=tmp_path / "out"))
+        FileOutputs("", absolute, StreamOutputs()).check("result", checkpoint, writer(path=tmp_path / "out"))
     assert output_of(Path(checkpoint).parent) is None
 
 
@@ -94,8 +98,73 @@ def test_what_can_not_be_put_right_is_refused(tmp_path: Path, checkpoint: str, s
     log(tmp_path / "strange", 7)
     outputs = FileOutputs(str(savepoint), absolute, StreamOutputs())
     with pytest.raises(PipelineRefused, match="of another query"):
-        outputs.claim("result", checkpoint, writer(path=tmp_path / "strange"))
+        outputs.check("result", checkpoint, writer(path=tmp_path / "strange"))
     with pytest.raises(PipelineRefused, match="in directories only"):
-        outputs.claim("result", checkpoint, writer(path="s3a://bucket/out"))
+        outputs.check("result", checkpoint, writer(path="s3a://bucket/out"))
     outputs.claim("unknown", checkpoint, writer(path=tmp_path / "begins anew"))
     assert not (tmp_path / "begins anew").exists()
+
+
+# ── fs.stream_files ──────────────────────────────────────────────────────────────────────────
+def started(root: Path, attempt: int = 0) -> StreamOutputs:
+    """Of a sink that was called."""
+    outputs = StreamOutputs()
+    outputs.take("result", StreamOutput(kind=STREAM_FILES, place=str(root)), Start(root, "job", attempt))
+    return outputs
+
+
+def written(root: Path, batches: int, query: str) -> BatchFiles:
+    """What a query has written, which may go on with it."""
+    running = BatchFiles.claim(root, "other job")
+    for batch in range(batches):
+        staging = running.begin(batch, query)
+        staging.mkdir()
+        running.commit(batch, staging)
+    return running
+
+
+def test_who_is_refused_leaves_the_one_that_writes_alone(tmp_path: Path, checkpoint: str) -> None:
+    running = written(tmp_path / "out", 3, "theirs")
+    outputs = FileOutputs("", absolute, started(tmp_path / "out"))
+    with pytest.raises(PipelineRefused, match="holds the batches of another query"):
+        outputs.check("result", checkpoint, writer(path=tmp_path / "out"))
+    running.begin(3, "theirs")
+
+
+def test_a_query_without_the_batches_between_is_refused_before_it_starts(tmp_path: Path, checkpoint: str) -> None:
+    query = FakeCheckpoint(Path(checkpoint)).commit(3)
+    running = written(tmp_path / "out", 1, query.query_id)
+    outputs = FileOutputs("", absolute, started(tmp_path / "out"))
+    with pytest.raises(PipelineRefused, match="holds batches up to 0, and the query goes on with 3"):
+        outputs.check("result", checkpoint, writer())
+    running.begin(1, query.query_id)
+
+
+def test_the_one_that_writes_ends_when_all_may_start(tmp_path: Path, checkpoint: str) -> None:
+    query = FakeCheckpoint(Path(checkpoint)).commit(3)
+    zombie = written(tmp_path / "out", 4, query.query_id)
+    known = started(tmp_path / "out", attempt=1)
+    outputs = FileOutputs("", absolute, known)
+    outputs.check("result", checkpoint, writer())
+    zombie.begin(4, query.query_id)
+    outputs.claim("result", checkpoint, writer())
+    with pytest.raises(Superseded, match="generation 2"):
+        zombie.begin(4, query.query_id)
+    BatchFiles.of(known.starts["result"]).begin(3, query.query_id)  # in the process that writes
+
+
+def test_two_sinks_have_an_output_each(tmp_path: Path) -> None:
+    outputs = started(tmp_path / "out")
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    for there in (StreamOutput(kind=STREAM_FILES, place=str(tmp_path / "link")), StreamOutput(kind=SPARK_FILES)):
+        outputs.take("elsewhere", StreamOutput(kind=STREAM_FILES, place=str(tmp_path / "out/elsewhere")))
+        with pytest.raises(PipelineRefused, match="sinks other and result would both write to"):
+            outputs.take("other", msgspec.structs.replace(there, place=str(tmp_path / "link")))
+
+
+def test_so_have_two_that_different_workers_run(tmp_path: Path, checkpoint: str) -> None:
+    theirs = tmp_path / "job" / "another" / "0"
+    theirs.mkdir(parents=True)
+    FileOutputs("", absolute, StreamOutputs()).note("another", str(theirs), writer(path=tmp_path / "out"))
+    with pytest.raises(PipelineRefused, match="sinks another and result would both write to"):
+        FileOutputs("", absolute, started(tmp_path / "out")).note("result", checkpoint, writer())

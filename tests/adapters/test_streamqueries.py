@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.adapters.spark.streams.continuity import Continuity
 from firesteel.adapters.spark.streams.outputs import FileOutputs
@@ -117,3 +118,19 @@ def test_one_that_does_not_stop_fails_the_attempt_and_the_others_are_stopped(
     assert other.queries[0].was_stopped
     with pytest.raises(TimeoutError, match="it would not stop"):
         queries.follow(lambda progress: None)
+
+
+def test_nothing_is_claimed_or_started_when_one_of_them_is_refused(
+    started: Callable[..., StreamingQueries], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {"sink0": tmp_path / "free", "sink1": tmp_path / "taken"}
+    (places["sink1"] / "_spark_metadata").mkdir(parents=True)
+    writers = FakeWriter(), FakeWriter()
+    found = dict(zip(writers, places.values(), strict=True))
+    monkeypatch.setattr(internals, "file_sink_path", lambda writer: str(found[writer]))
+    monkeypatch.setattr(internals, "sink_options", lambda writer: {})
+    queries = started(*writers)
+    with pytest.raises(PipelineRefused, match=r"sink sink1: .* of another query"):
+        queries.start()
+    assert [writer.queries for writer in writers] == [[], []]
+    assert not (tmp_path / "sink0/output").exists()

@@ -1,7 +1,6 @@
 """Files that a streaming query has written into a directory, batch by batch: which of them count, and no batch twice.
 
-Each start of a query is a *generation* of the output: a directory `_firesteel/streams/NUMBER` that it alone has made, with a
-record for each batch. A later generation goes on from some batch: what earlier ones have of that batch and of later ones counts no
+Each start of a query is a *generation* of the output (`batchclaims`), with a record for each batch. A later generation goes on from some batch: what earlier ones have of that batch and of later ones counts no
 more, and is removed. So a query that runs a batch again, or goes on from an older point, replaces what was there; one that
 was taken for dead finds that there is a newer generation, and stops.
 
@@ -9,37 +8,26 @@ A batch is noted as intended, its files are renamed into place, then the note be
 in either what there is to be removed.
 """
 
-import errno
 import os
 import re
 import shutil
-import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from firesteel.adapters.storage.batchclaims import Start, Superseded, claimed, generations_of, publish, records_of
 from firesteel.adapters.storage.directories import is_hidden
 from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
-from firesteel.core.checkpoint.generations import Claim, Fit, fit_of, in_order_of_ending, is_ended, is_late
+from firesteel.core.checkpoint.generations import Fit, fit_of, in_order_of_ending, is_ended
 
-RECORDS = "_firesteel/streams"
 MERGED_BATCHES = 100
 """So many records become one file."""
-_CLAIM, _OWNER = "claim.json", "owner.json"
+_OWNER = "owner.json"
 _INTENDED = "."
 _RECORD = re.compile(r"(\.?)(\d+)(?:-(\d+))?\.json")
-
-
-class Superseded(Exception):
-    """A newer start of the query writes to this output: this one is over. Nobody's fault."""
-
-
-class _Claim(msgspec.Struct):
-    job_id: str
-    attempt: int
 
 
 class _Owner(msgspec.Struct):
@@ -57,24 +45,12 @@ class BatchFiles:
     @classmethod
     def claim(cls, root: Path, job_id: str = "", attempt: int = 0) -> "BatchFiles":
         """A new generation, later than all there are. Raises Superseded for an attempt when a later one of the job was here."""
-        records = root / RECORDS
-        records.mkdir(parents=True, exist_ok=True)
-        made = records / f".claim-{uuid.uuid4().hex}"
-        made.mkdir()
-        _publish(made / _CLAIM, msgspec.json.encode(_Claim(job_id, attempt)))
-        while True:
-            output = cls(root, max(_generations(root), default=0) + 1)
-            try:
-                os.rename(made, output.records)
-                break
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-        claims = [_claim(records / f"{number:08}") for number in _generations(root)]
-        if is_late(Claim(job_id, attempt), [Claim(each.job_id, each.attempt) for each in claims if each is not None]):
-            shutil.rmtree(output.records)
-            raise Superseded(f"{root} is written by a later attempt: attempt {attempt} was taken for dead, and ends")
-        return output
+        return cls(root, Start(root, job_id, attempt).claim())
+
+    @classmethod
+    def of(cls, start: Start) -> "BatchFiles":
+        """The generation that was claimed for `start`. Raises Superseded where there is none."""
+        return cls(start.root, claimed(start))
 
     def begin(self, batch: int, query_id: str) -> Path:
         """Where the files of `batch` are to be written. The first batch of a generation ends what others have of it and of
@@ -89,7 +65,11 @@ class BatchFiles:
 
     def commit(self, batch: int, staging: Path) -> None:
         """Make what is in `staging` the batch's files. Raises Superseded."""
-        self._check()
+        try:
+            self._check()
+        except Superseded:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
         staged = {name: self._final(name, batch) for name in _data_files(staging)}
         self.withdraw(batch)
         intended = self.records / f"{_INTENDED}{batch}.json"
@@ -110,8 +90,8 @@ class BatchFiles:
     def files(self) -> dict[int, list[str]]:
         """What counts: names of files by batch, of all generations."""
         found: dict[int, list[str]] = {}
-        for number in sorted(_generations(self.root)):
-            for record in _records_in(self.root / RECORDS / f"{number:08}"):
+        for number in sorted(generations_of(self.root)):
+            for record in _records_in(records_of(self.root, number)):
                 if not record.is_intended:
                     found.update(record.read())
         return dict(sorted(found.items()))
@@ -119,14 +99,14 @@ class BatchFiles:
     @property
     def records(self) -> Path:
         """Where this generation has its records."""
-        return self.root / RECORDS / f"{self.generation:08}"
+        return records_of(self.root, self.generation)
 
     def _final(self, name: str, batch: int) -> str:
         directory, _, last = name.rpartition("/")
         return (f"{directory}/" if directory else "") + f"batch-{batch:08}-{self.generation}-{last}"
 
     def _check(self) -> None:
-        newest = max(_generations(self.root), default=0)
+        newest = max(generations_of(self.root), default=0)
         if newest != self.generation:
             raise Superseded(
                 f"{self.root} is written by a newer start of the query (generation {newest}, and this is"
@@ -134,34 +114,14 @@ class BatchFiles:
             )
 
     def _take_over(self, batch: int, query_id: str) -> None:
-        numbers = in_order_of_ending(number for number in _generations(self.root) if number < self.generation)
-        before = [BatchFiles(self.root, number) for number in numbers]
-        self._check_history(before, batch, query_id)
+        before = _newest_first(self.root, before=self.generation)
+        _check_history(self.root, before, batch, query_id)
         for earlier in before:
             # What is staged goes first: then nothing of it gets its name after it was looked for.
             for staging in (self.root / STAGING_NAME).glob(f"stream-{earlier.generation}-*"):
                 shutil.rmtree(staging, ignore_errors=True)
             earlier.withdraw(batch)
-        _publish(self.records / _OWNER, msgspec.json.encode(_Owner(query_id, batch)))
-
-    def _check_history(self, before: "list[BatchFiles]", batch: int, query_id: str) -> None:
-        """Of earlier generations, the newest first. Raises TargetRefused."""
-        held = [record.last for each in before for record in _records_in(each.records) if not record.is_intended]
-        owners = (_owner(each.records) for each in before)
-        owner = next((each.query_id for each in owners if each is not None), "")
-        match fit_of(batch, query_id, held, owner):
-            case Fit.OTHER_QUERY:
-                raise TargetRefused(
-                    f"fs.stream_files: {self.root} holds the batches of another query; name a directory of its own, or"
-                    " delete that one first"
-                )
-            case Fit.GAP:
-                raise TargetRefused(
-                    f"fs.stream_files: {self.root} holds batches up to {max(held)}, and the query goes on with {batch}:"
-                    " what is between would be missing; name the directory that has it, or a new one"
-                )
-            case Fit.FITS:
-                pass
+        publish(self.records / _OWNER, msgspec.json.encode(_Owner(query_id, batch)))
 
     def withdraw(self, batch: int) -> None:
         """Take back `batch` and later ones of this generation, and whatever was only intended."""
@@ -184,6 +144,37 @@ class BatchFiles:
         _write(self.records / f"{min(merged)}-{max(merged)}.json", merged)
         for each in single:
             each.path.unlink()
+
+
+def check_history(root: Path, batch: int, query_id: str) -> None:
+    """Whether a query that goes on with `batch` fits what the output holds: asked before it claims it, for whoever writes there
+    ends with that. Raises TargetRefused."""
+    _check_history(root, _newest_first(root), batch, query_id)
+
+
+def _newest_first(root: Path, before: int | None = None) -> list[BatchFiles]:
+    numbers = (number for number in generations_of(root) if before is None or number < before)
+    return [BatchFiles(root, number) for number in in_order_of_ending(numbers)]
+
+
+def _check_history(root: Path, before: Sequence[BatchFiles], batch: int, query_id: str) -> None:
+    """Of earlier generations, the newest first. Raises TargetRefused."""
+    held = [record.last for each in before for record in _records_in(each.records) if not record.is_intended]
+    owners = (_owner(each.records) for each in before)
+    owner = next((each.query_id for each in owners if each is not None), "")
+    match fit_of(batch, query_id, held, owner):
+        case Fit.OTHER_QUERY:
+            raise TargetRefused(
+                f"fs.stream_files: {root} holds the batches of another query; name a directory of its own, or"
+                " delete that one first"
+            )
+        case Fit.GAP:
+            raise TargetRefused(
+                f"fs.stream_files: {root} holds batches up to {max(held)}, and the query goes on with {batch}:"
+                " what is between would be missing; name the directory that has it, or a new one"
+            )
+        case Fit.FITS:
+            pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +200,6 @@ def _records_in(records: Path) -> list[_Record]:
     return found
 
 
-def _generations(root: Path) -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(root / RECORDS) if name.isdigit()]
-    except FileNotFoundError:
-        return []
-
-
-def _claim(records: Path) -> _Claim | None:
-    try:
-        return msgspec.json.decode((records / _CLAIM).read_bytes(), type=_Claim)
-    except FileNotFoundError:  # it was given up
-        return None
-
-
 def _owner(records: Path) -> _Owner | None:
     try:
         return msgspec.json.decode((records / _OWNER).read_bytes(), type=_Owner)
@@ -231,14 +208,7 @@ def _owner(records: Path) -> _Owner | None:
 
 
 def _write(path: Path, batches: Mapping[int, list[str]]) -> None:
-    _publish(path, msgspec.json.encode(batches))
-
-
-def _publish(path: Path, data: bytes) -> None:
-    """Whole, or not at all."""
-    written = path.with_name(f"{path.name}.new")
-    written.write_bytes(data)
-    os.rename(written, path)
+    publish(path, msgspec.json.encode(batches))
 
 
 def _data_files(staging: Path) -> list[str]:

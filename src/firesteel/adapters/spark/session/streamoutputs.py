@@ -1,9 +1,10 @@
-"""Outputs of a streaming attempt's queries, and the word of whoever has branched it: where they may not write, or have to."""
+"""Outputs of a streaming attempt's queries: no two have one, and none is where whoever has branched the job does not want it."""
 
 import os
 from collections.abc import Callable
 
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.storage.batchclaims import Start
 from firesteel.model.branches import Branch
 from firesteel.model.streams import HARMLESS, StreamOutput
 
@@ -15,14 +16,29 @@ class StreamOutputs:
         self._branch, self._real = branch, real
         self.known: dict[str, StreamOutput] = {}
         """By the uid of the sink."""
+        self.starts: dict[str, Start] = {}
+        """Of outputs of `fs.stream_files`, by the uid of the sink: to be claimed when all queries may start."""
 
-    def take(self, uid: str, output: StreamOutput) -> None:
+    def take(self, uid: str, output: StreamOutput, start: Start | None = None) -> None:
         """The sink `uid` is going to write there. Raises PipelineRefused."""
+        for other, known in self.known.items():
+            self.refuse_one_for_two((uid, output), (other, known))
         if self._branch is not None:
             problem = self._misplaced(uid, output, self._branch)
             if problem:
                 raise PipelineRefused(f"sink {uid} {problem}")
         self.known[uid] = output
+        if start is not None:
+            self.starts[uid] = start
+
+    def refuse_one_for_two(self, one: tuple[str, StreamOutput], other: tuple[str, StreamOutput]) -> None:
+        """Raises PipelineRefused where two sinks, by their uids, would write to one directory."""
+        (uid, output), (its_uid, its) = one, other
+        if uid != its_uid and output.place and its.place and self._real(output.place) == self._real(its.place):
+            raise PipelineRefused(
+                f"sinks {' and '.join(sorted((uid, its_uid)))} would both write to {output.place}, where each would take the"
+                " batches of the other for its own: name a directory for each"
+            )
 
     def _misplaced(self, uid: str, output: StreamOutput, branch: Branch) -> str:
         """Why it may not write there, or empty."""

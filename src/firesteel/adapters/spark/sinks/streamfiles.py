@@ -13,6 +13,7 @@ from typing import Any
 from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.session.context import current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
+from firesteel.adapters.storage.batchclaims import Start
 from firesteel.adapters.storage.batchfiles import BatchFiles
 from firesteel.adapters.storage.localdirectories import written_path
 from firesteel.model.streams import STREAM_FILES, StreamOutput, csv_options
@@ -28,8 +29,9 @@ def stream_files(
     `path` as files, once: also when a batch is run again, the query goes on from an older savepoint, or one that was taken
     for dead still writes. Relative paths start where `firesteel` was started. `options` are those of Spark's writer.
 
-    Of a query that starts from a savepoint, batches after that are replaced; the directory of another query is refused, when
-    the first batch is written. Raises ValueError for what can't be done.
+    Of a query that starts from a savepoint, batches after that are replaced; the directory of another query is refused, before
+    any query of the job starts, and outside of a pipeline when the first batch is written. Raises ValueError for what can't
+    be done.
     """
     if format not in FORMATS:
         raise SinkRefused(f"{_CALL}: format={format!r} is none of {', '.join(FORMATS)}")
@@ -39,16 +41,17 @@ def stream_files(
     given = writeroptions.checked_options(_CALL, format, options)
     attempt = current_attempt.get()
     if attempt is None:
-        output, checkpoint = BatchFiles.claim(_directory(path, Path.cwd())), ""
+        start, checkpoint = Start(_directory(path, Path.cwd())), ""
+        start.claim()
     else:
         assert attempt.function is not None, "a sink runs inside a function"
         identity = attempt.deployment.attempt
         place = _directory(path, attempt.client_directory)
         there = StreamOutput(kind=STREAM_FILES, place=str(place), format=format, options=csv_options(given))
-        attempt.outputs.take(attempt.function.uid, there)  # before the claim, with which another writer would end
-        output = BatchFiles.claim(place, identity.job_id, identity.attempt)
+        start = Start(place, identity.job_id, identity.attempt)
+        attempt.outputs.take(attempt.function.uid, there, start)  # who claims it, when all queries may start
         checkpoint = attempt.checkpoints.get(attempt.function.uid, "")
-    writer = _BatchWriter(output, checkpoint, format, tuple(keys), given)
+    writer = _BatchWriter(start, checkpoint, format, tuple(keys), given)
     return df.writeStream.outputMode("append").foreachBatch(writer)
 
 
@@ -56,7 +59,7 @@ def stream_files(
 class _BatchWriter:
     """Runs beside Spark, in a process of its own: it travels there pickled."""
 
-    output: BatchFiles
+    start: Start
     checkpoint: str
     """The query's, whose id tells which query it is. Empty outside a pipeline."""
     format: str
@@ -64,10 +67,11 @@ class _BatchWriter:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: Any, batch: int) -> None:
-        staging = self.output.begin(batch, self._query_id())
+        output = BatchFiles.of(self.start)
+        staging = output.begin(batch, self._query_id())
         writer = rows.write.mode("overwrite").format(self.format).options(**self.options)
         (writer.partitionBy(*self.keys) if self.keys else writer).save(str(staging))
-        self.output.commit(batch, staging)
+        output.commit(batch, staging)
 
     def _query_id(self) -> str:
         if not self.checkpoint:

@@ -1,7 +1,8 @@
-"""Outputs of Spark's own streaming file sink: its log lies there, and is made to fit before a query of a new job starts.
+"""Outputs of a job's queries: all are looked at, then all are claimed, then the first query starts.
 
-A query finds in that log the batches that are written, and leaves them out, whoever wrote them and whatever was in them. So
-an output with the log of another query would silently lack rows.
+Spark's own file sink has its log there. A query finds in it the batches that are written, and leaves them out, whoever wrote
+them and whatever was in them: an output with the log of another query would silently lack rows, so the log is made to fit
+before a query of a new job starts. A claim of an output of `fs.stream_files` ends the query that writes there.
 """
 
 from collections.abc import Callable
@@ -13,13 +14,18 @@ import msgspec
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
-from firesteel.adapters.spark.streams.checkpoints import note_output, note_sink, output_of
+from firesteel.adapters.spark.streams.checkpoints import note_output, note_sink, output_of, sink_of
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, SnapshotError
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery
-from firesteel.adapters.spark.streams.snapshots.points import local_path
+from firesteel.adapters.spark.streams.snapshots.points import last_committed, local_path, query_id_of
 from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
-from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, put_back
+from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, check_fit, put_back
+from firesteel.adapters.storage.batchfiles import check_history
+from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.model.streams import SPARK_FILES, StreamOutput, csv_options
+
+_UNBORN = "?"
+"""Of a query that has no id yet: it is no query that has written anything."""
 
 
 class FileOutputs:
@@ -37,52 +43,82 @@ class FileOutputs:
             path = self._absolute(internals.file_sink_path(writer))
             claimed = _by_spark(path, writer) if path else StreamOutput(kind=internals.sink_kind(writer))
             self._known.take(uid, claimed)
-        note_sink(Path(checkpoint).parent, msgspec.structs.replace(claimed, mode=mode))
+        home = Path(checkpoint).parent
+        note_sink(home, msgspec.structs.replace(claimed, mode=mode))
+        for other in home.parent.iterdir():  # also of those that other workers run: of two, one sees the other
+            theirs = sink_of(other)
+            if theirs is not None:
+                self._known.refuse_one_for_two((uid, claimed), (other.name, theirs))
+
+    def check(self, uid: str, checkpoint: str, writer: Any) -> None:
+        """Whether the query can write to its output, in which nothing is changed yet. Raises PipelineRefused."""
+        try:
+            if uid in self._known.starts:
+                query_id = query_id_of(checkpoint) or _UNBORN
+                check_history(self._known.starts[uid].root, _next_batch(checkpoint), query_id)
+            elif output := self._unfitted(checkpoint, writer):
+                self._check_log(output, self._saved(uid))
+        except (SnapshotError, TargetRefused) as error:
+            raise PipelineRefused(f"sink {uid}: {error}") from error
 
     def claim(self, uid: str, checkpoint: str, writer: Any) -> None:
-        """Make the log of the output that `writer` has, if it is a file sink's, fit the query that is about to start.
+        """Have the query's output be its own from here on; make the log of Spark's own file sink fit it.
 
-        Once a job: the attempts that come later go on with it. Raises PipelineRefused.
+        The log once a job: the attempts that come later go on with it. Raises PipelineRefused, or Superseded.
         """
-        output = self._absolute(internals.file_sink_path(writer))
-        home = Path(checkpoint).parent
-        if not output or output_of(home) is not None:
-            return
+        if uid in self._known.starts:
+            self._known.starts[uid].claim()
+        output = self._unfitted(checkpoint, writer)
         try:
-            if self._fitted(output, self._saved(uid)):
-                note_output(home, output)
+            if output and is_directory(output):
+                saved = self._saved(uid)
+                if saved is not None:
+                    put_back(self._savepoint, saved, output)
+                note_output(Path(checkpoint).parent, output)
         except SnapshotError as error:
             raise PipelineRefused(f"sink {uid}: {error}") from error
+
+    def _unfitted(self, checkpoint: str, writer: Any) -> str:
+        """The output of Spark's own file sink, if no query of the job has written there yet; else empty."""
+        output = self._absolute(internals.file_sink_path(writer))
+        return output if output and output_of(Path(checkpoint).parent) is None else ""
 
     def _saved(self, uid: str) -> SavepointQuery | None:
         if not self._savepoint:
             return None
         return next((each for each in read_manifest(self._savepoint).queries if each.uid == uid), None)
 
-    def _fitted(self, output: str, saved: SavepointQuery | None) -> bool:
-        """False for an output that can't be looked at from here, which a new query may write to all the same."""
-        if "://" in output and not output.startswith("file:"):
-            if saved is not None:
+    def _check_log(self, output: str, saved: SavepointQuery | None) -> None:
+        """An output that can't be looked at from here, a new query may write to all the same. Raises a SnapshotError."""
+        if saved is not None:
+            if not is_directory(output):
                 raise OutputRefused(
                     output,
                     "the log of Spark's own file sink is put back in directories only; a query that starts from a savepoint"
                     " writes to such a place with fs.stream_files or foreachBatch",
                 )
-            return False
-        if saved is not None:
-            put_back(self._savepoint, saved, output)
-        elif (local_path(output) / LOG).exists():
+            check_fit(self._savepoint, saved, output)
+        elif is_directory(output) and (local_path(output) / LOG).exists():
             raise OutputRefused(
                 output,
                 f"it has a {LOG} of another query, and Spark would take the first batches of this one for written; name an"
                 " output that nobody has streamed to, or start from a savepoint of that query (--from-savepoint)",
             )
-        return True
+
+
+def is_directory(output: str) -> bool:
+    """Whether it is a path or a `file:` URI."""
+    return "://" not in output or output.startswith("file:")
+
+
+def _next_batch(checkpoint: str) -> int:
+    batch = last_committed(checkpoint)
+    return 0 if batch is None else batch + 1
 
 
 def _by_spark(path: str, writer: Any) -> StreamOutput:
     """Spark's own file sink."""
-    plain = str(local_path(path)) if "://" not in path or path.startswith("file:") else path
+    plain = str(local_path(path)) if is_directory(path) else path
     chosen = internals.sink_kind(writer).lower() or "parquet"
     options = csv_options(internals.sink_options(writer))
     return StreamOutput(kind=SPARK_FILES, place=plain, format=chosen, options=options)

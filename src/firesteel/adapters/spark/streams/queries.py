@@ -91,23 +91,25 @@ class StreamingQueries:
         self._not_stopped: Exception | None = None
 
     def start(self) -> None:
-        """Start every query, unless they were stopped before. Raises PipelineRefused before any has started when one of them
-        can't go on from the state that is there."""
+        """Start every query, unless they were stopped before. Raises PipelineRefused before any has started, and before any
+        output is claimed, when one of them can't go on from the state, or with the output, that is there."""
+        steps = self._outputs.note, self._continuity.check, self._outputs.check, self._outputs.claim
+        for step in steps:
+            for sink in self._sinks:
+                self._begin(sink)
+                step(sink.function.uid, self._checkpoints[sink.function.uid], sink.writer)
         for sink in self._sinks:
             self._begin(sink)
-            uid = sink.function.uid
-            self._outputs.note(uid, self._checkpoints[uid], sink.writer)
-            self._continuity.check(uid, self._checkpoints[uid], sink.writer)
-        for sink in self._sinks:
-            self._begin(sink)
-            uid = sink.function.uid
-            writer = sink.writer.queryName(uid).option("checkpointLocation", self._checkpoints[uid])
-            self._outputs.claim(uid, self._checkpoints[uid], writer)
-            if not internals.has_trigger(writer):
-                _set_trigger(writer, self._trigger_ms)
-            with self._lock:
-                if not self._stopping:
-                    self._started.append(_Followed(sink, writer.start(), self._checkpoints[uid]))
+            self._start(sink)
+
+    def _start(self, sink: StreamSink) -> None:
+        checkpoint = self._checkpoints[sink.function.uid]
+        writer = sink.writer.queryName(sink.function.uid).option("checkpointLocation", checkpoint)
+        if not internals.has_trigger(writer):
+            _set_trigger(writer, self._trigger_ms)
+        with self._lock:
+            if not self._stopping:
+                self._started.append(_Followed(sink, writer.start(), checkpoint))
 
     def follow(self, report: Callable[[tuple[QueryProgress, ...]], None]) -> None:
         """Return when all have ended; raise the error of the one that fails first."""

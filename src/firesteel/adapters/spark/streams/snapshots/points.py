@@ -111,6 +111,14 @@ def last_committed(checkpoint: str) -> int | None:
     return max((number for number in map(batch_of, names) if number is not None), default=None)
 
 
+def query_id_of(checkpoint: str) -> str:
+    """Of the query with that checkpoint directory; empty before Spark has given it one. Raises CheckpointUnknown."""
+    try:
+        return query_id(_text(local_path(checkpoint), METADATA), METADATA)
+    except Gone:
+        return ""
+
+
 def committed_point(checkpoint: str, batch: int | None = None) -> CommittedPoint:
     """The point after `batch`, or after the last committed one. Raises a SnapshotError."""
     source = local_path(checkpoint)

@@ -57,27 +57,34 @@ def put_back(savepoint: str, query: SavepointQuery, output: str, *, compact_inte
     file. `compact_interval` is the sink's, if the session sets it.
     Raises OutputRefused, TargetUnwritable.
     """
+    check_fit(savepoint, query, output)
     place = local_path(output)
     try:
         place.mkdir(parents=True, exist_ok=True)
         with partial_directory(place) as partial:
-            if query.sink_log is not None and os.path.realpath(place) == os.path.realpath(query.sink_log.output):
-                _as_it_was(local_path(savepoint) / query.directory / query.sink_log.directory, partial, output)
-            elif (place / LOG).exists():
-                raise OutputRefused(
-                    output,
-                    f"it has a {LOG} of another query, or of a savepoint taken without it; name the output that the"
-                    " savepoint's query wrote to, or a directory that nobody has streamed to",
-                )
-            else:
+            saved = _saved_log(savepoint, query, output)
+            if saved is None:
                 _begin(partial, query.point.batch, compact_interval)
+            else:
+                for name in _listed(saved):
+                    shutil.copyfile(saved / name, partial / name)
             put_in_place(partial, place / LOG, place / f".{LOG}.replaced")
             shutil.rmtree(place / f".{LOG}.replaced", ignore_errors=True)
     except OSError as error:
         raise TargetUnwritable(output, error) from error
 
 
-def _as_it_was(saved: Path, partial: Path, output: str) -> None:
+def check_fit(savepoint: str, query: SavepointQuery, output: str) -> None:
+    """Whether the log of `output` can be made to fit; nothing is touched. Raises OutputRefused."""
+    saved = _saved_log(savepoint, query, output)
+    if saved is None:
+        if (local_path(output) / LOG).exists():
+            raise OutputRefused(
+                output,
+                f"it has a {LOG} of another query, or of a savepoint taken without it; name the output that the"
+                " savepoint's query wrote to, or a directory that nobody has streamed to",
+            )
+        return
     missing = [path for path in _named(saved) if not os.path.exists(path)]
     if missing:
         raise OutputRefused(
@@ -85,8 +92,14 @@ def _as_it_was(saved: Path, partial: Path, output: str) -> None:
             f"{len(missing)} files that its log held are gone ({missing[0]} for one), so rows would be missing; restore"
             " them, or give the query a new output",
         )
-    for name in _listed(saved):
-        shutil.copyfile(saved / name, partial / name)
+
+
+def _saved_log(savepoint: str, query: SavepointQuery, output: str) -> Path | None:
+    """What the savepoint has of the log of `output`; None of an output that is not the one that the query wrote to."""
+    log = query.sink_log
+    if log is None or os.path.realpath(local_path(output)) != os.path.realpath(log.output):
+        return None
+    return local_path(savepoint) / query.directory / log.directory
 
 
 def _named(saved: Path) -> Iterator[str]:
