@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
+from firesteel.adapters.spark.streams.snapshots.fences import is_fence
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, write_savepoint
@@ -71,7 +72,8 @@ def test_the_next_attempt_goes_on_from_the_one_before_and_leaves_it_alone(tmp_pa
         "planned, so run as it was"
     )
     assert (Path(second) / "sources/0/2.compact").exists()
-    first.commit(3)
+    assert is_fence(first.root / "offsets/3"), "a zombie plans nothing that its successor does not have"
+    first.commit()
     assert last_committed(second) == 1, "what a zombie commits counts for nobody"
     third = made.prepare(STREAM, deployed(4))["result"]
     assert last_committed(third) == 1
@@ -81,11 +83,19 @@ def test_the_next_attempt_goes_on_from_the_one_before_and_leaves_it_alone(tmp_pa
 def test_a_first_batch_that_was_planned_is_taken_along(tmp_path: Path) -> None:
     made = directories(tmp_path)
     first = Path(made.prepare(STREAM, deployed(0))["result"])
-    for name in ("offsets/0", "metadata", "sources/0/0", "offsets/.1.abc.tmp"):
+    for name in ("offsets/0", "metadata", "sources/0/0", "offsets/.1.abc.tmp", "state/0/0/1.delta"):
         (first / name).parent.mkdir(parents=True, exist_ok=True)
         (first / name).write_text(name)
     second = made.prepare(STREAM, deployed(1))["result"]
     assert files_of(second) == ["metadata", "offsets/0", "sources/0/0"]
+
+
+def test_an_attempt_that_has_planned_nothing_begins_nothing_any_more(tmp_path: Path) -> None:
+    made = directories(tmp_path)
+    first = Path(made.prepare(STREAM, deployed(0))["result"])
+    second = made.prepare(STREAM, deployed(1))["result"]
+    assert is_fence(first / "offsets/0")
+    assert files_of(second) == []
 
 
 def test_a_checkpoint_that_is_damaged_is_not_gone_on_from(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql.connect.proto import WriteStreamOperationStart
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
-from firesteel.adapters.spark.streams.checkpoints import output_of
+from firesteel.adapters.spark.streams.checkpoints import note_output, output_of
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint
@@ -103,6 +103,34 @@ def test_what_can_not_be_put_right_is_refused(tmp_path: Path, checkpoint: str, s
         outputs.check("result", checkpoint, writer(path="s3a://bucket/out"))
     outputs.claim("unknown", checkpoint, writer(path=tmp_path / "begins anew"))
     assert not (tmp_path / "begins anew").exists()
+
+
+def test_the_log_of_a_job_that_writes_is_not_taken_from_it(tmp_path: Path, checkpoint: str, savepoint: Path) -> None:
+    others = tmp_path / "running job" / "its sink"
+    others.mkdir(parents=True)
+    note_output(others, (tmp_path / "old").as_uri())
+    outputs = FileOutputs(str(savepoint), absolute, StreamOutputs())
+    with pytest.raises(
+        PipelineRefused, match="batches up to 4 were written there since, by sink its sink of job running"
+    ):
+        outputs.check("result", checkpoint, writer(path=tmp_path / "old"))
+    outputs.check("result", checkpoint, writer(path=tmp_path / "new"))
+    for name in ("3", "4"):
+        (tmp_path / "old/_spark_metadata" / name).unlink()
+    outputs.check("result", checkpoint, writer(path=tmp_path / "old"))  # it was stopped with that savepoint
+
+
+def test_a_batch_that_the_query_did_not_write_is_not_left_out(tmp_path: Path, checkpoint: str) -> None:
+    query = FakeCheckpoint(Path(checkpoint)).commit(3)
+    note_output(query.root.parent, str(tmp_path / "out"))
+    outputs = FileOutputs("", absolute, StreamOutputs())
+    log(tmp_path / "out", 0, 1, 2)
+    outputs.check("result", checkpoint, writer(path=tmp_path / "out"))
+    log(tmp_path / "out", 3)
+    with pytest.raises(PipelineRefused, match="has batches up to 3, and this query has planned none after 2"):
+        outputs.check("result", checkpoint, writer(path=tmp_path / "out"))
+    query.plan(3)
+    outputs.check("result", checkpoint, writer(path=tmp_path / "out"))
 
 
 # ── fs.stream_files ──────────────────────────────────────────────────────────────────────────

@@ -29,6 +29,7 @@ from firesteel.adapters.spark.streams.snapshots.manifest import (
     encode,
     savepoint_name,
 )
+from firesteel.adapters.spark.streams.snapshots.placing import Placing
 from firesteel.adapters.spark.streams.snapshots.points import CommittedPoint, copy_point, last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import (
     dispose,
@@ -148,10 +149,32 @@ def test_the_batch_that_was_planned_is_run_again_as_it_was(tmp_path: Path, queri
     restore(str(tmp_path / "made"), "busy", str(tmp_path / "next"))
     assert last_committed(str(tmp_path / "next")) == 2
     assert (tmp_path / "next/offsets/3").read_text() == (running.root / "offsets/3").read_text()
-    logs = {path.relative_to(running.root) for path in (running.root / "sources").rglob("*") if path.is_file()}
-    assert logs == {
-        path.relative_to(tmp_path / "next") for path in (tmp_path / "next/sources").rglob("*") if path.is_file()
-    }
+    assert tree(tmp_path / "next/sources").keys() == {"0/2.compact", "0/3"}, "what it reads, and from where it goes on"
+
+
+def test_a_log_that_is_compacted_meanwhile_loses_no_planned_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = FakeCheckpoint(tmp_path / "busy").commit(5)
+    running.plan(5)
+    log, take = running.root / "sources/0", Placing.take
+
+    def overtaken(placing: Placing, name: str, *, immutable: bool) -> None:
+        if name == "sources/0/5.compact" and (log / "3").exists():
+            (log / "5.compact").rename(log / "hidden")
+            try:
+                take(placing, name, immutable=immutable)
+            finally:
+                (log / "hidden").rename(log / "5.compact")
+                (log / "3").unlink()
+        take(placing, name, immutable=immutable)
+
+    monkeypatch.setattr(Placing, "take", overtaken)
+    write_savepoint(str(tmp_path / "made"), {"busy": str(running.root)}, HEADER)
+    verify(str(tmp_path / "made"))
+    restore(str(tmp_path / "made"), "busy", str(tmp_path / "next"))
+    assert (tmp_path / "next/offsets/5").exists()
+    assert (tmp_path / "next/sources/0/5.compact").exists()
 
 
 def test_links_are_sealed_when_somebody_has_time(tmp_path: Path, queries: dict[str, str]) -> None:

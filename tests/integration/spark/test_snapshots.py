@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import firesteel as fs
+from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
-from firesteel.adapters.spark.streams.snapshots.points import copy_point
+from firesteel.adapters.spark.streams.snapshots.points import copy_point, last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, restore, seal, verify, write_savepoint
 from firesteel.adapters.spark.streams.snapshots.sinklogs import put_back
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from firesteel.model.options import CHECKPOINTS_DIR, Configuration
+from tests.adapters.test_checkpoints import STREAM, deployed
 from tests.connectmode import connect_mode
 from tests.integration.spark.streamqueries import (
     VARIANTS,
@@ -186,3 +190,27 @@ def test_state_of_python_is_found_at_its_new_place(sessions: Sessions, source: P
     state = remembered_state(spark, restored)
     assert sum(state.values()) == rows
     assert len(state) == 17
+
+
+def test_a_query_that_was_taken_for_dead_writes_nothing_that_its_successor_has_not(
+    sessions: Sessions, source: Path, tmp_path: Path
+) -> None:
+    """It goes on writing to the same output of Spark's own file sink, whose log would have its batches for those of the other."""
+    spark = sessions.open({})
+    made = CheckpointDirectories(Configuration({CHECKPOINTS_DIR.key: str(tmp_path / "shared")}), "", tmp_path)
+    zombies, output = Path(made.prepare(STREAM, deployed(0))["result"]), tmp_path / "output"
+
+    def rows(files_per_batch: int) -> Any:
+        read = spark.readStream.schema("id long").option("maxFilesPerTrigger", files_per_batch)
+        return read.json(str(source))
+
+    with running(rows(2), zombies, output) as zombie:
+        wait_for_batch(zombie, zombies, 5)
+        successors = Path(made.prepare(STREAM, deployed(1))["result"])
+        with pytest.raises(StreamingQueryException, match="Concurrent update to the log"):
+            zombie.awaitTermination(300)
+        run_to_the_end(rows(7), successors, output)
+    assert (last_committed(str(zombies)) or 0) <= (last_committed(str(successors)) or 0)
+    ids = [row["id"] for row in spark.read.parquet(str(output)).collect()]
+    lines = [line for file in source.iterdir() for line in file.read_text().splitlines()]
+    assert sorted(ids) == sorted(json.loads(line)["id"] for line in lines)

@@ -1,7 +1,7 @@
 """Directories of checkpoints: one for each attempt of each query, made from that of the attempt before.
 
 An attempt writes in its own directory only. What a zombie still commits in an older one is read by nobody: neither can it
-advance what counts, nor can two queries get at one directory.
+advance what counts, nor can two queries get at one directory. And it commits one batch at most (`snapshots.fences`).
 """
 
 import asyncio
@@ -18,9 +18,10 @@ from typing import assert_never
 import msgspec
 
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError, TargetUnwritable
+from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
-from firesteel.adapters.spark.streams.snapshots.pointfiles import OFFSETS, SOURCES
+from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES
 from firesteel.adapters.spark.streams.snapshots.points import (
     Manner,
     copy_into,
@@ -352,13 +353,15 @@ def _attempts(home: Path) -> list[int]:
 def _continue(source: Path, made: Path, target: Path) -> None:
     """Have `made`, which will be `target`, hold the last committed point of `source`, and the batch that was planned after
     it: a sink that knows batches by their number may have written that, so it has to run again with the same rows."""
+    fence(source)
     batch = last_committed(str(source))
-    if batch is None:
-        _copy_missing(source, made)
+    if batch is None:  # no commit is taken along that comes meanwhile, for its state might not be whole
+        for name in (METADATA, OFFSETS, SOURCES):
+            _copy_missing(source / name, made / name)
         return
     copy_into(str(source), made, None, Manner(link=True, home=str(target)))
     planned = f"{OFFSETS}/{batch + 1}"
-    if (source / planned).exists() and last_committed(str(made)) == batch:
+    if is_planned(source, batch + 1) and last_committed(str(made)) == batch:
         _copy_missing(source / SOURCES, made / SOURCES)
         shutil.copyfile(source / planned, made / planned)
 
@@ -366,9 +369,10 @@ def _continue(source: Path, made: Path, target: Path) -> None:
 def _copy_missing(source: Path, target: Path) -> None:
     """Files that have come since, but for those that Spark has not written to the end: it renames them when they are
     whole; and for checksums, without which a file is just not checked."""
-    for path in sorted(path for path in source.rglob("*") if path.is_file() and not path.name.startswith(".")):
+    found = source.rglob("*") if source.is_dir() else (source,)
+    for path in sorted(path for path in found if path.is_file() and not path.name.startswith(".")):
         copy = target / path.relative_to(source)
-        if not copy.exists():
+        if not copy.exists() and not is_fence(path):
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
 

@@ -5,6 +5,7 @@ them and whatever was in them: an output with the log of another query would sil
 before a query of a new job starts. A claim of an output of `fs.stream_files` ends the query that writes there.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.adapters.spark.streams.checkpoints import note_output, note_sink, output_of, sink_of
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, SnapshotError
+from firesteel.adapters.spark.streams.snapshots.fences import is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery
+from firesteel.adapters.spark.streams.snapshots.pointfiles import OFFSETS
 from firesteel.adapters.spark.streams.snapshots.points import last_committed, local_path, query_id_of
 from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
-from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, check_fit, put_back
+from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, check_fit, last_written, put_back
 from firesteel.adapters.storage.batchfiles import check_history
 from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.model.streams import SPARK_FILES, StreamOutput, csv_options
@@ -57,7 +60,9 @@ class FileOutputs:
                 query_id = query_id_of(checkpoint) or _UNBORN
                 check_history(self._known.starts[uid].root, _next_batch(checkpoint), query_id)
             elif output := self._unfitted(checkpoint, writer):
-                self._check_log(output, self._saved(uid))
+                self._check_log(output, Path(checkpoint).parent, self._saved(uid))
+            elif known := output_of(Path(checkpoint).parent):
+                _check_own(known, checkpoint)
         except (SnapshotError, TargetRefused) as error:
             raise PipelineRefused(f"sink {uid}: {error}") from error
 
@@ -88,7 +93,7 @@ class FileOutputs:
             return None
         return next((each for each in read_manifest(self._savepoint).queries if each.uid == uid), None)
 
-    def _check_log(self, output: str, saved: SavepointQuery | None) -> None:
+    def _check_log(self, output: str, home: Path, saved: SavepointQuery | None) -> None:
         """An output that can't be looked at from here, a new query may write to all the same. Raises a SnapshotError."""
         if saved is not None:
             if not is_directory(output):
@@ -98,11 +103,43 @@ class FileOutputs:
                     " writes to such a place with fs.stream_files or foreachBatch",
                 )
             check_fit(self._savepoint, saved, output)
+            _check_others(output, home, saved)
         elif is_directory(output) and (local_path(output) / LOG).exists():
             raise OutputRefused(
                 output,
                 f"it has a {LOG} of another query, and Spark would take the first batches of this one for written; name an"
                 " output that nobody has streamed to, or start from a savepoint of that query (--from-savepoint)",
+            )
+
+
+def _check_own(output: str, checkpoint: str) -> None:
+    """Of an attempt that goes on: what the log has was planned by an attempt before. Raises OutputRefused."""
+    following = _next_batch(checkpoint)
+    known = following if is_planned(local_path(checkpoint), following) else following - 1
+    written = last_written(output)
+    if written > known:
+        raise OutputRefused(
+            output,
+            f"its {LOG} has batches up to {written}, and this query has planned none after {known}: another query writes"
+            " there, or the checkpoints were replaced, and Spark would leave out batches with those numbers; start from a"
+            " savepoint (--from-savepoint), or name a new output",
+        )
+
+
+def _check_others(output: str, home: Path, saved: SavepointQuery) -> None:
+    """Of a query that starts from a savepoint, and would take out of the log what was written since. Raises OutputRefused."""
+    planned = any(file.name == f"{OFFSETS}/{saved.point.batch + 1}" for file in saved.files)
+    written = last_written(output)
+    if written <= saved.point.batch + planned:
+        return
+    place = os.path.realpath(local_path(output))
+    for other in sorted(home.parent.parent.glob("*/*")):
+        theirs = output_of(other) if other.is_dir() and other.parent != home.parent else None
+        if theirs is not None and os.path.realpath(local_path(theirs)) == place:
+            raise OutputRefused(
+                output,
+                f"batches up to {written} were written there since, by sink {other.name} of job {other.parent.name}, which"
+                f" writes there: stop that job, or name a new output (if it has ended, delete {other.parent})",
             )
 
 

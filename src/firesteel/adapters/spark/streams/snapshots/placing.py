@@ -69,6 +69,11 @@ class Placing:
             raise Gone(name)
         self._to_copy[name] = (self.pins or self.source) / name
 
+    @property
+    def taken(self) -> list[str]:
+        """Names of what was taken, also if it could not be finished."""
+        return [*self._placed, *self._to_copy]
+
     def held(self, name: str) -> Path:
         """Where a file that was taken can be read."""
         return self._to_copy.get(name, self.into / name)

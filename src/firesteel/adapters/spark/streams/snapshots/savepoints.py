@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from firesteel.adapters.spark.streams.snapshots import sinklogs
-from firesteel.adapters.spark.streams.snapshots.checkpointlog import relocated
+from firesteel.adapters.spark.streams.snapshots.checkpointlog import offset_entry, relocated
 from firesteel.adapters.spark.streams.snapshots.errors import (
     CheckpointMissing,
     NoSavepoint,
@@ -26,6 +26,8 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     TargetTaken,
     TargetUnwritable,
 )
+from firesteel.adapters.spark.streams.snapshots.fences import is_planned
+from firesteel.adapters.spark.streams.snapshots.listing import listing_of
 from firesteel.adapters.spark.streams.snapshots.manifest import (
     MANIFEST,
     VERSION,
@@ -38,7 +40,7 @@ from firesteel.adapters.spark.streams.snapshots.manifest import (
 )
 from firesteel.adapters.spark.streams.snapshots.partials import PREFIX, partial_directory
 from firesteel.adapters.spark.streams.snapshots.placing import COPY_THREADS, Placed, Placing
-from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES, Kind, kind_of
+from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES, Kind, kind_of, log_files
 from firesteel.adapters.spark.streams.snapshots.points import (
     BEGINNING,
     Manner,
@@ -48,6 +50,7 @@ from firesteel.adapters.spark.streams.snapshots.points import (
 )
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.adapters.storage.durability import sync
+from firesteel.core.checkpoint.beginning import COPIES_MAX
 
 QUERIES = "queries"
 _UID_CHARACTERS_MAX = 80
@@ -208,20 +211,38 @@ def _write_query(
 
 def _planned(checkpoint: str, part: Path, batch: int) -> dict[str, Placed]:
     """Take along the batch that is planned after the point, if one is: a sink that knows batches by their number may have
-    written it, so it has to run again with the same rows. What has gone meanwhile is done, and need not."""
+    written it, so it has to run again with the same rows. One that has gone meanwhile is done, and need not."""
     source = local_path(checkpoint)
-    logs = (str(path.relative_to(source)) for path in (source / SOURCES).rglob("*") if path.is_file())
-    names = [name for name in sorted(logs) if not Path(name).name.startswith(".") and not (part / name).exists()]
-    names += [f"{OFFSETS}/{batch + 1}", *([METADATA] if batch < 0 else ())]
-    placing = Placing(source, part, link=False, digests=True, durable=True)
-    try:
-        for name in names:
-            placing.take(name, immutable=False)
-        return placing.finish()
-    except Gone:
-        for name in names:
-            (part / name).unlink(missing_ok=True)
-        return {}
+    for _ in range(COPIES_MAX):  # a log of a source may be compacted meanwhile: then it is listed again
+        if not is_planned(source, batch + 1):
+            break
+        placing = Placing(source, part, link=False, digests=True, durable=True)
+        try:
+            for name in _planned_files(source, batch):
+                if not (part / name).exists():
+                    placing.take(name, immutable=False)
+            return placing.finish()
+        except (Gone, FileNotFoundError):
+            for name in placing.taken:
+                (part / name).unlink(missing_ok=True)
+    return {}
+
+
+def _planned_files(source: Path, batch: int) -> Iterator[str]:
+    """What the batch after `batch` needs besides the point: of sources what their logs hold up to its end, of others everything.
+    Raises Gone or FileNotFoundError."""
+    planned = f"{OFFSETS}/{batch + 1}"
+    yield planned
+    if batch < 0:
+        yield METADATA
+    ends = offset_entry((source / planned).read_text(), planned).log_ends
+    listing = listing_of(source)
+    for name in listing.below(SOURCES):
+        directory = f"{SOURCES}/{name}"
+        if name in ends:
+            yield from (f"{directory}/{each}" for each in log_files(listing.files(directory), ends[name], directory))
+        else:
+            yield from listing.everything(directory)
 
 
 def _with_log(query: SavepointQuery, output: str | None, partial: Path) -> SavepointQuery:

@@ -30,6 +30,15 @@ COMPACT_INTERVAL = 10
 _HEADING = "v1"
 
 
+def last_written(output: str) -> int:
+    """The last batch that the log of `output` knows; -1 where there is none. Raises StorageUnsupported."""
+    try:
+        names = os.listdir(local_path(output) / LOG)
+    except FileNotFoundError:
+        return -1
+    return max((number for number in map(batch_of, names) if number is not None), default=-1)
+
+
 def take(output: str, batch: int, part: Path) -> tuple[SinkLog, list[SavepointFile]]:
     """Copy what the log held at `batch` into `part`/sink-log: nothing at -1. Raises OutputRefused or OSError."""
     if batch < 0:
