@@ -1,5 +1,6 @@
 """Directories of checkpoints: each attempt has its own, and goes on from the one before."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -8,16 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from firesteel.adapters.spark.streams import checkpoints
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
 from firesteel.adapters.spark.streams.snapshots.fences import is_fence
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
-from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, write_savepoint
+from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, write_savepoint
 from firesteel.model.checkpoints import CheckpointOrder
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.options import Configuration
-from firesteel.model.streams import SavepointQueries, StateOrder, StateQuestion
+from firesteel.model.streams import SavepointOrder, SavepointQueries, StateOrder, StateQuestion
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.ports import TaskFailedError
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
@@ -173,6 +175,7 @@ def test_a_copy_for_reading_is_gone_when_it_was_read(tmp_path: Path) -> None:
 
 READ = """
 import sys
+from firesteel.adapters.spark.streams import checkpoints
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
 from firesteel.model.options import Configuration
 from firesteel.model.streams import StateOrder, StateQuestion
@@ -227,3 +230,52 @@ def test_where_the_queries_are_is_looked_up(tmp_path: Path) -> None:
     (running.root / "state/0/1/3.zip").unlink()
     with pytest.raises(TaskFailedError, match=r"state/0/1/3\.\* is not there"):
         made.look(STREAM.job_id, order)
+
+
+# ── savepoints ───────────────────────────────────────────────────────────────────────────────
+def order(tmp_path: Path, attempt: int, timeout_ms: int = 0) -> SavepointOrder:
+    return SavepointOrder(
+        savepoint_id="a" * 32,
+        location=str(tmp_path / "savepoint"),
+        queries=(SavepointQueries(region=RegionIndex(0), attempt=attempt, uids=("result",)),),
+        job_name="the job",
+        vertices=(),
+        timeout_ms=timeout_ms,
+    )
+
+
+def saved_batch(tmp_path: Path) -> int:
+    (query,) = read_manifest(str(tmp_path / "savepoint")).queries
+    return query.point.batch
+
+
+def test_one_that_was_written_before_is_not_written_again(tmp_path: Path) -> None:
+    made = directories(tmp_path)
+    running = query_of(made.prepare(STREAM, deployed(0))["result"]).commit(2)
+    made.save(STREAM.job_id, order(tmp_path, 0))
+    running.commit()
+    made.save(STREAM.job_id, order(tmp_path, 0))
+    assert saved_batch(tmp_path) == 1, "the answer was lost"
+
+
+def test_one_that_was_given_up_is_not_taken_for_another(tmp_path: Path) -> None:
+    """The queries have gone on since: a job that ended with it would write its last batches once more."""
+    made = directories(tmp_path)
+    query_of(made.prepare(STREAM, deployed(0))["result"]).commit(2)
+    made.save(STREAM.job_id, order(tmp_path, 0))
+    query_of(made.prepare(STREAM, deployed(1))["result"]).commit(3)
+    with pytest.raises(TaskFailedError, match="taken before and given up, and the queries have gone on"):
+        made.save(STREAM.job_id, order(tmp_path, 1))
+    assert saved_batch(tmp_path) == 1, "and whoever was told of it finds it"
+
+
+def test_one_that_takes_longer_than_anybody_waits_gets_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = directories(tmp_path)
+    query_of(made.prepare(STREAM, deployed(0))["result"]).commit(2)
+    now = itertools.count(0.0, 5.0)
+    monkeypatch.setattr(checkpoints, "monotonic", lambda: next(now))
+    with pytest.raises(TaskFailedError, match="it took too long, and was given up"):
+        made.save(STREAM.job_id, order(tmp_path, 0, timeout_ms=5_000))
+    assert sorted(os.listdir(tmp_path)) == ["shared"]
+    made.save(STREAM.job_id, order(tmp_path, 0, timeout_ms=5_001))
+    assert saved_batch(tmp_path) == 1

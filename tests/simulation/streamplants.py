@@ -12,7 +12,7 @@ from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.streams import SavepointOrder
-from firesteel.testing.simulation.streams import outputs
+from firesteel.testing.simulation.streams import outputs, saving
 from firesteel.testing.simulation.streams.outputs import Output
 from firesteel.testing.simulation.streams.saving import Saving
 from firesteel.testing.simulation.streams.storage import SavedJob
@@ -99,3 +99,8 @@ def manifest_before_its_files(patch: pytest.MonkeyPatch) -> None:
 def stopped_is_done(patch: pytest.MonkeyPatch) -> None:
     """A job whose queries have stopped for a savepoint is over without one."""
     patch.setattr(JobState, "lacks_savepoint", property(lambda state: False))
+
+
+def whatever_is_there_is_the_savepoint(patch: pytest.MonkeyPatch) -> None:
+    """A savepoint that was given up is taken for the one of a later order: of where its queries were then (a bug we had)."""
+    patch.setattr(saving, "is_of_order", lambda held, wanted: True)

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from firesteel.core.checkpoint.generations import Claim
+from firesteel.model.failures import FailureInfo
+from firesteel.model.ids import JobID, RegionIndex
 from firesteel.model.states import JobStatus
+from firesteel.model.streams import SavepointOrder, SavepointQueries
 from firesteel.testing.simulation.cores.run import Run, run_seed
+from firesteel.testing.simulation.cores.world import World
+from firesteel.testing.simulation.faults import Faults
 from firesteel.testing.simulation.mishaps import Mishaps
+from firesteel.testing.simulation.streams.directories import OFFSETS, Directory
 from firesteel.testing.simulation.streams.outputs import Output, OutputLost, Rows, Superseded
 from firesteel.testing.simulation.streams.pipelines import has_stream
+from firesteel.testing.simulation.streams.saving import Saving
+from firesteel.testing.simulation.streams.storage import StreamStorage
 from firesteel.testing.simulation.summary import SimulationFailure
 from tests.simulation.streamplants import (
     batches_count_twice_after_a_restore,
@@ -22,6 +30,7 @@ from tests.simulation.streamplants import (
     stopped_is_done,
     taken_back_before_what_is_staged,
     taken_back_oldest_first,
+    whatever_is_there_is_the_savepoint,
     zombies_publish,
 )
 
@@ -113,6 +122,38 @@ def leaves_no_gap() -> bool:
         if output.counted() != [(batch, batch + 1) for batch in range(len(output.seen))]:
             return False
     return True
+
+
+JOB = JobID("1" * 32)
+
+
+def saved_batches() -> list[int]:
+    """A stop is asked for twice with one id: between, the query has gone on in another attempt. What was answered with."""
+    world, storage = World(0, Faults()), StreamStorage()
+    writer = Saving(world, storage, "w", lambda: False)
+    directory, answers = Directory("q", 2), list[int]()
+
+    def answered(failure: FailureInfo | None) -> None:
+        answers.append(-1 if failure is not None else storage.savepoints["there"].queries["s"].batch)
+
+    for attempt in range(2):
+        directory = storage.home("w", JOB, "s")[attempt] = directory.forked()
+        for _ in range(2):
+            batch = directory.last + 1
+            directory.files[OFFSETS, batch] = batch + 1
+            directory.run(batch)
+            directory.commit(batch, batch)
+        queries = (SavepointQueries(region=RegionIndex(0), attempt=attempt, uids=("s",)),)
+        order = SavepointOrder(savepoint_id="x", location="there", queries=queries, job_name="j", vertices=())
+        writer.save(JOB, order, answered)
+        world.run(world.now_ms + 60_000)
+    return answers
+
+
+def test_a_savepoint_that_was_given_up_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert saved_batches() == [1, -1]
+    whatever_is_there_is_the_savepoint(monkeypatch)
+    assert saved_batches() == [1, 1], "the bug that was planted is not found"
 
 
 def test_a_zombie_and_who_follows_it_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:

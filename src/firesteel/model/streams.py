@@ -68,6 +68,8 @@ class SavepointOrder(msgspec.Struct, frozen=True, kw_only=True):
     """uid and name of each function."""
     checkpoints_dir: str = ""
     """The job's own `execution.checkpointing.dir`."""
+    timeout_ms: int = 0
+    """After this time it is given up, and is not to be made any more. 0: never."""
 
 
 STATE_ROWS_MAX = 10_000

@@ -1,6 +1,6 @@
-"""Queries of a job's attempts, as workers are told of them."""
+"""Queries of a job's attempts, as workers are told of them, and what there is of a savepoint that they are told to write."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.scheduler.executions import Executions
@@ -29,3 +29,9 @@ def queries_by_worker(
         if worker in workers:
             found[worker] = (*found.get(worker, ()), queries_of(executions, logical))
     return found
+
+
+def is_of_order(held: Mapping[str, int], wanted: Iterable[SavepointQueries]) -> bool:
+    """Whether a savepoint that a worker finds where it is to write one is that one, written before: `held` are its queries'
+    attempts, by uid. One that was given up is of attempts before: the queries have gone on since."""
+    return held == {uid: each.attempt for each in wanted for uid in each.uids}

@@ -139,7 +139,7 @@ class Savepoints:
                 self._give_up(pending, _failure(f"worker {pending.worker}, which wrote the savepoint, is lost"), now_ms)
             else:
                 self._executions.output.wake(pending.due_ms)
-                self._get_on(pending, workers)
+                self._get_on(pending, workers, now_ms)
 
     def _go_on_stopping(self, now_ms: int) -> None:
         """A former leader may have begun it."""
@@ -150,11 +150,11 @@ class Savepoints:
             due_ms = now_ms + self._settings.timeout_ms
             self._pending[stop.savepoint_id] = PendingSavepoint(stop.savepoint_id, stop.location, after, due_ms)
 
-    def _get_on(self, pending: PendingSavepoint, workers: Collection[ResourceID]) -> None:
+    def _get_on(self, pending: PendingSavepoint, workers: Collection[ResourceID], now_ms: int) -> None:
         if pending.after.stops_first and not self._executions.graph.all_finished:
             self._stop(drain=pending.after is AfterSavepoint.DRAIN)
         elif pending.worker is None:
-            self._send_order(pending, workers)
+            self._send_order(pending, workers, now_ms)
 
     def _stop(self, *, drain: bool) -> None:
         """Have attempts that run stop. Those that are still to run are told when they do."""
@@ -167,16 +167,16 @@ class Savepoints:
                 self._told[attempt] = None
                 output.stop.setdefault(worker, []).append(attempt)
 
-    def _send_order(self, pending: PendingSavepoint, workers: Collection[ResourceID]) -> None:
+    def _send_order(self, pending: PendingSavepoint, workers: Collection[ResourceID], now_ms: int) -> None:
         """To the worker that the first of the queries is, or was, on; any other finds their checkpoints where all share
         them, and says so where they don't."""
         first = self._executions.graph.worker_of(0)
         chosen = first if first in workers else next(iter(workers), None)
         if chosen is not None:
             pending.worker = chosen
-            self._executions.output.save.setdefault(chosen, []).append(self._order(pending))
+            self._executions.output.save.setdefault(chosen, []).append(self._order(pending, now_ms))
 
-    def _order(self, pending: PendingSavepoint) -> SavepointOrder:
+    def _order(self, pending: PendingSavepoint, now_ms: int) -> SavepointOrder:
         topology = self._executions.topology
         graph = topology.graph
         return SavepointOrder(
@@ -186,6 +186,7 @@ class Savepoints:
             job_name=graph.name,
             vertices=tuple((each.uid, each.name) for vertex in graph.vertices for each in vertex.functions),
             checkpoints_dir=self._settings.checkpoints_dir,
+            timeout_ms=pending.due_ms - now_ms,
         )
 
     def _give_up(self, pending: PendingSavepoint, failure: FailureInfo, now_ms: int) -> None:

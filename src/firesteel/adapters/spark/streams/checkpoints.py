@@ -13,11 +13,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import assert_never
 
 import msgspec
 
-from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError, TargetUnwritable
+from firesteel.adapters.spark.streams.snapshots.errors import SavepointGivenUp, SnapshotError, TargetUnwritable
 from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
@@ -34,6 +35,7 @@ from firesteel.adapters.spark.streams.snapshots.positions import positions
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, read_manifest, restore, write_savepoint
 from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.core.checkpoint.beginning import Beginning, Start, beginning_of
+from firesteel.core.checkpoint.orders import is_of_order
 from firesteel.model import options
 from firesteel.model.branches import branch_of
 from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
@@ -92,6 +94,7 @@ class CheckpointDirectories:
 
     def save(self, job_id: JobID, order: SavepointOrder) -> None:
         """Write a savepoint, unless this very one was written before. Raises TaskFailedError."""
+        begun = monotonic()
         top = self._used.get(job_id) or self._place_of(order.checkpoints_dir)[0]
         queries = {uid: str(top / job_id / uid / str(of.attempt)) for of in order.queries for uid in of.uids}
         fingerprints = {uid: fingerprint_of(top / job_id / uid) for uid in queries}
@@ -102,12 +105,14 @@ class CheckpointDirectories:
             created_ms=round(time.time() * 1_000),
             vertices=tuple(SavepointVertex(uid=uid, name=name) for uid, name in order.vertices),
             fingerprints={uid: found for uid, found in fingerprints.items() if found},
+            attempts={uid: of.attempt for of in order.queries for uid in of.uids},
         )
         try:
-            if not (os.path.lexists(local_path(order.location)) and _is_of(order.location, job_id)):
+            if not (os.path.lexists(local_path(order.location)) and _is_of(order, job_id)):
                 found = ((uid, output_of(top / job_id / uid)) for uid in queries)
                 outputs = {uid: output for uid, output in found if output is not None}
-                write_savepoint(order.location, queries, header, outputs=outputs)
+                ends = begun + order.timeout_ms / 1_000 if order.timeout_ms else float("inf")
+                write_savepoint(order.location, queries, header, outputs=outputs, is_wanted=lambda: monotonic() < ends)
         except SnapshotError as error:
             raise _refused(str(error)) from error
 
@@ -246,8 +251,14 @@ def _restored_to(copy: Path, order: StateOrder) -> str:
     return uid
 
 
-def _is_of(location: str, job_id: JobID) -> bool:
-    return read_manifest(location).job_id == job_id
+def _is_of(order: SavepointOrder, job_id: JobID) -> bool:
+    """Whether what is there is what the order wants. Raises a SnapshotError where it is what an order before has wanted."""
+    manifest = read_manifest(order.location)
+    if manifest.job_id == job_id and not is_of_order(
+        {each.uid: each.attempt for each in manifest.queries}, order.queries
+    ):
+        raise SavepointGivenUp(order.location, "it was taken before and given up, and the queries have gone on since")
+    return manifest.job_id == job_id
 
 
 def _restored(graph: JobGraph) -> dict[str, str]:

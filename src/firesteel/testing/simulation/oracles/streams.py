@@ -104,6 +104,10 @@ class Streams:
                 assert known.get(query.batch) == query.line.get(query.batch), (
                     f"{record.location} has a batch {query.batch} of {uid} that a zombie has committed"
                 )
+                goes_on = state.stop is None or record.savepoint_id != state.stop.savepoint_id
+                assert goes_on or directory is None or directory.last == query.batch, (
+                    f"{state.job_id} ends with {record.location}, which has batch {query.batch} of {uid}, and not {directory.last}"
+                )
         self._saved[state.job_id] = done
 
     def at_the_end(self, *, is_drained: bool) -> None:

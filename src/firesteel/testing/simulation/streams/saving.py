@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from firesteel.core.checkpoint.beginning import Missing, missing_file
+from firesteel.core.checkpoint.orders import is_of_order
 from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
@@ -75,7 +76,9 @@ class Saving:
         """Write a savepoint, unless this very one was written before."""
         known = self.storage.savepoints.get(order.location)
         if known is not None and known.manifest and known.job_id == job_id:
-            self.world.after(1, partial(answer, None))
+            held = {uid: query.attempt for uid, query in known.queries.items()}
+            given_up = SavingFailed("there is a savepoint that was given up")
+            self.world.after(1, partial(answer, None if is_of_order(held, order.queries) else failure(given_up)))
         else:
             self._go_on(self._writing(job_id, order), answer)
 
@@ -94,12 +97,14 @@ class Saving:
 
     def _writing(self, job_id: JobID, order: SavepointOrder) -> Iterator[int]:
         """In a hidden directory that gets its name when it is whole; who fails or dies leaves nothing that has one."""
-        made = SavedJob(job_id)
+        made, begun_ms = SavedJob(job_id), self.world.now_ms
         for of in order.queries:
             for uid in of.uids:
                 yield from self._copy(made, job_id, of, uid)
         made.manifest = tuple(made.queries)
         yield self._file_ms()
+        if order.timeout_ms and self.world.now_ms - begun_ms >= order.timeout_ms:
+            raise SavingFailed("it took too long, and was given up")
         yield from self._publish(made, order.location)
 
     def _publish(self, made: SavedJob, location: str) -> Iterator[int]:
@@ -117,7 +122,7 @@ class Saving:
             batch, copies = directory.last, copies + 1
             line = {number: commit for number, commit in directory.line.items() if number <= batch}
             wanted = tuple(needed(batch)) if batch >= 0 else ()
-            copied = made.queries[uid] = SavedQuery(directory.query_id, batch, {}, line, wanted)
+            copied = made.queries[uid] = SavedQuery(directory.query_id, batch, {}, line, wanted, of.attempt)
             for file in wanted:
                 yield self._file_ms()
                 self._write()

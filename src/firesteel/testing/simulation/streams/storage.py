@@ -33,6 +33,8 @@ class SavedQuery:
     line: dict[int, int]
     wanted: tuple[File, ...]
     """What it is to have."""
+    attempt: int
+    """Which it was taken of."""
 
 
 @dataclass(slots=True)

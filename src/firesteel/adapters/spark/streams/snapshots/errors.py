@@ -96,6 +96,14 @@ class NoSavepoint(SnapshotError):
         self.path, self.why = path, why
 
 
+class SavepointGivenUp(SnapshotError):
+    """It was given up, and what there is of it is not what is wanted now. Nobody's fault."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}; ask for a new savepoint")
+        self.path, self.why = path, why
+
+
 class SavepointDamaged(SnapshotError):
     """Files of a savepoint are missing or are not what was written. Whoever moved or touched it is at fault."""
 

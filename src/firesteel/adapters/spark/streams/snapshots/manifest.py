@@ -44,6 +44,8 @@ class SavepointQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     sink_log: SinkLog | None = None
     fingerprint: str = ""
     """What restoring compares, as whoever took the savepoint has written it."""
+    attempt: int = -1
+    """Which one of the job's it was taken of. -1: not known."""
 
 
 class SavepointVertex(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,8 @@ class SavepointHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     vertices: tuple[SavepointVertex, ...] = ()
     fingerprints: dict[str, str] = {}
     """By the uid of the query."""
+    attempts: dict[str, int] = {}
+    """The same."""
 
 
 class SavepointManifest(msgspec.Struct, frozen=True, kw_only=True):

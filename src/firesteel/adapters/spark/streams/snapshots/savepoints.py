@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
@@ -22,6 +22,7 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     NoSavepoint,
     QueryUnknown,
     SavepointDamaged,
+    SavepointGivenUp,
     SavepointShared,
     TargetTaken,
     TargetUnwritable,
@@ -63,11 +64,13 @@ def write_savepoint(
     *,
     link: bool = True,
     outputs: Mapping[str, str] | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> SavepointManifest:
     """Make `target` a savepoint of the queries: their checkpoint directories by uid. It is there whole, or not at all.
 
     `link`: on the file system of a checkpoint, files are linked and not read, so their digests are missing until `seal`.
     `outputs`: directories to which queries write with Spark's own file sink, by uid; its logs belong to the savepoint.
+    `is_wanted` is asked before it gets its name: it may have been given up meanwhile.
     Raises a SnapshotError.
     """
     place = local_path(target)
@@ -83,6 +86,8 @@ def write_savepoint(
             with_logs = tuple(_with_log(part, (outputs or {}).get(part.uid), partial) for part in parts)
             manifest = _manifest(header, with_logs)
             _publish(partial, manifest)
+            if not is_wanted():
+                raise SavepointGivenUp(target, "it took too long, and was given up")
             os.rename(partial, place)
         sync(place.parent)
     except OSError as error:
@@ -206,6 +211,7 @@ def _write_query(
         point=point,
         files=tuple(files),
         fingerprint=header.fingerprints.get(uid, ""),
+        attempt=header.attempts.get(uid, -1),
     )
 
 
