@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,9 @@ import pytest
 from firesteel.adapters.spark.streams import checkpoints
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
 from firesteel.adapters.spark.streams.snapshots.fences import is_fence
-from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
+from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SinkLog
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
-from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, write_savepoint
+from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint
 from firesteel.model.checkpoints import CheckpointOrder
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph, JobType
@@ -267,6 +268,36 @@ def test_one_that_was_given_up_is_not_taken_for_another(tmp_path: Path) -> None:
     with pytest.raises(TaskFailedError, match="taken before and given up, and the queries have gone on"):
         made.save(STREAM.job_id, order(tmp_path, 1))
     assert saved_batch(tmp_path) == 1, "and whoever was told of it finds it"
+
+
+def test_one_of_a_query_that_nobody_has_looked_at_yet_has_what_it_began_with(tmp_path: Path) -> None:
+    """Else it would be gone on from with any plan, and with an output that has later batches."""
+    out, made = tmp_path / "out", directories(tmp_path)
+    running = query_of(made.prepare(STREAM, deployed(0))["result"]).commit(3)
+    (out / "_spark_metadata").mkdir(parents=True)
+    for batch in range(4):
+        (out / f"_spark_metadata/{batch}").write_text("v1")
+    header = SavepointHeader(
+        job_id="0" * 32, job_name="old", spark_version="4.3.0", created_ms=0, fingerprints={"result": "{}"}
+    )
+    before = str(tmp_path / "before")
+    write_savepoint(before, {"result": str(running.root)}, header, outputs={"result": str(out)})
+    configuration = {"execution.state-recovery.path": before}
+    restored = msgspec.structs.replace(STREAM, job_id=JobID("1" * 32), configuration=configuration)
+    found = made.prepare(restored, deployed(0))
+    dispose(before)
+    made.save(restored.job_id, order(tmp_path, 0))
+    (query,) = read_manifest(str(tmp_path / "savepoint")).queries
+    assert query.fingerprint == "{}"
+    assert query.sink_log == SinkLog(output=str(out), directory="sink-log")
+    verify(str(tmp_path / "savepoint"))
+    assert files_of(str(tmp_path / "savepoint" / query.directory / "sink-log")) == ["0", "1", "2"]
+    running.root = Path(found["result"])
+    running.commit()
+    shutil.rmtree(tmp_path / "savepoint")
+    made.save(restored.job_id, order(tmp_path, 0))
+    (query,) = read_manifest(str(tmp_path / "savepoint")).queries
+    assert query.sink_log is None, "it has gone on, and writes elsewhere than into files"
 
 
 def test_one_that_takes_longer_than_anybody_waits_gets_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
-from firesteel.adapters.spark.streams.checkpoints import fingerprint_of
 from firesteel.adapters.spark.streams.continuity import Continuity
+from firesteel.adapters.spark.streams.notes import fingerprint_of
 from firesteel.adapters.spark.streams.plans.fingerprints import fingerprint
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint

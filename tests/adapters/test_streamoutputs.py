@@ -10,7 +10,7 @@ from pyspark.sql.connect.proto import WriteStreamOperationStart
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
-from firesteel.adapters.spark.streams.checkpoints import note_output, output_of
+from firesteel.adapters.spark.streams.notes import note_output, output_of
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint

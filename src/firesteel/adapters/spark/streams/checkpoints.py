@@ -16,8 +16,8 @@ from pathlib import Path
 from time import monotonic
 from typing import assert_never
 
-import msgspec
-
+from firesteel.adapters.spark.streams.inheritance import keep, kept_log, known_fingerprint
+from firesteel.adapters.spark.streams.notes import output_of, sink_of
 from firesteel.adapters.spark.streams.snapshots.errors import SavepointGivenUp, SnapshotError, TargetUnwritable
 from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
@@ -43,20 +43,14 @@ from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, derived_id
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
 from firesteel.model.options import Configuration
-from firesteel.model.streams import QueriesOrder, QueryPosition, QuerySight, SavepointOrder, StateOrder, StreamOutput
+from firesteel.model.streams import QueriesOrder, QueryPosition, QuerySight, SavepointOrder, StateOrder
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
 _DIRECTORY = "checkpoints"
-_OUTPUT = "output"
-"""Beside the checkpoints of a query's attempts: the directory that Spark's own file sink writes to, whose log fits the query."""
-_SINK = "sink"
-"""Beside them as well: where the query writes, by whatever sink."""
 _COPY = "copy"
 """For reading state: its name in a directory of its own."""
-_FINGERPRINT = "fingerprint"
-"""Beside them as well: that of the query's plan."""
 
 
 class CheckpointDirectories:
@@ -97,7 +91,7 @@ class CheckpointDirectories:
         begun = monotonic()
         top = self._used.get(job_id) or self._place_of(order.checkpoints_dir)[0]
         queries = {uid: str(top / job_id / uid / str(of.attempt)) for of in order.queries for uid in of.uids}
-        fingerprints = {uid: fingerprint_of(top / job_id / uid) for uid in queries}
+        fingerprints = {uid: known_fingerprint(top / job_id / uid) for uid in queries}
         header = SavepointHeader(
             job_id=job_id,
             job_name=order.job_name,
@@ -110,7 +104,11 @@ class CheckpointDirectories:
         try:
             if not (os.path.lexists(local_path(order.location)) and _is_of(order, job_id)):
                 found = ((uid, output_of(top / job_id / uid)) for uid in queries)
-                outputs = {uid: output for uid, output in found if output is not None}
+                outputs: dict[str, str | tuple[str, Path]] = {
+                    uid: output for uid, output in found if output is not None
+                }
+                as_before = {uid: kept_log(top / job_id / uid, queries[uid]) for uid in queries.keys() - outputs.keys()}
+                outputs |= {uid: log for uid, log in sorted(as_before.items()) if log is not None}
                 ends = begun + order.timeout_ms / 1_000 if order.timeout_ms else float("inf")
                 write_savepoint(order.location, queries, header, outputs=outputs, is_wanted=lambda: monotonic() < ends)
         except SnapshotError as error:
@@ -181,50 +179,6 @@ async def prepared(
     if earlier is not None:
         await earlier.join()
     return await asyncio.to_thread(directories.prepare, graph, deployment)
-
-
-def output_of(home: Path) -> str | None:
-    """The output of the query whose attempts have their checkpoints in `home`, if it is a file sink's."""
-    return _noted(home / _OUTPUT)
-
-
-def note_output(home: Path, output: str) -> None:
-    """Have `output_of` know it, from here on."""
-    _note(home / _OUTPUT, output)
-
-
-def sink_of(home: Path) -> StreamOutput | None:
-    """Where the query whose attempts have their checkpoints in `home` writes; None before it is known."""
-    noted = _noted(home / _SINK)
-    return msgspec.json.decode(noted, type=StreamOutput) if noted is not None else None
-
-
-def note_sink(home: Path, output: StreamOutput) -> None:
-    """Have `sink_of` know it, from here on."""
-    _note(home / _SINK, msgspec.json.encode(output).decode())
-
-
-def fingerprint_of(home: Path) -> str | None:
-    """That of the query whose attempts have their checkpoints in `home`: empty if it can't be told, None before it is known."""
-    return _noted(home / _FINGERPRINT)
-
-
-def note_fingerprint(home: Path, fingerprint: str) -> None:
-    """Have `fingerprint_of` know it, from here on."""
-    _note(home / _FINGERPRINT, fingerprint)
-
-
-def _noted(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-
-
-def _note(path: Path, text: str) -> None:
-    made = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    made.write_text(text, encoding="utf-8")
-    os.rename(made, path)
 
 
 def _copied_to(copy: Path, top: Path, order: StateOrder) -> str:
@@ -332,6 +286,7 @@ def _made(home: Path, attempt: int, beginning: Beginning, savepoint: str, *, que
             case Start.LATE:
                 raise _refused(f"{home.name} has a later attempt than {attempt}: this one was taken for dead, and ends")
             case Start.SAVEPOINT:
+                keep(home, savepoint)
                 restore(savepoint, home.name, str(target), query_id=query_id)
             case Start.FORMER:
                 _prepare(home, target, home / str(beginning.former))

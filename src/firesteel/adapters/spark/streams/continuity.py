@@ -5,7 +5,7 @@ from typing import Any
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
-from firesteel.adapters.spark.streams.checkpoints import fingerprint_of, note_fingerprint
+from firesteel.adapters.spark.streams.notes import fingerprint_of, note_fingerprint
 from firesteel.adapters.spark.streams.plans.fingerprints import agreed, broken_rules, fingerprint
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
 from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest

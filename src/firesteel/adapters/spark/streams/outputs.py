@@ -15,7 +15,7 @@ import msgspec
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
-from firesteel.adapters.spark.streams.checkpoints import note_output, note_sink, output_of, sink_of
+from firesteel.adapters.spark.streams.notes import note_output, note_sink, output_of, sink_of
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, SnapshotError
 from firesteel.adapters.spark.streams.snapshots.fences import is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery

@@ -63,13 +63,14 @@ def write_savepoint(
     header: SavepointHeader,
     *,
     link: bool = True,
-    outputs: Mapping[str, str] | None = None,
+    outputs: Mapping[str, str | tuple[str, Path]] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> SavepointManifest:
     """Make `target` a savepoint of the queries: their checkpoint directories by uid. It is there whole, or not at all.
 
     `link`: on the file system of a checkpoint, files are linked and not read, so their digests are missing until `seal`.
-    `outputs`: directories to which queries write with Spark's own file sink, by uid; its logs belong to the savepoint.
+    `outputs`: directories to which queries write with Spark's own file sink, by uid; its logs belong to the savepoint. A log
+    that lies elsewhere is told with its directory.
     `is_wanted` is asked before it gets its name: it may have been given up meanwhile.
     Raises a SnapshotError.
     """
@@ -251,10 +252,11 @@ def _planned_files(source: Path, batch: int) -> Iterator[str]:
             yield from listing.everything(directory)
 
 
-def _with_log(query: SavepointQuery, output: str | None, partial: Path) -> SavepointQuery:
+def _with_log(query: SavepointQuery, output: str | tuple[str, Path] | None, partial: Path) -> SavepointQuery:
     if output is None:
         return query
-    log, files = sinklogs.take(output, query.point.batch, partial / query.directory)
+    place, elsewhere = (output, None) if isinstance(output, str) else output
+    log, files = sinklogs.take(place, query.point.batch, partial / query.directory, elsewhere)
     return msgspec.structs.replace(query, sink_log=log, files=(*query.files, *files))
 
 

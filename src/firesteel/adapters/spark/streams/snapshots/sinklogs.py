@@ -39,11 +39,12 @@ def last_written(output: str) -> int:
     return max((number for number in map(batch_of, names) if number is not None), default=-1)
 
 
-def take(output: str, batch: int, part: Path) -> tuple[SinkLog, list[SavepointFile]]:
-    """Copy what the log held at `batch` into `part`/sink-log: nothing at -1. Raises OutputRefused or OSError."""
+def take(output: str, batch: int, part: Path, elsewhere: Path | None = None) -> tuple[SinkLog, list[SavepointFile]]:
+    """Copy what the log held at `batch` into `part`/sink-log: nothing at -1. It lies in the output, or `elsewhere`. Raises
+    OutputRefused or OSError."""
     if batch < 0:
         return SinkLog(output=str(local_path(output)), directory=SINK_LOG), []
-    log = local_path(output) / LOG
+    log = elsewhere or local_path(output) / LOG
     if not log.is_dir():
         raise OutputRefused(output, f"it has no {LOG}: Spark's own file sink has never written there")
     (part / SINK_LOG).mkdir()

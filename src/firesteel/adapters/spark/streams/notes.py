@@ -1,0 +1,60 @@
+"""What is noted of a query beside the checkpoints of its attempts, once a job."""
+
+import os
+import uuid
+from pathlib import Path
+
+import msgspec
+
+from firesteel.model.streams import StreamOutput
+
+_OUTPUT = "output"
+"""The directory that Spark's own file sink writes to, whose log fits the query."""
+_SINK = "sink"
+"""Where the query writes, by whatever sink."""
+_FINGERPRINT = "fingerprint"
+"""That of the query's plan."""
+
+
+def output_of(home: Path) -> str | None:
+    """The output of the query whose attempts have their checkpoints in `home`, if it is a file sink's."""
+    return _noted(home / _OUTPUT)
+
+
+def note_output(home: Path, output: str) -> None:
+    """Have `output_of` know it, from here on."""
+    _note(home / _OUTPUT, output)
+
+
+def sink_of(home: Path) -> StreamOutput | None:
+    """Where the query whose attempts have their checkpoints in `home` writes; None before it is known."""
+    noted = _noted(home / _SINK)
+    return msgspec.json.decode(noted, type=StreamOutput) if noted is not None else None
+
+
+def note_sink(home: Path, output: StreamOutput) -> None:
+    """Have `sink_of` know it, from here on."""
+    _note(home / _SINK, msgspec.json.encode(output).decode())
+
+
+def fingerprint_of(home: Path) -> str | None:
+    """That of the query whose attempts have their checkpoints in `home`: empty if it can't be told, None before it is known."""
+    return _noted(home / _FINGERPRINT)
+
+
+def note_fingerprint(home: Path, fingerprint: str) -> None:
+    """Have `fingerprint_of` know it, from here on."""
+    _note(home / _FINGERPRINT, fingerprint)
+
+
+def _noted(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def _note(path: Path, text: str) -> None:
+    made = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    made.write_text(text, encoding="utf-8")
+    os.rename(made, path)
