@@ -11,11 +11,15 @@ from firesteel.assembly.client import MasterClient
 from firesteel.cli.exits import CommandError
 from firesteel.cli.main import cli
 from firesteel.client.http import HttpClusterClient
+from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
+from firesteel.core.requests import Request
 from firesteel.model.jobgraph import JobType
 from firesteel.model.options import Configuration
 from firesteel.rest.handlers.checkpoints import NEVER_MS, NOT_EXTERNAL
 from firesteel.rest.server import serve_rest
 from firesteel.runtime.client import CheckpointFailed, SavepointFailed, UnknownJob
+from firesteel.runtime.endpoint import EndpointStopped
+from firesteel.runtime.jobmaster import JobMasterEndpoint
 from firesteel.testing.backend import TaskScript
 from tests.compat import flinkschema
 from tests.rest.cluster import RestCluster, graph, rest_cluster
@@ -127,6 +131,60 @@ def test_who_waits_for_a_savepoint_finds_it_at_the_master_that_leads_next(
                 assert await client.take_savepoint(STREAM.job_id, savepoint_id="ab" * 16) == location
                 with pytest.raises(SavepointFailed, match="has ended: it is FINISHED"):
                     await client.take_savepoint(STREAM.job_id, savepoint_id="cd" * 16)
+
+    do(story())
+
+
+def test_a_master_that_goes_before_it_answers_is_followed_by_another(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, gone = JobMasterEndpoint.ask, list[Request[Any]]()
+
+    async def gone_once(master: JobMasterEndpoint, request: Request[Any]) -> Any:
+        if [type(each) for each in gone].count(type(request)) == 0:
+            gone.append(request)
+            raise EndpointStopped("it leads no more")
+        return await ask(master, request)
+
+    async def story() -> None:
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await running(rest)
+            monkeypatch.setattr(JobMasterEndpoint, "ask", gone_once)
+            async with HttpClusterClient([rest.server.address]) as client:
+                assert await client.take_savepoint(STREAM.job_id, "/savepoints", savepoint_id="ab" * 16)
+                assert await client.take_checkpoint(STREAM.job_id) == 2
+            assert [type(each) for each in gone] == [TriggerSavepoint, TriggerCheckpoint]
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
+            gateway = MasterClient(rest.cluster.master, leader_wait_s=0.0)
+            assert await gateway.take_savepoint(STREAM.job_id, savepoint_id="ab" * 16), "it was made, and not told"
+            with pytest.raises(SavepointFailed, match="is FINISHED: it has no queries that run"):
+                await gateway.take_savepoint(STREAM.job_id, savepoint_id="cd" * 16)
+
+    do(story())
+
+
+def test_who_waits_for_a_checkpoint_takes_one_of_the_master_that_leads_next(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await running(rest)
+            async with HttpClusterClient([rest.server.address]) as client:
+                look, looks = client._checkpoint, list[str]()
+
+                async def forgotten_once(path: str) -> int:
+                    looks.append(path)
+                    if len(looks) == 1:
+                        raise UnknownJob("There is no checkpoint operation with that triggerId.")
+                    return await look(path)
+
+                monkeypatch.setattr(client, "_checkpoint", forgotten_once)
+                assert await client.take_checkpoint(STREAM.job_id) == 1
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
 
     do(story())
 

@@ -12,6 +12,7 @@ import msgspec
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.adapters.history.keptlogs import KeptLogs, job_of_log, with_archived
 from firesteel.assembly.master import Master
+from firesteel.core.checkpoint.history import savepoint_of
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.copies import job_again
@@ -66,6 +67,7 @@ from firesteel.runtime.client import (
 )
 from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import Endpoint, EndpointStopped
+from firesteel.runtime.jobmaster import JobMasterEndpoint
 
 LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """Time that a client waits for a leader in this process, and between two looks for one."""
@@ -284,12 +286,18 @@ class MasterClient:
         after: AfterSavepoint = AfterSavepoint.GO_ON,
         savepoint_id: str = "",
     ) -> str:
-        dispatcher = await self._dispatcher()
         request = TriggerSavepoint(savepoint_id or uuid.uuid4().hex, directory, after)
-        return await dispatcher.take_savepoint(job_id, request)
+        try:
+            return await self._ask_master(job_id, request, SavepointFailed)
+        except SavepointFailed:  # or its master went before it could say that it was made
+            shown = (await self.request_job(job_id)).checkpoints
+            made = savepoint_of(shown.history, job_id, request.savepoint_id) if shown is not None else ""
+            if not made:
+                raise
+            return made
 
     async def take_checkpoint(self, job_id: JobID) -> int:
-        return await (await self._dispatcher()).ask_master(job_id, TriggerCheckpoint(), CheckpointFailed)
+        return await self._ask_master(job_id, TriggerCheckpoint(), CheckpointFailed)
 
     async def dispose_savepoint(self, path: str) -> None:
         answer = await self.ask_task_manager(await self._builder(), DisposeSavepoint(path=path))
@@ -341,6 +349,24 @@ class MasterClient:
                 return await dispatcher.ask(request)
             except EndpointStopped:
                 await asyncio.sleep(LEADER_RETRY_S)
+
+    async def _ask_master(self, job_id: JobID, request: Request[T], refused: type[RuntimeError]) -> T:
+        """Ask who leads the job; a request it could not answer before it went is asked of the next. Raises `refused` where
+        there is none for long."""
+        while True:
+            master = await self._master_of(job_id, refused)
+            try:
+                return await master.ask(request)
+            except EndpointStopped:
+                await asyncio.sleep(LEADER_RETRY_S)
+
+    async def _master_of(self, job_id: JobID, refused: type[RuntimeError]) -> JobMasterEndpoint:
+        until_s = asyncio.get_running_loop().time() + self._leader_wait_s
+        while (master := (await self._dispatcher()).master_of(job_id, refused)) is None:
+            if asyncio.get_running_loop().time() >= until_s:
+                raise refused(f"job {job_id} has no master: it waits for its turn, or for a master to take it over")
+            await asyncio.sleep(LEADER_RETRY_S)
+        return master
 
 
 def _checked(graph: JobGraph, made: Sequence[str]) -> JobGraph:

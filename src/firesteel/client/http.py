@@ -281,8 +281,7 @@ class HttpClusterClient:
         after: AfterSavepoint = AfterSavepoint.GO_ON,
         savepoint_id: str = "",
     ) -> str:
-        chosen = savepoint_id or uuid.uuid4().hex
-        body: dict[str, object] = {"triggerId": chosen}
+        body: dict[str, object] = {"triggerId": savepoint_id or uuid.uuid4().hex}
         if after.stops_first:
             path = f"/v1/jobs/{job_id}/stop"
             body |= {"drain": after is AfterSavepoint.DRAIN, **({"targetDirectory": directory} if directory else {})}
@@ -295,15 +294,21 @@ class HttpClusterClient:
         while True:  # a master that leads since then is told again: it is the same one by its id
             await self._transport.request("POST", path, json=msgspec.json.encode(body))
             with contextlib.suppress(UnknownJob):
-                return await self._operation(f"/v1/jobs/{job_id}/savepoints/{chosen}")
+                return await self._operation(f"/v1/jobs/{job_id}/savepoints/{body['triggerId']}")
 
     async def take_checkpoint(self, job_id: JobID) -> int:
-        chosen = uuid.uuid4().hex
-        body = msgspec.json.encode({"triggerId": chosen})
-        await self._transport.request("POST", f"/v1/jobs/{job_id}/checkpoints", json=body)
+        path, chosen = f"/v1/jobs/{job_id}/checkpoints", uuid.uuid4().hex
+        while True:  # a master that leads since then is told again, and takes another one
+            await self._transport.request("POST", path, json=msgspec.json.encode({"triggerId": chosen}))
+            with contextlib.suppress(UnknownJob):
+                return await self._checkpoint(f"{path}/{chosen}")
+
+    async def _checkpoint(self, path: str) -> int:
+        """Poll until it is complete. Raises CheckpointFailed."""
         while True:
-            data = await self._transport.request("GET", f"/v1/jobs/{job_id}/checkpoints/{chosen}")
-            answer = msgspec.json.decode(data, type=_CheckpointOperation).operation
+            answer = msgspec.json.decode(
+                await self._transport.request("GET", path), type=_CheckpointOperation
+            ).operation
             if answer is not None and answer.failure_cause is not None:
                 raise CheckpointFailed(answer.failure_cause.stack_trace.partition("\n")[0])
             if answer is not None and answer.checkpoint_id is not None:

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar, assert_never
 
-from firesteel.core.checkpoint.requests import TriggerSavepoint
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
@@ -19,7 +18,6 @@ from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.journal.journal import JobState
 from firesteel.core.machine import Core
-from firesteel.core.requests import Request
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import FencingToken, JobID
@@ -27,11 +25,10 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.labels import Labels
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
-from firesteel.model.refusals import SavepointFailed, UnknownJob
+from firesteel.model.refusals import UnknownJob
 from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView
 from firesteel.runtime.about import about
 from firesteel.runtime.changes import JobChanges
-from firesteel.runtime.endpoint import EndpointStopped
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, job_release_settings
 from firesteel.runtime.leadership import LeaderRunner, Service, failure_of
 from firesteel.runtime.leading import LeadingEndpoint
@@ -136,21 +133,14 @@ class DispatcherEndpoint(LeadingEndpoint):
         stages = (JobStage.STORING_RESULT, JobStage.RELEASING, JobStage.CLEANING)
         return any(job.stage in stages for job in self.core.jobs.values())
 
-    async def take_savepoint(self, job_id: JobID, request: TriggerSavepoint) -> str:
-        """What the job's master answers: the savepoint's location. Raises UnknownJob, SavepointFailed."""
-        return await self.ask_master(job_id, request, SavepointFailed)
-
-    async def ask_master(self, job_id: JobID, request: Request[T], refused: type[RuntimeError]) -> T:
-        """What the job's master answers. Raises UnknownJob, or `refused` where there is none."""
+    def master_of(self, job_id: JobID, refused: type[RuntimeError]) -> JobMasterEndpoint | None:
+        """Who leads the job; None while nobody does. Raises UnknownJob, or `refused` of one that has ended."""
         job = self._known(job_id)
+        if job.has_ended:
+            raise refused(f"job {job_id} ({job.name}) is {job.status.value}: it has no queries that run")
         runner = self._sessions.of(job_id)
         service = runner.service if runner is not None else None
-        if job.has_ended or not isinstance(service, JobMasterEndpoint):
-            raise refused(f"job {job_id} ({job.name}) is {job.status.value}: it has no queries that run")
-        try:
-            return await service.ask(request)
-        except EndpointStopped:
-            raise refused(f"job {job_id} ({job.name}) has ended, or has another master: ask again") from None
+        return service if isinstance(service, JobMasterEndpoint) else None
 
     async def delete_unused_blobs(self, names: Iterable[str]) -> None:
         """Delete those that only jobs have which were refused, or need them no more."""

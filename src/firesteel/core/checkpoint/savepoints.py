@@ -89,10 +89,15 @@ class Savepoints:
             return f"job {graph.job_id} ({graph.name}) is being stopped with a savepoint already"
         if not (request.directory or self._settings.directory):
             return "no directory for savepoints is named, and none is configured: execution.checkpointing.savepoint-dir"
-        is_running = executions.graph.count(ExecutionState.RUNNING) == executions.topology.region_count
-        if state.status is not JobStatus.RUNNING or not is_running:
+        running = executions.graph.count(ExecutionState.RUNNING) + self._unheard
+        if state.status is not JobStatus.RUNNING or running != executions.topology.region_count:
             return f"not all queries of job {graph.job_id} ({graph.name}) run: ask again when they do"
         return ""
+
+    @property
+    def _unheard(self) -> int:
+        """Attempts that may run: a new master has not heard of them yet."""
+        return self._executions.graph.count(ExecutionState.RECONCILING)
 
     def answered(self, savepoint_id: str, failure: FailureInfo | None, now_ms: int) -> bool:
         """A worker has written a savepoint, or could not. True when the job is to be cancelled now. A late answer changes
@@ -153,7 +158,7 @@ class Savepoints:
     def _get_on(self, pending: PendingSavepoint, workers: Collection[ResourceID], now_ms: int) -> None:
         if pending.after.stops_first and not self._executions.graph.all_finished:
             self._stop(drain=pending.after is AfterSavepoint.DRAIN)
-        elif pending.worker is None:
+        elif pending.worker is None and not self._unheard:
             self._send_order(pending, workers, now_ms)
 
     def _stop(self, *, drain: bool) -> None:
