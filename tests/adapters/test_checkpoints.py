@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -148,6 +149,19 @@ def test_a_savepoint_may_be_disposed_of_when_the_first_attempt_has_begun(tmp_pat
     assert last_committed(made.prepare(restored, deployed(1))["result"]) == 1
     with pytest.raises(TaskFailedError, match="is no savepoint"):
         made.prepare(msgspec.structs.replace(restored, job_id=JobID("2" * 32)), deployed(0))
+
+
+def test_a_savepoint_of_a_later_spark_is_refused(tmp_path: Path) -> None:
+    running = query_of(directories(tmp_path).prepare(STREAM, deployed(0))["result"]).commit(2)
+    configuration = {"execution.state-recovery.path": str(tmp_path / "savepoint")}
+    for version, refused in (("99.0.0", True), ("4.0.1-amzn", False), ("", False)):
+        header = SavepointHeader(job_id="0" * 32, job_name="old", spark_version=version, created_ms=0)
+        write_savepoint(str(tmp_path / "savepoint"), {"result": str(running.root)}, header)
+        job_id = JobID(str(len(version)) * 32)
+        restored = msgspec.structs.replace(STREAM, job_id=job_id, configuration=configuration)
+        with pytest.raises(TaskFailedError, match="was taken with Spark 99") if refused else nullcontext():
+            directories(tmp_path).prepare(restored, deployed(0))
+        dispose(str(tmp_path / "savepoint"))
 
 
 def test_a_query_at_its_beginning_has_no_state_to_read(tmp_path: Path) -> None:

@@ -266,6 +266,19 @@ def test_files_of_others_are_not_disposed_of(savepoint: Path) -> None:
     assert not savepoint.exists()
 
 
+def test_one_whose_disposal_was_interrupted_is_none_and_is_cleared(
+    savepoint: Path, queries: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda path, ignore_errors=False: None)  # it has died
+        dispose(str(savepoint))
+    assert not savepoint.exists()
+    (left,) = savepoint.parent.glob(".firesteel-partial-*")
+    os.utime(left, (1, 1))
+    write_savepoint(str(savepoint), queries, HEADER)
+    assert not list(savepoint.parent.glob(".firesteel-partial-*"))
+
+
 def test_names_that_are_taken_or_not_known(savepoint: Path, queries: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(TargetTaken):
         write_savepoint(str(savepoint), queries, HEADER)

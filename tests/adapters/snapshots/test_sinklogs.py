@@ -3,9 +3,11 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from firesteel.adapters.spark.streams.snapshots import sinklogs
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, verify, write_savepoint
@@ -103,3 +105,22 @@ def test_a_log_that_is_not_there_is_told(tmp_path: Path, output: Output) -> None
     with pytest.raises(OutputRefused, match="_spark_metadata/3"):
         write_savepoint(str(tmp_path / "s"), {"r": str(query.root)}, HEADER, outputs={"r": str(output.root)})
     assert not (tmp_path / "s").exists()
+
+
+def test_a_log_that_is_compacted_meanwhile_is_taken_at_a_newer_batch(
+    tmp_path: Path, output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, path = FakeCheckpoint(tmp_path / "query").commit(5), str(tmp_path / "savepoint")
+    take = sinklogs.take
+
+    def overtaken(*given: Any) -> Any:
+        if query.batch == 4:
+            query.commit(2)
+            (output.root / "_spark_metadata/2.compact").unlink()
+        return take(*given)
+
+    monkeypatch.setattr(sinklogs, "take", overtaken)
+    made = write_savepoint(path, {"result": str(query.root)}, HEADER, outputs={"result": str(output.root)})
+    assert made.queries[0].point.batch == 6
+    verify(path)
+    assert sorted(tree(Path(path) / "queries/0-result/sink-log")) == ["5.compact", "6"]

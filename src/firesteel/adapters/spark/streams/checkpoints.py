@@ -32,7 +32,13 @@ from firesteel.adapters.spark.streams.snapshots.points import (
     survey,
 )
 from firesteel.adapters.spark.streams.snapshots.positions import positions
-from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, read_manifest, restore, write_savepoint
+from firesteel.adapters.spark.streams.snapshots.savepoints import (
+    check_spark,
+    query_of,
+    read_manifest,
+    restore,
+    write_savepoint,
+)
 from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.core.checkpoint.beginning import Beginning, Start, beginning_of
 from firesteel.core.checkpoint.orders import is_of_order
@@ -222,9 +228,11 @@ def _restored(graph: JobGraph) -> dict[str, str]:
     if not path:
         return {}
     try:
-        saved = [query.uid for query in read_manifest(path).queries]
+        manifest = read_manifest(path)
+        check_spark(path, manifest, importlib.metadata.version("pyspark"))
     except SnapshotError as error:
         raise _refused(str(error)) from error
+    saved = [query.uid for query in manifest.queries]
     functions = (function for vertex in graph.vertices for function in vertex.functions)
     sinks = [function.uid for function in functions if function.kind is FunctionKind.SINK]
     unclaimed = [uid for uid in saved if uid not in sinks]

@@ -126,6 +126,17 @@ class SavepointShared(SnapshotError):
         self.path, self.others = path, others
 
 
+class SparkTooOld(SnapshotError):
+    """The savepoint was written by a later Spark, whose formats this one may not know. The caller's fault."""
+
+    def __init__(self, path: str, saved: str, here: str) -> None:
+        super().__init__(
+            f"savepoint {path} was taken with Spark {saved}, and this worker has Spark {here}: Spark does not go back to an"
+            f" earlier version; use workers with Spark {saved} or a later one"
+        )
+        self.path, self.saved, self.here = path, saved, here
+
+
 class QueryUnknown(SnapshotError):
     """The savepoint has no query of that uid. The caller's fault."""
 

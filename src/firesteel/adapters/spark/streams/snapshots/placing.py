@@ -46,7 +46,7 @@ class Placing:
     """Whether what is immutable may be linked into the copy."""
     digests: bool
     durable: bool
-    """Whether copies are on the disk when `finish` returns."""
+    """Whether what was copied or linked is on the disk when `finish` returns."""
     pins: Path | None = None
     """A directory on the file system of `source`; what is to be copied is linked there first."""
     _directories: set[str] = field(default_factory=set)
@@ -90,7 +90,10 @@ class Placing:
             self._parent(self.into, name)
         with ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="copy") as threads:
             copies = {name: threads.submit(self._copy, held, name) for name, held in self._to_copy.items()}
+            linked = [name for name, placed in self._placed.items() if placed.linked and self.durable]
             try:
+                for synced in [threads.submit(_sync, self.into / name) for name in linked]:
+                    synced.result()  # Spark has not waited for that
                 for name, copy in copies.items():
                     self._placed[name] = copy.result()
             except BaseException:
@@ -131,6 +134,11 @@ class Placing:
         if size != expected:
             raise Gone(name)  # it was changed meanwhile: not by Spark
         return Placed(size, digest.hexdigest() if digest else "", linked=False)
+
+
+def _sync(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ moved as a whole; what Spark names by absolute paths (schemas of `transformWithS
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +21,12 @@ from firesteel.adapters.spark.streams.snapshots.checkpointlog import offset_entr
 from firesteel.adapters.spark.streams.snapshots.errors import (
     CheckpointMissing,
     NoSavepoint,
+    OutputRefused,
     QueryUnknown,
     SavepointDamaged,
     SavepointGivenUp,
     SavepointShared,
+    SparkTooOld,
     TargetTaken,
     TargetUnwritable,
 )
@@ -51,7 +54,7 @@ from firesteel.adapters.spark.streams.snapshots.points import (
 )
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.adapters.storage.durability import sync
-from firesteel.core.checkpoint.beginning import COPIES_MAX
+from firesteel.core.checkpoint.beginning import COPIES_MAX, Missing, missing_file
 
 QUERIES = "queries"
 _UID_CHARACTERS_MAX = 80
@@ -81,11 +84,10 @@ def write_savepoint(
         place.parent.mkdir(parents=True, exist_ok=True)
         with partial_directory(place.parent) as partial:
             parts = [
-                _write_query(number, uid, checkpoint, (partial, place), header, link)
+                _write_whole(number, uid, checkpoint, (partial, place), header, (outputs or {}).get(uid), link=link)
                 for number, (uid, checkpoint) in enumerate(queries.items())
             ]
-            with_logs = tuple(_with_log(part, (outputs or {}).get(part.uid), partial) for part in parts)
-            manifest = _manifest(header, with_logs)
+            manifest = _manifest(header, tuple(parts))
             _publish(partial, manifest)
             if not is_wanted():
                 raise SavepointGivenUp(target, "it took too long, and was given up")
@@ -103,6 +105,14 @@ def read_manifest(path: str) -> SavepointManifest:
     except (FileNotFoundError, NotADirectoryError):
         raise NoSavepoint(path, f"it has no {MANIFEST}") from None
     return decode(data, path)
+
+
+def check_spark(path: str, manifest: SavepointManifest, here: str) -> None:
+    """Whether Spark of the version `here` goes on from it: Spark reads what a version before it has written, and no later one.
+    Raises SparkTooOld."""
+    saved, own = (tuple(map(int, re.findall(r"\d+", version)[:2])) for version in (manifest.spark_version, here))
+    if saved > own:
+        raise SparkTooOld(path, manifest.spark_version, here)
 
 
 def verify(path: str, *, digests: bool = True) -> SavepointManifest:
@@ -182,11 +192,38 @@ def dispose(path: str) -> None:
     if others:
         raise SavepointShared(path, tuple(others))
     try:
-        os.unlink(root / MANIFEST)  # from here on it is no savepoint
-        shutil.rmtree(root)
-        sync(root.parent)
+        with partial_directory(root.parent) as gone:
+            os.rename(
+                root, gone / root.name
+            )  # from here on it is no savepoint, and the next one here clears what a death leaves
+            sync(root.parent)
+            shutil.rmtree(gone)
     except OSError as error:
         raise TargetUnwritable(path, error) from error
+
+
+def _write_whole(
+    number: int,
+    uid: str,
+    checkpoint: str,
+    places: tuple[Path, Path],
+    header: SavepointHeader,
+    output: str | tuple[str, Path] | None,
+    *,
+    link: bool,
+) -> SavepointQuery:
+    """A query's part with the log of its output; begun again when that has been compacted past the point meanwhile."""
+    copies = 0
+    while True:
+        copies += 1
+        part = _write_query(number, uid, checkpoint, places, header, link)
+        try:
+            return _with_log(part, output, places[0])
+        except Gone as gone:
+            if missing_file(part.point.batch, last_committed(checkpoint), copies) is not Missing.OVERTAKEN:
+                place = output if isinstance(output, str) else checkpoint
+                raise OutputRefused(place, f"{gone.path} of its log is missing") from None
+            shutil.rmtree(places[0] / part.directory)
 
 
 def _write_query(

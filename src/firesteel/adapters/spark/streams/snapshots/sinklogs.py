@@ -19,7 +19,6 @@ from firesteel.adapters.spark.streams.snapshots.partials import partial_director
 from firesteel.adapters.spark.streams.snapshots.placing import Placing
 from firesteel.adapters.spark.streams.snapshots.pointfiles import log_files
 from firesteel.adapters.spark.streams.snapshots.points import local_path
-from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.adapters.storage.swap import put_in_place
 
 LOG = "_spark_metadata"
@@ -41,7 +40,7 @@ def last_written(output: str) -> int:
 
 def take(output: str, batch: int, part: Path, elsewhere: Path | None = None) -> tuple[SinkLog, list[SavepointFile]]:
     """Copy what the log held at `batch` into `part`/sink-log: nothing at -1. It lies in the output, or `elsewhere`. Raises
-    OutputRefused or OSError."""
+    Gone where it has not all of that (any more), OutputRefused or OSError."""
     if batch < 0:
         return SinkLog(output=str(local_path(output)), directory=SINK_LOG), []
     log = elsewhere or local_path(output) / LOG
@@ -49,12 +48,9 @@ def take(output: str, batch: int, part: Path, elsewhere: Path | None = None) -> 
         raise OutputRefused(output, f"it has no {LOG}: Spark's own file sink has never written there")
     (part / SINK_LOG).mkdir()
     placing = Placing(log, part / SINK_LOG, link=False, digests=True, durable=True)
-    try:
-        for name in log_files(os.listdir(log), batch, LOG):
-            placing.take(name, immutable=True)
-        placed = placing.finish()
-    except Gone as gone:
-        raise OutputRefused(output, f"{gone.path} of its log is missing") from None
+    for name in log_files(os.listdir(log), batch, LOG):
+        placing.take(name, immutable=True)
+    placed = placing.finish()
     files = [SavepointFile(f"{SINK_LOG}/{name}", each.size_bytes, each.sha256) for name, each in placed.items()]
     return SinkLog(output=str(local_path(output)), directory=SINK_LOG), files
 
