@@ -106,11 +106,20 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
         yield checked_graph(graph)
 
 
+_NO_CLAIM = "NO_CLAIM"
+"""What Flink calls it when a job copies what it needs of a savepoint."""
+
+
 def _restored(call: Call, body: s.JarRunRequestBody) -> dict[str, str]:
     """Options of a job that starts from a savepoint; none of one that doesn't."""
     path = body.savepoint_path or call.query.get("savepointPath")
     if not path:
         return {}
+    mode = body.claim_mode or body.restore_mode
+    if mode is not None and mode.upper() != _NO_CLAIM:
+        raise bad_request(
+            f"claimMode={mode}: a savepoint stays whose it is, and may be disposed of at any time: {_NO_CLAIM}."
+        )
     may_leave = body.allow_non_restored_state
     if may_leave is None:
         may_leave = str(call.query.get("allowNonRestoredState", "")).lower() == "true"

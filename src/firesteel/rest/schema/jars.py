@@ -43,10 +43,12 @@ class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     overrides: dict[str, str] | None = None
     """Options of functions, by `FUNCTION.OPTION`."""
     savepoint_path: str | None = None
-    """Refused: a batch job starts from none. So the next three mean nothing."""
+    """The savepoint that a streaming job starts from. Without one, the next three mean nothing."""
     allow_non_restored_state: bool | None = None
     claim_mode: str | None = None
+    """Only `NO_CLAIM`: the job copies what it needs."""
     restore_mode: str | None = None
+    """Its name in Flink before."""
 
 
 class JarRunResponseBody(msgspec.Struct, frozen=True):
