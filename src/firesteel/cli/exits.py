@@ -4,6 +4,8 @@ FINISHED = 0
 JOB_FAILED = 1
 BROKEN = 1
 """Exit code of a process of a cluster that could not go on."""
+DAMAGED = 1
+"""Exit code of a check of files that are not what was written."""
 BAD_USAGE = 2
 UNREACHABLE = 3
 OUTPUT_LOST = 4

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from firesteel.cli.exits import BAD_USAGE, FINISHED, CommandError
+from firesteel.cli.exits import BAD_USAGE, DAMAGED, FINISHED, CommandError
 from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
 from firesteel.cli.settings import absolute
 from firesteel.client.http import HttpClusterClient
@@ -17,17 +17,45 @@ from firesteel.model.streams import AfterSavepoint
 @click.argument("job", required=False, default="")
 @click.argument("directory", required=False, default="")
 @click.option("--dispose", "-d", metavar="PATH", default="", help="Delete the savepoint there.")
+@click.option(
+    "--verify", metavar="PATH", default="", help="Read the savepoint there, from here: is it what was written?"
+)
 @cluster_options
-def savepoint(job: str, directory: str, dispose: str, as_json: bool, **cluster: Any) -> int:
-    """Take a savepoint of JOB, which goes on, in DIRECTORY or the configured one. Prints its location."""
-    if bool(job) == bool(dispose):
-        raise CommandError("give a job, or --dispose PATH", BAD_USAGE)
+def savepoint(job: str, directory: str, dispose: str, verify: str, as_json: bool, **cluster: Any) -> int:
+    """Take a savepoint of JOB, which goes on, in DIRECTORY or the configured one. Prints its location.
+
+    With --verify files that have no digest yet get one; the exit code is 1 if others are not what was written, which are
+    named. Needs no cluster.
+    """
+    if [bool(job), bool(dispose), bool(verify)].count(True) != 1:
+        raise CommandError("give a job, or --dispose PATH, or --verify PATH", BAD_USAGE)
+    if verify:
+        return _verify(absolute(verify), as_json=as_json)
     if dispose:
         asked(lambda client: client.dispose_savepoint(absolute(dispose)), **cluster)
         click.echo(msgspec.json.encode({"disposed": dispose}) if as_json else f"{dispose} is disposed of")
         return FINISHED
     job_id, location = asked(lambda client: taken(client, job, directory, AfterSavepoint.GO_ON), **cluster)
     click.echo(msgspec.json.encode({"job": job_id, "savepoint": location}) if as_json else location)
+    return FINISHED
+
+
+def _verify(path: str, *, as_json: bool) -> int:
+    from firesteel.adapters.spark.streams.snapshots import savepoints
+    from firesteel.adapters.spark.streams.snapshots.errors import SavepointDamaged, SnapshotError
+
+    try:
+        if not (manifest := savepoints.verify(path)).is_sealed:
+            manifest = savepoints.seal(path)
+    except SavepointDamaged as damaged:
+        told = {"savepoint": path, "problems": damaged.problems}
+        click.echo(msgspec.json.encode(told) if as_json else "\n".join(damaged.problems))
+        return DAMAGED
+    except SnapshotError as error:
+        raise CommandError(str(error), BAD_USAGE) from error
+    files = sum(len(query.files) for query in manifest.queries)
+    whole = f"{path} is what was written: {files} files, {manifest.size_bytes} bytes"
+    click.echo(msgspec.json.encode({"savepoint": path, "problems": ()}) if as_json else whole)
     return FINISHED
 
 
