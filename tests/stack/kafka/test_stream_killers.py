@@ -190,7 +190,8 @@ class Cluster:
 
         async def have() -> bool:
             view = await self.view(job)
-            assert not view.status.is_globally_terminal, (view.status, view.exceptions)
+            told = [each.failure.headline() for each in view.exceptions]
+            assert not view.status.is_globally_terminal, (view.status, told)
             now = {query.uid: query.batch_id for each in view.vertices[0].progress for query in each.queries}
             if view.status.value != "RUNNING" or len(now) < len(OUTPUTS) or min(now.values()) < 0:
                 return False
@@ -200,6 +201,10 @@ class Cluster:
 
         async with asyncio.timeout(LIMIT_S):
             await until(have)
+
+    async def has_no_checkpoints(self) -> bool:
+        """Its jobs are over, and what they had has gone."""
+        return not list((self.directory / "checkpoints").glob("*/*"))
 
     async def kill(self, kind: str) -> None:
         if kind == "leader":
@@ -304,6 +309,7 @@ async def story(directory: Path, broker: Kafka) -> None:
             await cluster.say("stop", job, "--drain", "-p", str(savepoints))
             wanted = feeder.fed.expected()
             assert not difference(written(output), wanted), difference(written(output), wanted)
+            await until(cluster.has_no_checkpoints)
             print(f"{len(feeder.fed.clicks)} clicks, {len(feeder.fed.orders)} orders: outputs are exact", flush=True)
     for each in taken:
         each.kept.parent.mkdir(exist_ok=True)
