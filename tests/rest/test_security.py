@@ -125,6 +125,32 @@ def test_pages_of_other_origins(do: Do, script: TaskScript, tmp_path: Path) -> N
     do(story())
 
 
+def test_links_change_nothing(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """Flink has a GET that cancels: links and pictures lead there too. Programs and scripts of our own pages may."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(HELD)
+            await script.until_running("lines")
+            cancel, plan = f"/jobs/{HELD.job_id}/yarn-cancel", f"/jars/{'0' * 32}_a.py/plan"
+            for site in ("cross-site", "same-site", "same-origin", "none"):
+                for mode in ("navigate", "no-cors"):
+                    fetched = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}
+                    for path in (cancel, f"/v1{cancel}?/view", plan):
+                        assert (await rest.http.get(path, headers=fetched)).status_code == 403, (path, fetched)
+                    assert (await rest.http.head(cancel, headers=fetched)).status_code == 403
+                link = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+                assert (await rest.http.get(f"/jobs/{HELD.job_id}/status", headers=link)).json() == {
+                    "status": "RUNNING"
+                }
+            of_flinks_dashboard = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+            assert (await rest.http.get(cancel, headers=of_flinks_dashboard)).status_code == 202
+            assert (await rest.finish(HELD.job_id))["application-status"] == "CANCELED"
+
+    do(story())
+
+
 def test_a_page_whose_name_leads_here(do: Do, script: TaskScript, tmp_path: Path) -> None:
     """Its origin is then the host it asks: the endpoint of one machine knows its own names only."""
 

@@ -82,7 +82,7 @@ class _Edge:
 
     def endpoint(self, route: Route) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
-            return await self._guarded(request, lambda: self._serve(route, request))
+            return await self._guarded(route, request)
 
         return serve
 
@@ -106,10 +106,10 @@ class _Edge:
         response.headers.update(error.headers or {})
         return response
 
-    async def _guarded(self, request: Request, answer: Callable[[], Awaitable[Response]]) -> Response:
+    async def _guarded(self, route: Route, request: Request) -> Response:
         try:
-            self._origins.check(request.method, request.headers, request.url.scheme)
-            response = await compressed(request, await answer())
+            self._origins.check(request.method, request.headers, request.url.scheme, changes=route.changes)
+            response = await compressed(request, await self._serve(route, request))
         except Exception as error:
             response = self._problem(request, error)
         if allowed := self._origins.allowed(request.headers.get("origin")):

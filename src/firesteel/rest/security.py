@@ -96,6 +96,9 @@ def load_users(path: str) -> Users:
     return Users(by_hash)
 
 
+READING = ("GET", "HEAD")
+"""Methods that browsers use for links and pictures; Flink's own dashboard cancels by one, from its script."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -110,8 +113,9 @@ class Origins:
         self._allowed = tuple(origin.strip() for origin in allowed.split(",") if origin.strip())
         self._local_only = local_only
 
-    def check(self, method: str, headers: Mapping[str, str], scheme: str) -> None:
-        """Raises RestError 403 for a request that a page of a foreign origin makes; its links may lead here."""
+    def check(self, method: str, headers: Mapping[str, str], scheme: str, *, changes: bool = True) -> None:
+        """Raises RestError 403 for a request that a page of a foreign origin makes; its links may lead here, but only
+        to what changes nothing."""
         host = headers.get("host", "")
         if self._local_only and _host_name(host) not in LOOPBACK:
             raise RestError(403, f"This endpoint is of this machine only, and not {host!r}: see rest.users-file.")
@@ -119,9 +123,12 @@ class Origins:
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site") or (
             origin is not None and origin != f"{scheme}://{host}"
         )
-        is_link = method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
+        mode = headers.get("sec-fetch-mode")
+        is_link = method in READING and mode == "navigate" and not changes
         if is_foreign and not is_link and not self.allowed(origin):
             raise RestError(403, "Web pages of other origins are refused: see web.access-control-allow-origin.")
+        if changes and method in READING and mode not in (None, "cors"):
+            raise RestError(403, "No link changes anything here: this is for programs.")
 
     def allowed(self, origin: str | None) -> str:
         """Value of Access-Control-Allow-Origin; empty for nothing."""
