@@ -17,6 +17,11 @@ export function whenRefused(act) {
   onRefused = act;
 }
 
+// A path with its parts escaped, so that none is more than a part of it: url`/jobs/${id}/view`.
+export function url(words, ...parts) {
+  return String.raw({ raw: words }, ...parts.map(encodeURIComponent));
+}
+
 export const token = {
   get: () => sessionStorage.getItem(TOKEN) ?? "",
   set: (text) => (text ? sessionStorage.setItem(TOKEN, text) : sessionStorage.removeItem(TOKEN)),

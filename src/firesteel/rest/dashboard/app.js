@@ -15,9 +15,17 @@ const pages = { // loaded when somebody goes there
   master: () => import("./master.js").then((module) => module.MasterPage),
 };
 
+const NOWHERE = ["nowhere"];
+const DOTS = [".", ".."]; // would lead elsewhere in a path of REST
+
 function where() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
-  return parts.length ? parts : ["cluster"];
+  try {
+    const parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+    if (parts.some((part) => DOTS.includes(part))) return NOWHERE;
+    return parts.length ? parts : ["cluster"];
+  } catch {
+    return NOWHERE; // a % that escapes nothing
+  }
 }
 
 function useWhere() {
@@ -35,7 +43,7 @@ function Page({ parts }) {
   const name = parts[0];
   useEffect(() => {
     if (name === "cluster") return setLoaded({ name, page: ClusterPage, error: null });
-    if (!pages[name]) return setLoaded({ name, page: null, error: new Error("There is no such page.") });
+    if (!Object.hasOwn(pages, name)) return setLoaded({ name, page: null, error: new Error("There is no such page.") });
     let wanted = true;
     pages[name]().then(
       (page) => wanted && setLoaded({ name, page, error: null }),

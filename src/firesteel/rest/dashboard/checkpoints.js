@@ -1,4 +1,5 @@
 // Checkpoints and savepoints of a job, as REST tells them in Flink's shape.
+import { url } from "./api.js";
 import { bytes, count, duration, exact } from "./format.js";
 import { ofJob } from "./ofjob.js";
 import { useView } from "./live.js";
@@ -8,8 +9,8 @@ import { html } from "./ui.js";
 const STATES = { COMPLETED: "FINISHED", IN_PROGRESS: "RUNNING", FAILED: "FAILED" };
 
 export function Checkpoints({ job }) {
-  const view = useView(`/jobs/${job.job_id}/checkpoints`, ofJob(job.job_id));
-  const settings = useView(`/jobs/${job.job_id}/checkpoints/config`);
+  const view = useView(url`/jobs/${job.job_id}/checkpoints`, ofJob(job.job_id));
+  const settings = useView(url`/jobs/${job.job_id}/checkpoints/config`);
   if (view.error?.status === 404) return html`<${Panel} title="Checkpoints"><${Nothing}>Nothing is told of this job's checkpoints.<//><//>`;
   return html`<${Awaited} view=${view}>${(told) => html`<${Told} told=${told} settings=${settings.data} />`}<//>`;
 }

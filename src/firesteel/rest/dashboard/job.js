@@ -1,11 +1,11 @@
 // A job: its head with what may be done with it, and a tab for each thing one looks for.
-import { get, send } from "./api.js";
+import { get, send, url } from "./api.js";
 import { count, duration, plural } from "./format.js";
 import { Graph } from "./graph.js";
 import { useStream, useView } from "./live.js";
 import { ofJob } from "./ofjob.js";
 import { JobOutput } from "./output.js";
-import { Awaited, Confirm, Copy, Facts, Figure, Lasting, Nothing, Pairs, Panel, State, Tabs, TaskBar, Time } from "./parts.js";
+import { Awaited, Confirm, Copy, Facts, Figure, Lasting, Nothing, Pairs, Panel, Problem, State, Tabs, TaskBar, Time } from "./parts.js";
 import { Checkpoints } from "./checkpoints.js";
 import { Failures, lastFailure } from "./failures.js";
 import { JobResults } from "./results.js";
@@ -16,13 +16,14 @@ import { VertexPage } from "./vertex.js";
 import { useMay } from "./user.js";
 import { html, useEffect, useState } from "./ui.js";
 
-
-
+const JOB_ID = /^[0-9a-f]{32}$/;
 const SAVEPOINT_LOOK_MS = 1_000;
 
 export function JobPage({ parts }) {
   const [jid, tab = "", vertex, subtask] = parts;
-  const view = useView(`/jobs/${jid}/view`, ofJob(jid));
+  const isId = JOB_ID.test(jid);
+  const view = useView(isId ? url`/jobs/${jid}/view` : null, ofJob(jid));
+  if (!isId) return html`<${Problem} error=${new Error("That is no id of a job: it has 32 hex digits.")} />`;
   return html`<${Awaited} view=${view}>${(job) => html`<${Job} job=${job} tab=${tab} vertex=${vertex} subtask=${subtask} reload=${view.reload} />`}<//>`;
 }
 
@@ -43,8 +44,10 @@ function Job({ job, tab, vertex, subtask, reload }) {
     ["configuration", "Configuration", `${base}/configuration`],
   ];
   const chosen = job.vertices.find((each) => each.id === vertex);
+  const isKnown = tab === "vertices" || tabs.some((each) => each && each[0] === tab);
   return html`<${Head} job=${job} reload=${reload} />
     <${Tabs} label="The job" tabs=${tabs} current=${tab === "vertices" ? "" : tab} />
+    ${!isKnown && html`<${Nothing}>There is no such page.<//>`}
     ${tab === "" && html`<${Overview} job=${job} />`}
     ${tab === "timeline" && html`<${Timeline} job=${job} />`}
     ${tab === "exceptions" && html`<${Failures} job=${job} />`}
@@ -88,7 +91,7 @@ function Actions({ job, reload }) {
   if (hasEnded(job.status) || !may.end(job) || state === "still") return null;
   const streams = job.job_type === "streaming";
   const ask = (method, path, body, words) => async () => {
-    const answer = await send(method, `/jobs/${job.job_id}${path}`, body);
+    const answer = await send(method, url`/jobs/${job.job_id}` + path, body);
     setTold(words);
     if (answer["request-id"]) setTold(await savepointOf(job, answer["request-id"]));
     reload();
@@ -110,7 +113,7 @@ function Actions({ job, reload }) {
 // The place of a savepoint, once it is there. Raises why there is none.
 async function savepointOf(job, trigger) {
   for (;;) {
-    const { status, operation } = await get(`/jobs/${job.job_id}/savepoints/${trigger}`);
+    const { status, operation } = await get(url`/jobs/${job.job_id}/savepoints/${trigger}`);
     if (status.id === "COMPLETED") {
       const failure = operation?.["failure-cause"];
       if (failure) throw new Error(failure["stack-trace"].split("\n")[0]);

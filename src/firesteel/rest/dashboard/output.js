@@ -1,4 +1,5 @@
 // What a job's attempts have printed: a script's output, which the master keeps, and the logs of attempts on workers.
+import { url } from "./api.js";
 import { bytes } from "./format.js";
 import { useView } from "./live.js";
 import { FollowedLog, WholeText } from "./logs.js";
@@ -15,13 +16,13 @@ export function JobOutput({ job }) {
 function ScriptOutput({ job }) {
   const [stream, setStream] = useState("stdout");
   return html`<${Panel} title="Output of the script" aside=${html`<span class="choice">${["stdout", "stderr"].map((each) => html`<button class="filter" aria-pressed=${String(each === stream)} onClick=${() => setStream(each)}>${each}</button>`)}</span>`}>
-    <${WholeText} key=${job.version} path=${`/jobs/${job.job_id}/output?stream=${stream}`} label=${stream} />
+    <${WholeText} key=${job.version} path=${url`/jobs/${job.job_id}/output?stream=${stream}`} label=${stream} />
   <//>`;
 }
 
 // Of all attempts, or of those that `belongs` takes.
 export function AttemptLogs({ job, belongs = () => true }) {
-  const view = useView(`/jobs/${job.job_id}/logs`);
+  const view = useView(url`/jobs/${job.job_id}/logs`);
   const [chosen, setChosen] = useState(null);
   return html`<${Awaited} view=${view}>${(data) => {
     const logs = data.logs.filter((log) => log.size > 0 && belongs(log));
@@ -29,7 +30,7 @@ export function AttemptLogs({ job, belongs = () => true }) {
     if (!open) return html`<${Nothing}>Nothing was printed, or the workers that ran it are gone with what was.<//>`;
     return html`<div class="logs">
       <ul class="files">${logs.map((log) => html`<li><button aria-pressed=${String(log === open)} onClick=${() => setChosen(log.name)}>${log.vertices.join(", ")} <small>region ${log.region}, attempt ${log.attempt} · ${bytes(log.size)}</small></button></li>`)}</ul>
-      <div><${FollowedLog} key=${open.name} path=${`/taskmanagers/${encodeURIComponent(open["taskmanager-id"])}/logs/${encodeURIComponent(open.name)}`} label=${`Printed by ${open.vertices.join(", ")}`} /></div>
+      <div><${FollowedLog} key=${open.name} path=${url`/taskmanagers/${open["taskmanager-id"]}/logs/${open.name}`} label=${`Printed by ${open.vertices.join(", ")}`} /></div>
     </div>`;
   }}<//>`;
 }

@@ -1,5 +1,5 @@
 // What a job leaves behind: outputs that readers see, and rows that it returns.
-import { get } from "./api.js";
+import { get, url } from "./api.js";
 import { bytes, exact, plural } from "./format.js";
 import { ofJob } from "./ofjob.js";
 import { useView } from "./live.js";
@@ -11,7 +11,7 @@ import { html, useState } from "./ui.js";
 const PREVIEW_ROWS = 100;
 
 export function JobResults({ job }) {
-  const view = useView(hasEnded(job.status) ? `/jobs/${job.job_id}/execution-result` : null, ofJob(job.job_id));
+  const view = useView(hasEnded(job.status) ? url`/jobs/${job.job_id}/execution-result` : null, ofJob(job.job_id));
   if (!hasEnded(job.status)) return html`<${Panel} title="Outputs"><${Nothing}>Outputs become visible when the whole job has succeeded.<//><//>`;
   return html`<${Awaited} view=${view}>${(data) => (data.result ? html`<${Result} job=${job} result=${data.result} />` : html`<${Nothing}>The result is being stored.<//>`)}<//>`;
 }
@@ -41,7 +41,7 @@ function Preview({ job, returned }) {
   const read = async () => {
     setState({ busy: true, shown: null, error: null });
     try {
-      const [{ arrow }, { firstRows, fromBase64 }] = await Promise.all([get(`/jobs/${job.job_id}/rows?function=${encodeURIComponent(returned.function)}`), import("./arrow.js")]);
+      const [{ arrow }, { firstRows, fromBase64 }] = await Promise.all([get(url`/jobs/${job.job_id}/rows?function=${returned.function}`), import("./arrow.js")]);
       setState({ busy: false, shown: firstRows(fromBase64(arrow), PREVIEW_ROWS), error: null });
     } catch (error) {
       setState({ busy: false, shown: null, error });

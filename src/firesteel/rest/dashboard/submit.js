@@ -1,5 +1,5 @@
 // Files of pipelines: uploaded, looked at, run.
-import { send, upload } from "./api.js";
+import { send, upload, url } from "./api.js";
 import { plural } from "./format.js";
 import { useStream, useView } from "./live.js";
 import { Awaited, Confirm, Nothing, Panel, Problem, Time } from "./parts.js";
@@ -52,7 +52,7 @@ function Files({ files, chosen, choose, may, reload }) {
         ${may.submit && html`<span class="actions"><button class=${chosen === file.id ? "quiet" : "primary"} aria-expanded=${String(chosen === file.id)} onClick=${() => choose(chosen === file.id ? null : file.id)}>Run</button><button class="danger-quiet" aria-label=${`Delete ${file.name}`} onClick=${() => setDeleting(file)}>Delete</button></span>`}</div>
       ${chosen === file.id && html`<${RunForm} file=${file} />`}
     </li>`)}</ul>
-    ${deleting && html`<${Confirm} title=${`Delete ${deleting.name}?`} verb="Delete" act=${async () => { await send("DELETE", `/jars/${encodeURIComponent(deleting.id)}`); reload(); }} close=${() => setDeleting(null)}><p>Jobs that run are not disturbed.</p><//>`}
+    ${deleting && html`<${Confirm} title=${`Delete ${deleting.name}?`} verb="Delete" act=${async () => { await send("DELETE", url`/jars/${deleting.id}`); reload(); }} close=${() => setDeleting(null)}><p>Jobs that run are not disturbed.</p><//>`}
   <//>`;
 }
 
@@ -83,7 +83,7 @@ function RunForm({ file }) {
   const plan = async () => {
     setState({ busy: "plan", error: null, plan: null });
     try {
-      setState({ busy: "", error: null, plan: (await send("POST", `/jars/${encodeURIComponent(file.id)}/plan`, asked(form.current, file))).plan });
+      setState({ busy: "", error: null, plan: (await send("POST", url`/jars/${file.id}/plan`, asked(form.current, file))).plan });
     } catch (error) {
       setState({ busy: "", error, plan: null });
     }
@@ -92,7 +92,7 @@ function RunForm({ file }) {
     event.preventDefault();
     setState((before) => ({ ...before, busy: "run", error: null }));
     try {
-      const { jobid } = await send("POST", `/jars/${encodeURIComponent(file.id)}/run`, { ...asked(form.current, file), ...(id ? { jobId: id } : {}) });
+      const { jobid } = await send("POST", url`/jars/${file.id}/run`, { ...asked(form.current, file), ...(id ? { jobId: id } : {}) });
       location.hash = `#/jobs/${jobid}`;
     } catch (error) {
       setState((before) => ({ ...before, busy: "", error }));

@@ -1,4 +1,5 @@
 // Attempts as bars over time, the vertices in the order of the graph.
+import { url } from "./api.js";
 import { ROW } from "./attempts.js";
 import { duration, plural, time } from "./format.js";
 import { Graph } from "./graph.js";
@@ -14,7 +15,7 @@ const TICKS = 4;
 const STEPS = 1_000; // of the slider
 
 export function Timeline({ job }) {
-  const view = useView(`/jobs/${job.job_id}/attempts`, ofJob(job.job_id));
+  const view = useView(url`/jobs/${job.job_id}/attempts`, ofJob(job.job_id));
   return html`<${Panel} title="Attempts over time" aside=${view.data && plural(view.data.attempts.length, "attempt")}>
       <${Awaited} view=${view}>${(data) => html`<${Bars} job=${job} data=${data} />`}<//>
     <//>

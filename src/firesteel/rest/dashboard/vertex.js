@@ -1,4 +1,5 @@
 // A vertex: its subtasks; and one subtask with its attempts and what they have printed.
+import { url } from "./api.js";
 import { bytes, count, duration, known, plural } from "./format.js";
 import { ofJob } from "./ofjob.js";
 import { useView } from "./live.js";
@@ -12,7 +13,7 @@ import { useMay } from "./user.js";
 import { html, useMemo, useState } from "./ui.js";
 
 export function VertexPage({ job, vertex, subtask }) {
-  const view = useView(`/jobs/${job.job_id}/attempts?vertex=${vertex.id}`, ofJob(job.job_id));
+  const view = useView(url`/jobs/${job.job_id}/attempts?vertex=${vertex.id}`, ofJob(job.job_id));
   const figures = figuresOf(vertex);
   const state = executionState(vertex.status);
   const up = `#/jobs/${job.job_id}/vertices/${vertex.id}`;

@@ -1,4 +1,5 @@
 // A worker: what it has, what it runs, what it writes, where its threads are.
+import { url } from "./api.js";
 import { bytes, memory, plural } from "./format.js";
 import { nameOf } from "./jobs.js";
 import { useView } from "./live.js";
@@ -7,7 +8,7 @@ import { Awaited, Facts, Figure, Meter, Nothing, Panel, Tabs, Time } from "./par
 import { html, useState } from "./ui.js";
 
 export function WorkerPage({ parts: [id, tab = ""] }) {
-  const path = `/taskmanagers/${encodeURIComponent(id)}`;
+  const path = url`/taskmanagers/${id}`;
   const view = useView(path, (event) => event.kind === "workers");
   const base = `#/workers/${encodeURIComponent(id)}`;
   return html`<${Awaited} view=${view}>${(worker) => html`
@@ -45,7 +46,7 @@ export function LogFiles({ path, reader = FollowedLog }) {
     if (!open) return html`<${Nothing}>No log file is written.<//>`;
     return html`<div class="logs">
       <ul class="files">${logs.map((log) => html`<li><button aria-pressed=${String(log === open)} onClick=${() => setChosen(log.name)}><span class="file">${log.name}</span> <small>${bytes(log.size)} · <${Time} ms=${log.mtime} /></small></button></li>`)}</ul>
-      <div><${reader} key=${open.name} path=${`${path}/${encodeURIComponent(open.name)}`} label=${open.name} /></div>
+      <div><${reader} key=${open.name} path=${path + url`/${open.name}`} label=${open.name} /></div>
     </div>`;
   }}<//>`;
 }
