@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from firesteel.core.effects import DISPATCHER
-from firesteel.rest import eventbuffer
+from firesteel.rest import broadcast, eventbuffer
 from firesteel.rest.eventbuffer import EventBuffer, event
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import graph, rest_cluster
@@ -136,6 +136,28 @@ def test_workers_come_and_go_and_jobs_wait(do: Do, script: TaskScript, tmp_path:
             assert f"{joined} is lost" in failure["text"]
             assert found["left"].data["taskmanagers"] == 1
             script.release("lines", "other")
+
+    do(story())
+
+
+def test_slots_of_many_workers(do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event names some of those that have changed; the next ones name the others, whichever they are."""
+    monkeypatch.setattr(broadcast, "WORKERS_NAMED_MAX", 2)
+
+    async def story() -> None:
+        script.hold("all")
+        one_each = rest_cluster(tmp_path, script=script, workers=5, options={"taskmanager.numberOfTaskSlots": "1"})
+        async with one_each as rest, following(rest.http) as events:
+            await anext(events)
+            await rest.submit(graph("all*5", "all"))
+            taken: dict[str, int] = {}
+            while len(taken) < 5:
+                data = (await until(events, "workers", **{"slots-available": 0})).data
+                assert 1 <= len(data["free"]) <= 2
+                assert not data["free"].keys() & taken.keys()
+                taken |= data["free"]
+            assert taken == dict.fromkeys(rest.cluster.workers, 0)
+            script.release("all")
 
     do(story())
 

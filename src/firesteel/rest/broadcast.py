@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Iterator
 
@@ -38,7 +39,7 @@ JOBS_PER_TURN = 100
 """Jobs that are looked at before others get their turn on the loop."""
 
 WORKERS_NAMED_MAX = 100
-"""Workers whose free slots an event tells one by one."""
+"""Workers that an event names; of more that have other free slots, the next event tells."""
 
 LINES_MAX = 20_000
 """Jobs of which it is known what was told last."""
@@ -147,12 +148,15 @@ class _Session:
         """Jobs that have changed in something that their lines do not have."""
         self._workers: dict[ResourceID, tuple[int, int]] = {}
         """(slots, free slots)."""
+        self._told_free: dict[ResourceID, int] = {}
+        """Free slots of each worker as they were told last."""
         self._queue: dict[JobID, QueuePlace] = {}
         self._looked_s = float("-inf")
 
     async def begin(self) -> None:
         """Know how things are, which those who begin to read ask by themselves."""
         self._workers, self._queue = await self._current_workers(), await self._gateway.request_queue()
+        self._told_free = {worker: free for worker, (_, free) in self._workers.items()}
 
     async def look(self) -> bool:
         """Put into the buffer what has changed; whether anything has."""
@@ -195,16 +199,19 @@ class _Session:
 
     async def _look_at_workers(self) -> None:
         before, self._workers = self._workers, await self._current_workers()
-        if self._workers == before:
+        told = self._told_free
+        free = {worker: free for worker, (_, free) in self._workers.items() if told.get(worker) != free}
+        if self._workers == before and not free:
             return
-        named = list(self._workers.items())[:WORKERS_NAMED_MAX]
+        named = dict(itertools.islice(free.items(), WORKERS_NAMED_MAX))
+        self._told_free = {each: free for each, free in (told | named).items() if each in self._workers}
         workers = e.WorkersChanged(
             taskmanagers=len(self._workers),
             slots_total=sum(slots for slots, _ in self._workers.values()),
             slots_available=sum(free for _, free in self._workers.values()),
             joined=[str(each) for each in self._workers if each not in before][:WORKERS_NAMED_MAX],
             left=[str(each) for each in before if each not in self._workers][:WORKERS_NAMED_MAX],
-            free={worker: free for worker, (_, free) in named},
+            free={str(worker): free for worker, free in named.items()},
         )
         self.buffer.add("workers", _encode(workers))
 

@@ -1,12 +1,12 @@
 // The first page: what there is, what waits and why, what runs and ran.
 import { count, memory, plural } from "./format.js";
 import { useJobs } from "./jobs.js";
-import { now, useEvents, useStream, useView } from "./live.js";
+import { now, useStream, useView } from "./live.js";
 import { Awaited, Figure, Lasting, Meter, Nothing, Panel, Problem, Sign, State, TaskBar, Time } from "./parts.js";
 import { Cell, Rows } from "./rows.js";
 import { GROUP_NAMES, GROUPS, groupOfJob } from "./states.js";
 import { useMay } from "./user.js";
-import { html, useEffect, useMemo, useState } from "./ui.js";
+import { html, useMemo, useState } from "./ui.js";
 
 const WAITING_SHOWN = 8;
 
@@ -24,26 +24,30 @@ export function ClusterPage() {
 
 // Workers as they were read, with what events have said of them since.
 function useWorkers() {
-  const [free, setFree] = useState({});
-  const view = useView("/taskmanagers", (event) => event.kind === "workers" && (event.data.joined.length > 0 || event.data.left.length > 0));
-  useEvents((events) => {
-    const last = events.findLast((event) => event.kind === "workers");
-    if (last) setFree(last.data.free);
-  });
-  useEffect(() => setFree({}), [view.data]);
-  const data = view.data?.taskmanagers.map((worker) => ({ ...worker, freeSlots: free[worker.id] ?? worker.freeSlots }));
-  return { ...view, data };
+  return useView("/taskmanagers", (event) => event.kind === "workers" && (event.data.joined.length > 0 || event.data.left.length > 0), afterEvent);
+}
+
+// Each event says how many slots there are, and which workers have other free ones than before.
+function afterEvent(view, { kind, data }) {
+  if (kind !== "workers") return view;
+  const taskmanagers = view.taskmanagers.map((worker) => (data.free[worker.id] === undefined ? worker : { ...worker, freeSlots: data.free[worker.id] }));
+  return { taskmanagers, told: data };
+}
+
+function totals({ taskmanagers, told }) {
+  if (told) return { workers: told.taskmanagers, slots: told["slots-total"], free: told["slots-available"] };
+  const sum = (name) => taskmanagers.reduce((total, worker) => total + worker[name], 0);
+  return { workers: taskmanagers.length, slots: sum("slotsNumber"), free: sum("freeSlots") };
 }
 
 function Summary({ jobs, workers }) {
   const { leader } = useStream();
-  const all = workers.data ?? [];
-  const slots = all.reduce((sum, worker) => sum + worker.slotsNumber, 0);
-  const free = all.reduce((sum, worker) => sum + worker.freeSlots, 0);
+  const all = workers.data && totals(workers.data);
+  const used = all && all.slots - all.free;
   const { waiting, running, trouble } = jobs.counts;
   return html`<dl class="summary">
-    <div><dt>Workers</dt><dd>${workers.data ? count(all.length) : html`<${Figure} />`}</dd></div>
-    <div><dt>Slots in use</dt><dd>${workers.data ? html`${count(slots - free)} <small>of ${count(slots)}</small> <${Meter} part=${slots - free} whole=${slots} label=${`${slots - free} of ${slots} slots in use`} />` : html`<${Figure} />`}</dd></div>
+    <div><dt>Workers</dt><dd>${all ? count(all.workers) : html`<${Figure} />`}</dd></div>
+    <div><dt>Slots in use</dt><dd>${all ? html`${count(used)} <small>of ${count(all.slots)}</small> <${Meter} part=${used} whole=${all.slots} label=${`${used} of ${all.slots} slots in use`} />` : html`<${Figure} />`}</dd></div>
     <div><dt>Jobs running</dt><dd>${jobs.isRead ? count(running + trouble) : html`<${Figure} />`}</dd></div>
     <div><dt>Jobs waiting</dt><dd>${jobs.isRead ? count(waiting) : html`<${Figure} />`}</dd></div>
     <div class="wide"><dt>Leader</dt><dd class="words">${leader?.["rest-address"] ? html`${leader["rest-address"].replace(/^https?:\/\//, "")} <small>epoch ${leader.epoch}</small>` : html`this master <small>the only one</small>`}</dd></div>
@@ -52,14 +56,7 @@ function Summary({ jobs, workers }) {
 
 // ── who waits ───────────────────────────────────────────────────────────────────────────────────
 function Waiting({ jobs }) {
-  const read = useView("/queue");
-  const [told, setTold] = useState(null);
-  useEvents((events) => {
-    const last = events.findLast((event) => event.kind === "queue");
-    if (last) setTold(last.data);
-  });
-  useEffect(() => setTold(null), [read.data]);
-  const line = told ?? read.data;
+  const { data: line } = useView("/queue", undefined, (before, { kind, data }) => (kind === "queue" ? data : before));
   if (!line?.waiting) return null;
   const shown = line.first.slice(0, WAITING_SHOWN);
   return html`<${Panel} title="Waiting for slots" aside=${plural(line.waiting, "job")}>
@@ -117,7 +114,7 @@ function JobRow({ line, owned }) {
 // ── workers ─────────────────────────────────────────────────────────────────────────────────────
 function Workers({ view }) {
   return html`<${Panel} title="Workers">
-    <${Awaited} view=${view}>${(workers) =>
+    <${Awaited} view=${view}>${({ taskmanagers: workers }) =>
       workers.length === 0
         ? html`<${Nothing}>No worker is here: jobs wait until <code>firesteel taskmanager</code> has started one.<//>`
         : html`<${Rows} kind="workers" label="Workers" columns=${[["Worker", "n"], ["Slots in use", "t"], ["Memory", "m"], ["Cores", "c"], ["Address", "a"]]} rows=${workers} rowHeight=${44} narrowHeight=${68} lines=${8} keyOf=${(worker) => worker.id} row=${(worker) => html`<${WorkerRow} worker=${worker} />`} />`}<//>

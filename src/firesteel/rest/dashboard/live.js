@@ -111,8 +111,11 @@ export function useStream() {
   return stream;
 }
 
-// A view and its error; read again, not too often, when `concerns` says that an event is about it.
-export function useView(path, concerns = () => false) {
+const same = (data) => data;
+
+// A view and its error; read again, not too often, when `concerns` says that an event is about it. `fold` makes of a view and an
+// event the view after it: also of events that came while it was read, since the answer may be older than they are.
+export function useView(path, concerns = () => false, fold = same) {
   const [view, setView] = useState({ path: null, data: null, error: null });
   const work = useRef(null);
   const read = useCallback(async () => {
@@ -120,14 +123,16 @@ export function useView(path, concerns = () => false) {
     if (mine === null) return;
     if (mine.busy) return void (mine.again = true);
     mine.busy = true;
+    mine.events = [];
     try {
       await begun.promise;
       const data = path === null ? null : await get(path, mine.control.signal);
-      if (!mine.control.signal.aborted) setView({ path, data, error: null });
+      if (!mine.control.signal.aborted) setView({ path, data: mine.events.reduce(fold, data), error: null });
     } catch (error) {
       if (mine.control.signal.aborted) return;
       setView((before) => ({ path, data: before.path === path ? before.data : null, error }));
     } finally {
+      mine.events = null;
       mine.timer = setTimeout(() => {
         mine.busy = false;
         if (mine.again && !mine.control.signal.aborted) {
@@ -138,7 +143,7 @@ export function useView(path, concerns = () => false) {
     }
   }, [path]);
   useEffect(() => {
-    work.current = { control: new AbortController(), busy: false, again: false, timer: 0 };
+    work.current = { control: new AbortController(), busy: false, again: false, timer: 0, events: null };
     read();
     return () => {
       work.current.control.abort();
@@ -147,7 +152,14 @@ export function useView(path, concerns = () => false) {
     };
   }, [read]);
   useEvents((events) => {
-    if (path !== null && events.some((event) => event.kind === "resync" || concerns(event))) read();
+    if (path === null) return;
+    if (events.some((event) => event.kind === "resync" || concerns(event))) read();
+    if (fold === same) return;
+    work.current?.events?.push(...events);
+    setView((before) => {
+      const data = before.path === path && before.data ? events.reduce(fold, before.data) : before.data;
+      return data === before.data ? before : { ...before, data };
+    });
   });
   const current = view.path === path ? view : { data: null, error: null };
   return { ...current, reload: read };

@@ -49,7 +49,7 @@ class WorkersChanged(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     joined: list[str]
     left: list[str]
     free: dict[str, int]
-    """Free slots of the first 100 workers."""
+    """Workers that have other free slots than were told before: 100 at most, the others in the next event."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
