@@ -30,7 +30,8 @@ async def answered_late(opened: Any, pattern: str, answers: int = 1) -> AsyncIte
 
     async def hold(route: Any) -> None:
         if not left:
-            return await route.continue_()
+            await route.continue_()
+            return
         was_asked, may_come = left.pop(0)
         answer = await route.fetch()
         was_asked.set()
@@ -85,22 +86,22 @@ def test_an_older_answer_that_comes_later(do: Do, tmp_path: Path, script: TaskSc
             rest_cluster(tmp_path, script=script) as rest,
             browser() as started,
             page(started, "", expected=("503",)) as opened,
+            answered_late(opened, "**/jobs/overview", 2) as (asked, sent, asked_again, sent_again),
         ):
-            async with answered_late(opened, "**/jobs/overview", 2) as (asked, sent, asked_again, sent_again):
-                await opened.goto(rest.server.address)
-                await opened.evaluate(SEEN)
-                await asked.wait()
-                await rest.submit(graph("others", "the late one"))
-                await told(opened, "job", name="the late one", state="FINISHED")
-                rest.cluster.revoke_leadership(DISPATCHER)
-                await opened.locator(".live.away").wait_for()
-                rest.cluster.grant_leadership(DISPATCHER)
-                await asked_again.wait()
-                sent_again.set()
-                await row(opened, "the late one", "finished").wait_for()
-                sent.set()
-                await opened.wait_for_timeout(500)
-                assert await row(opened, "the late one", "finished").count() == 1
+            await opened.goto(rest.server.address)
+            await opened.evaluate(SEEN)
+            await asked.wait()
+            await rest.submit(graph("others", "the late one"))
+            await told(opened, "job", name="the late one", state="FINISHED")
+            rest.cluster.revoke_leadership(DISPATCHER)
+            await opened.locator(".live.away").wait_for()
+            rest.cluster.grant_leadership(DISPATCHER)
+            await asked_again.wait()
+            sent_again.set()
+            await row(opened, "the late one", "finished").wait_for()
+            sent.set()
+            await opened.wait_for_timeout(500)
+            assert await row(opened, "the late one", "finished").count() == 1
 
     do(story())
 
@@ -128,5 +129,57 @@ def test_slots_that_are_taken_while_workers_are_read(do: Do, tmp_path: Path, scr
                 await opened.locator("text=Waiting for slots").wait_for()
                 assert "2 of 2" in await opened.locator(".summary").inner_text()
             script.release("lines")
+
+    do(story())
+
+
+def test_an_answer_that_never_comes(do: Do, tmp_path: Path, script: TaskScript) -> None:
+    """It is said, and asked for again."""
+
+    async def story() -> None:
+        async with (
+            rest_cluster(tmp_path, script=script) as rest,
+            browser() as started,
+            page(started, "") as opened,
+        ):
+            await opened.clock.install()
+            await opened.route("**/v1/taskmanagers", lambda route: None, times=1)
+            await opened.route("**/v1/jobs/overview", lambda route: None, times=1)
+            await opened.goto(rest.server.address)
+            await opened.locator(".live.live").wait_for()
+            await rest.submit(graph("others", "the late one"))
+            await opened.clock.fast_forward(61_000)
+            await opened.locator("text=The master has not answered for 60 s.").first.wait_for()
+            await opened.clock.fast_forward(11_000)
+            await opened.locator(".workers .body [role=row]").wait_for()
+            await row(opened, "the late one", "finished").wait_for()
+            assert await opened.locator(".problem").count() == 0
+
+    do(story())
+
+
+def test_a_stream_that_is_silent(do: Do, tmp_path: Path, script: TaskScript) -> None:
+    """It has a sign of life every 15 s: without, it is begun anew."""
+
+    async def story() -> None:
+        async with (
+            rest_cluster(tmp_path, script=script) as rest,
+            browser() as started,
+            page(started, "") as opened,
+        ):
+            await opened.clock.install()
+            await opened.goto(rest.server.address)
+            await opened.locator(".live.live").wait_for()
+            for number in range(2):
+                await opened.clock.fast_forward(35_000)
+                await rest.submit(graph("others", f"job {number}"))
+                await row(opened, f"job {number}", "finished").wait_for()
+            assert await opened.locator(".live.live").count() == 1
+            await opened.clock.fast_forward(41_000)
+            await opened.locator(".live.away").wait_for()
+            await rest.submit(graph("others", "in between"))
+            await opened.clock.fast_forward(20_000)
+            await row(opened, "in between", "finished").wait_for()
+            await opened.locator(".live.live").wait_for()
 
     do(story())

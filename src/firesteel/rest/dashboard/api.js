@@ -2,7 +2,8 @@
 
 const BASE = "v1";
 const TOKEN = "firesteel.token";
-const WAIT_S = 60;
+const SILENT_S = 60; // nothing has come of an answer for so long: nobody is there
+const SILENT_STREAM_S = 40; // the stream of events has a sign of life every 15 s
 
 export class ApiError extends Error {
   constructor(status, message) {
@@ -31,15 +32,41 @@ function headers(more = {}) {
   return token.get() ? { ...more, Authorization: `Bearer ${token.get()}` } : more;
 }
 
-async function answer(path, options = {}) {
-  let response;
+// Breaks off what is silent for so long; `heard` says that it is not.
+function watchdog(signal, seconds) {
+  const control = new AbortController();
+  let timer = 0;
+  const heard = () => {
+    clearTimeout(timer);
+    if (Number.isFinite(seconds)) timer = setTimeout(() => control.abort(new DOMException("silent", "TimeoutError")), seconds * 1_000);
+  };
+  heard();
+  return { signal: signal ? AbortSignal.any([signal, control.signal]) : control.signal, heard, end: () => clearTimeout(timer) };
+}
+
+// What comes of a request, part by part; raises ApiError, or AbortError when `signal` says that nobody wants it any more.
+async function request(path, { signal, silentS = SILENT_S, ...options }, onPart) {
+  const guard = watchdog(signal, silentS);
   try {
-    response = await fetch(`${BASE}${path}`, { ...options, headers: headers(options.headers), signal: options.signal ?? AbortSignal.timeout(WAIT_S * 1_000) });
+    const response = await fetch(`${BASE}${path}`, { ...options, headers: headers(options.headers), signal: guard.signal });
+    guard.heard();
+    if (!response.ok) await refuse(response);
+    const reader = response.body.getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      guard.heard();
+      onPart(value);
+    }
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "No master answers at this address.");
+    if (error instanceof ApiError || signal?.aborted) throw error;
+    throw new ApiError(0, error.name === "TimeoutError" ? `The master has not answered for ${silentS} s.` : "No master answers at this address.");
+  } finally {
+    guard.end();
   }
-  if (response.ok) return response;
+}
+
+async function refuse(response) {
   const message = await said(response);
   if (response.status === 401) onRefused(message);
   throw new ApiError(response.status, message);
@@ -53,44 +80,44 @@ async function said(response) {
   }
 }
 
+async function answer(path, options = {}) {
+  const decoder = new TextDecoder();
+  let found = "";
+  await request(path, options, (part) => (found += decoder.decode(part, { stream: true })));
+  return found + decoder.decode();
+}
+
 export async function get(path, signal) {
-  return (await answer(path, { signal })).json();
+  return JSON.parse(await answer(path, { signal }));
 }
 
 export async function text(path, signal) {
-  return (await answer(path, { signal })).text();
+  return answer(path, { signal });
 }
 
-export async function send(method, path, body) {
-  const options = body === undefined ? { method } : { method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-  return (await answer(path, options)).json();
+// `silentS` is for what takes its time.
+export async function send(method, path, body, { silentS = SILENT_S, signal } = {}) {
+  const content = body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+  return JSON.parse(await answer(path, { method, silentS, signal, ...content }));
 }
 
 export async function upload(file) {
   const form = new FormData();
   form.append("jarfile", file, file.name);
-  return (await answer("/jars/upload", { method: "POST", body: form, signal: new AbortController().signal })).json();
+  return JSON.parse(await answer("/jars/upload", { method: "POST", body: form, silentS: Infinity }));
 }
 
 // ── the stream of events ────────────────────────────────────────────────────────────────────────
 // Read with fetch, since an EventSource can't say who asks. Calls back with each event; ends when the stream does.
 export async function follow(lastId, signal, onEvent) {
-  const asked = headers({ Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) });
-  const response = await fetch(`${BASE}/events`, { headers: asked, signal });
-  if (!response.ok) {
-    const message = await said(response);
-    if (response.status === 401) onRefused(message);
-    throw new ApiError(response.status, message);
-  }
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const asked = { Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) };
+  const decoder = new TextDecoder();
   let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const blocks = (rest + value).split("\n\n");
+  await request("/events", { headers: asked, signal, silentS: SILENT_STREAM_S }, (part) => {
+    const blocks = (rest + decoder.decode(part, { stream: true })).split("\n\n");
     rest = blocks.pop();
     onEvent(blocks.map(parsed).filter((event) => event.kind));
-  }
+  });
 }
 
 function parsed(block) {

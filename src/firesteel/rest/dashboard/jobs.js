@@ -1,6 +1,6 @@
 // Every job's line: read once, then kept as the events say.
 import { get } from "./api.js";
-import { listen, ready } from "./live.js";
+import { RETRY_VIEW_MS, isUnanswered, listen, ready } from "./live.js";
 import { GROUPS, groupOfJob } from "./states.js";
 import { useEffect, useReducer } from "./ui.js";
 
@@ -22,6 +22,7 @@ async function read() {
   } catch (error) {
     if (store.reading !== mine) return;
     store.error = error;
+    if (isUnanswered(error)) setTimeout(() => store.error === error && read(), RETRY_VIEW_MS);
   }
   store.reading = null;
   show();

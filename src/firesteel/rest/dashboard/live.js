@@ -6,6 +6,7 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 15_000;
 const HIDDEN_MS = 5_000; // a page that nobody sees gives its connection back after so long
 const REREAD_MS = 1_000; // least time between two reads of one view
+export const RETRY_VIEW_MS = 10_000; // time until a view is asked for again that no master has answered
 
 const listeners = new Set();
 const stream = { state: "connecting", lastId: "", leader: null, skew: 0, stop: null };
@@ -112,6 +113,7 @@ export function useStream() {
 }
 
 const same = (data) => data;
+export const isUnanswered = (error) => error instanceof ApiError && [0, 503].includes(error.status);
 
 // A view and its error; read again, not too often, when `concerns` says that an event is about it. `fold` makes of a view and an
 // event the view after it: also of events that came while it was read, since the answer may be older than they are.
@@ -124,6 +126,7 @@ export function useView(path, concerns = () => false, fold = same) {
     if (mine.busy) return void (mine.again = true);
     mine.busy = true;
     mine.events = [];
+    clearTimeout(mine.retry);
     try {
       await begun.promise;
       const data = path === null ? null : await get(path, mine.control.signal);
@@ -131,6 +134,7 @@ export function useView(path, concerns = () => false, fold = same) {
     } catch (error) {
       if (mine.control.signal.aborted) return;
       setView((before) => ({ path, data: before.path === path ? before.data : null, error }));
+      if (isUnanswered(error)) mine.retry = setTimeout(read, RETRY_VIEW_MS);
     } finally {
       mine.events = null;
       mine.timer = setTimeout(() => {
@@ -143,11 +147,12 @@ export function useView(path, concerns = () => false, fold = same) {
     }
   }, [path]);
   useEffect(() => {
-    work.current = { control: new AbortController(), busy: false, again: false, timer: 0, events: null };
+    work.current = { control: new AbortController(), busy: false, again: false, timer: 0, retry: 0, events: null };
     read();
     return () => {
       work.current.control.abort();
       clearTimeout(work.current.timer);
+      clearTimeout(work.current.retry);
       work.current = null;
     };
   }, [read]);
