@@ -3,7 +3,7 @@ import { plural } from "./format.js";
 import { Figure, Panel, Sign, State, TaskBar } from "./parts.js";
 import { executionState, groupOf } from "./states.js";
 import { Graph as Layout, layout } from "./vendor/dagre.js";
-import { figuresOf, sparkShare, waitsFor } from "./vertices.js";
+import { figuresOf, waitsFor } from "./vertices.js";
 import { html, useEffect, useMemo, useState } from "./ui.js";
 
 const CARD = { least: 184, most: 300, letter: 8, edges: 56, height: 118 }; // a vertex of chained functions has a long name
@@ -82,8 +82,8 @@ function curve(points) {
 
 function Card({ job, vertex, place }) {
   const state = executionState(vertex.status);
-  const figures = figuresOf(vertex);
-  const share = sparkShare(vertex);
+  const figures = figuresOf(job, vertex);
+  const share = figures.sparkShare;
   const inRows = figures.rowsRead !== null || figures.rowsWritten !== null || figures.bytesRead === null;
   const waits = state === "RUNNING" ? waitsFor(vertex) : "";
   return html`<a class="card ${groupOf(state)}" style=${placed(place)} href=${`#/jobs/${job.job_id}/vertices/${vertex.id}`} title=${vertex.name}>
@@ -91,6 +91,6 @@ function Card({ job, vertex, place }) {
     <span class="kinds">${vertex.kinds.join(" → ")} <span class="hidden">${state.toLowerCase()}</span></span>
     <${TaskBar} tasks=${vertex.tasks} />
     <span class="figures"><span>${inRows ? "rows" : "bytes"} <b><${Figure} value=${inRows ? figures.rowsRead : figures.bytesRead} /></b> → <b><${Figure} value=${inRows ? figures.rowsWritten : figures.bytesWritten} /></b></span></span>
-    <span class="figures">${waits ? html`<span>waits for ${waits}</span>` : html`<span>Spark tasks <b><${Figure} value=${figures.sparkTasks} /></b></span>`}${share !== null && html`<span class="meter" aria-hidden="true"><span style=${{ width: `${100 * share}%` }}></span></span>`}</span>
+    <span class="figures">${waits ? html`<span>waits for ${waits}</span>` : html`<span title=${figures.isOfRegion ? "of the whole region" : undefined}>${figures.isOfRegion ? "region’s tasks" : "Spark tasks"} <b><${Figure} value=${figures.sparkTasks} /></b></span>`}${share !== null && html`<span class="meter" aria-hidden="true"><span style=${{ width: `${100 * share}%` }}></span></span>`}</span>
   </a>`;
 }

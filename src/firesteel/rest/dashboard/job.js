@@ -136,14 +136,14 @@ function Overview({ job }) {
 }
 
 function VertexRow({ job, vertex }) {
-  const figures = figuresOf(vertex);
+  const figures = figuresOf(job, vertex);
   const state = executionState(vertex.status);
   const cell = (value) => html`<td class="num"><${Figure} value=${value} /></td>`;
   return html`<tr>
     <th scope="row"><a href=${`#/jobs/${job.job_id}/vertices/${vertex.id}`}>${vertex.name}</a>${vertex.attempts > 1 && html` <span class="tag">${plural(vertex.attempts, "attempt")}</span>`}</th>
     <td><${State} state=${state} /></td><td><${TaskBar} tasks=${vertex.tasks} /></td>
     <td><${Lasting} start=${vertex.start_time_ms} end=${vertex.end_time_ms} state=${state} /></td>
-    ${cell(figures.rowsRead)}${cell(figures.bytesRead)}${cell(figures.rowsWritten)}${cell(figures.bytesWritten)}${cell(figures.sparkTasks)}
+    ${cell(figures.rowsRead)}${cell(figures.bytesRead)}${cell(figures.rowsWritten)}${cell(figures.bytesWritten)}${cell(figures.sparkTasks && figures.isOfRegion ? html`${figures.sparkTasks} <small>of the region</small>` : figures.sparkTasks)}
   </tr>`;
 }
 

@@ -47,8 +47,9 @@ function vertexAt(vertex, rows, at) {
   const io = {};
   const lacking = ["tasks"];
   for (const [name, place] of Object.entries(FIGURES)) {
-    if (finished.some((row) => row[place] < 0)) lacking.push(name);
-    io[name] = finished.reduce((sum, row) => sum + Math.max(0, row[place]), 0);
+    const isLacking = finished.some((row) => row[place] < 0);
+    if (isLacking) lacking.push(name);
+    io[name] = isLacking ? -1 : finished.reduce((sum, row) => sum + row[place], 0);
   }
   return { ...vertex, status, tasks, attempts, start_time_ms: start, end_time_ms: ENDS.has(status) ? end : -1, progress: [], io, io_lacking: lacking };
 }

@@ -14,7 +14,7 @@ import { html, useMemo, useState } from "./ui.js";
 
 export function VertexPage({ job, vertex, subtask }) {
   const view = useView(url`/jobs/${job.job_id}/attempts?vertex=${vertex.id}`, ofJob(job.job_id));
-  const figures = figuresOf(vertex);
+  const figures = figuresOf(job, vertex);
   const state = executionState(vertex.status);
   const up = `#/jobs/${job.job_id}/vertices/${vertex.id}`;
   return html`<section class="vertex" aria-label=${`Vertex ${vertex.name}`}>
@@ -26,7 +26,7 @@ export function VertexPage({ job, vertex, subtask }) {
       ["Runs on", vertex.labels?.length ? vertex.labels.join(", ") : null],
       ["Duration", html`<${Lasting} start=${vertex.start_time_ms} end=${vertex.end_time_ms} state=${state} />`],
       ["Rows in", figures.rowsRead], ["Bytes in", figures.bytesRead], ["Rows out", figures.rowsWritten], ["Bytes out", figures.bytesWritten],
-      ["Spark tasks", figures.sparkTasks],
+      [figures.isOfRegion ? "Spark tasks of the region" : "Spark tasks", figures.sparkTasks],
     ]} />`}
     <${Awaited} view=${view}>${(data) => (subtask === undefined ? html`<${Subtasks} job=${job} vertex=${vertex} data=${data} />` : html`<${Subtask} job=${job} vertex=${vertex} data=${data} index=${Number(subtask)} />`)}<//>
   </section>`;
