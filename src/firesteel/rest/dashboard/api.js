@@ -95,6 +95,13 @@ export async function text(path, signal) {
   return answer(path, { signal });
 }
 
+// What is told in bytes, which are counted: a part may end within a letter. A list of parts.
+export async function parts(path, signal) {
+  const found = [];
+  await request(path, { signal }, (part) => found.push(part));
+  return found;
+}
+
 // `silentS` is for what takes its time.
 export async function send(method, path, body, { silentS = SILENT_S, signal } = {}) {
   const content = body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };

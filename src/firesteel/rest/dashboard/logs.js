@@ -1,5 +1,5 @@
 // Lines of a file on a worker or master, going on with what comes.
-import { ApiError, get, text } from "./api.js";
+import { ApiError, get, parts, text } from "./api.js";
 import { bytes } from "./format.js";
 import { Problem } from "./parts.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
@@ -7,6 +7,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 const TAIL_BYTES = 64 * 1024; // what is shown at first, from the end on
 const SHOWN_CHARS = 512 * 1024; // what is older goes
 const PAUSE_MS = 2_000;
+const WAIT_MS = 20_000; // an answer comes when there is more, or after so long
 
 // Follows by asking for the next part, which the worker answers when there is one.
 export function FollowedLog({ path, label }) {
@@ -32,11 +33,50 @@ async function read(path, place, follows, signal, setLog) {
   let first = place.next < 0;
   while (!signal.aborted && (first || follows)) {
     try {
-      const part = await get(`${path}/part?offset=${place.next}&wait=${first ? 0 : 20_000}`, signal);
+      const part = await get(`${path}/part?offset=${place.next}&wait=${first ? 0 : WAIT_MS}`, signal);
       place.next = part["next-offset"];
       const begins = first;
       setLog((log) => ({ text: (log.text + part.text).slice(-SHOWN_CHARS), size: part.size, from: begins ? part.offset : log.from, error: null }));
       first = false;
+    } catch (error) {
+      if (signal.aborted) return;
+      setLog((log) => ({ ...log, error }));
+      if (error instanceof ApiError && [403, 404].includes(error.status)) return;
+      await new Promise((done) => setTimeout(done, PAUSE_MS));
+    }
+  }
+}
+
+// What a script prints, from its first byte on: the answers are parts of it. `isOver` says that nothing more will come.
+export function GrowingText({ path, label, isOver }) {
+  const [log, setLog] = useState({ text: "", size: 0, isRead: false, error: null });
+  const over = useRef(isOver);
+  over.current = isOver;
+  useEffect(() => {
+    const control = new AbortController();
+    setLog({ text: "", size: 0, isRead: false, error: null });
+    grow(path, over, control.signal, setLog);
+    return () => control.abort();
+  }, [path]);
+  return html`${log.size > 0 && html`<div class="logbar"><span>${log.text.length === SHOWN_CHARS ? `the last part of ${bytes(log.size)}` : bytes(log.size)}</span></div>`}
+    ${log.error && html`<${Problem} error=${log.error} />`}
+    <${Lines} text=${log.text} label=${label} follows=${true} empty=${log.isRead} />`;
+}
+
+async function grow(path, over, signal, setLog) {
+  const decoder = new TextDecoder();
+  let offset = 0;
+  let first = true;
+  while (!signal.aborted) {
+    const isLast = over.current;
+    try {
+      const found = await parts(`${path}&offset=${offset}&wait=${isLast || first ? 0 : WAIT_MS}`, signal);
+      const more = found.map((part) => decoder.decode(part, { stream: true })).join("");
+      const size = found.reduce((sum, part) => sum + part.length, 0);
+      offset += size;
+      first = false;
+      setLog((log) => ({ text: (log.text + more).slice(-SHOWN_CHARS), size: offset, isRead: true, error: null }));
+      if (size === 0 && isLast) return;
     } catch (error) {
       if (signal.aborted) return;
       setLog((log) => ({ ...log, error }));

@@ -2,8 +2,9 @@
 import { url } from "./api.js";
 import { bytes } from "./format.js";
 import { useView } from "./live.js";
-import { FollowedLog, WholeText } from "./logs.js";
+import { FollowedLog, GrowingText } from "./logs.js";
 import { Awaited, Nothing, Panel, Tabs } from "./parts.js";
+import { hasEnded } from "./states.js";
 import { useMay } from "./user.js";
 import { html, useState } from "./ui.js";
 
@@ -13,10 +14,15 @@ export function JobOutput({ job }) {
   return job.vertices.some((vertex) => vertex.is_script) ? html`<${ScriptOutput} job=${job} />` : html`<${Panel} title="Output"><${AttemptLogs} job=${job} /><//>`;
 }
 
+// Of the newest attempt, which another one follows, or of one that was chosen.
 function ScriptOutput({ job }) {
   const [stream, setStream] = useState("stdout");
-  return html`<${Panel} title="Output of the script" aside=${html`<span class="choice">${["stdout", "stderr"].map((each) => html`<button class="filter" aria-pressed=${String(each === stream)} onClick=${() => setStream(each)}>${each}</button>`)}</span>`}>
-    <${WholeText} key=${job.version} path=${url`/jobs/${job.job_id}/output?stream=${stream}`} label=${stream} />
+  const [chosen, setChosen] = useState(null);
+  const attempts = Math.max(...job.vertices.map((vertex) => vertex.attempts));
+  const attempt = chosen ?? attempts - 1;
+  const select = html`<label>Attempt <select value=${attempt} onChange=${(event) => setChosen(Number(event.target.value) === attempts - 1 ? null : Number(event.target.value))}>${Array.from({ length: attempts }, (_, number) => html`<option value=${number}>${number}</option>`)}</select></label>`;
+  return html`<${Panel} title="Output of the script" aside=${html`<span class="choice">${attempts > 1 && select}${["stdout", "stderr"].map((each) => html`<button class="filter" aria-pressed=${String(each === stream)} onClick=${() => setStream(each)}>${each}</button>`)}</span>`}>
+    <${GrowingText} path=${url`/jobs/${job.job_id}/output?stream=${stream}&attempt=${attempt}`} label=${`${stream} of attempt ${attempt}`} isOver=${hasEnded(job.status) || attempt < attempts - 1} />
   <//>`;
 }
 
