@@ -1,5 +1,6 @@
 """What one can do on the dashboard, and that it shows by itself what others do."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.jobgraph import JobType
 from tests.browser.conftest import Do
-from tests.browser.pages import browser, flaws, go, page
+from tests.browser.pages import browser, flaws, go, page, picture
 from tests.browser.site import Site, named, site, submitted
 from tests.rest.test_history import cleaned_up, history, listed
 
@@ -60,6 +61,85 @@ def test_only_streams_have_savepoints(do: Do, tmp_path: Path) -> None:
             await opened.get_by_role("button", name="Take savepoint").click()
             await opened.locator("dialog").get_by_role("button", name="Take savepoint").click()
             await opened.locator("dialog .problem", has_text="the disk is full").wait_for()
+
+    do(story())
+
+
+def test_a_stream_is_drained_into_a_directory(do: Do, tmp_path: Path) -> None:
+    """What is asked for is what the dialogs say; who leaves one is not looked for any more."""
+
+    async def story() -> None:
+        async with site(tmp_path) as made, browser() as started, page(started, made.address) as opened:
+            stream = await submitted(made, named("clicks -> rows", "clicks as they come", job_type=JobType.STREAMING))
+            await go(opened, f"#/jobs/{stream}", "text=streaming")
+            bodies: list[Any] = []
+            looks: list[str] = []
+
+            async def taken(route: Any) -> None:
+                bodies.append(route.request.post_data_json)
+                await route.fulfill(json={"request-id": "1"})
+
+            async def looked(route: Any) -> None:
+                looks.append(route.request.url)
+                await route.fulfill(json={"status": {"id": "IN_PROGRESS"}})
+
+            for path in ("savepoints", "stop"):
+                await opened.route(f"**/{path}", taken)
+            await opened.route("**/savepoints/1", looked)
+            dialog = opened.locator("dialog")
+            await opened.get_by_role("button", name="Take savepoint").click()
+            await dialog.get_by_label("Directory").fill("s3://b/one ")
+            await dialog.get_by_role("button", name="Take savepoint").click()
+            while not looks:
+                await asyncio.sleep(0.05)
+            await dialog.get_by_role("button", name="Leave it").click()
+            await dialog.wait_for(state="detached")
+            number = len(looks)
+            await opened.wait_for_timeout(2_500)
+            assert len(looks) == number
+            await opened.get_by_role("button", name="Stop with savepoint").click()
+            await dialog.get_by_label("Directory").fill("/savepoints")
+            await dialog.get_by_label("Drain").check()
+            await picture(opened, "drain-1280-light")
+            assert await flaws(opened) == []
+            await dialog.get_by_role("button", name="Stop with savepoint").click()
+            while len(bodies) < 2:
+                await asyncio.sleep(0.05)
+            assert bodies == [{"target-directory": "s3://b/one"}, {"targetDirectory": "/savepoints", "drain": True}]
+
+    do(story())
+
+
+def test_a_file_is_run_from_a_savepoint_where_it_takes_long(do: Do, tmp_path: Path) -> None:
+    """Also by plain HTTP, where a browser makes no ids by itself; the same run keeps its id when it is sent again."""
+
+    async def story() -> None:
+        async with site(tmp_path) as made, browser() as started, page(started, "", expected=("503",)) as opened:
+            await opened.add_init_script("delete Crypto.prototype.randomUUID")
+            await opened.clock.install()
+            await opened.goto(f"{made.address}/#/submit")
+            file = {"name": "noops.py", "mimeType": "text/x-python", "buffer": NOOPS.encode()}
+            await opened.set_input_files("input[type=file]", file)
+            await opened.get_by_label("Savepoint that a stream starts from").fill("/savepoints/one")
+            await opened.get_by_label("Leave out state").check()
+            waiting: list[Any] = []
+
+            async def unanswered(route: Any) -> None:
+                waiting.append(route)
+
+            await opened.route("**/run", unanswered)
+            for number in range(2):
+                await opened.get_by_role("button", name="Submit").click()
+                while len(waiting) == number:
+                    await asyncio.sleep(0.05)
+                await opened.clock.fast_forward(150_000)
+                assert await opened.locator(".problem").count() == 0
+                await opened.clock.fast_forward(31_000)
+                await opened.locator(".problem", has_text="has not answered for 180 s").wait_for()
+            bodies = [each.request.post_data_json for each in waiting]
+            assert bodies[0] == bodies[1]
+            assert len(bodies[0]["jobId"]) == 32
+            assert (bodies[0]["savepointPath"], bodies[0]["allowNonRestoredState"]) == ("/savepoints/one", True)
 
     do(story())
 

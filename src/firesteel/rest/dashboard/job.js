@@ -18,6 +18,7 @@ import { html, useEffect, useState } from "./ui.js";
 
 const JOB_ID = /^[0-9a-f]{32}$/;
 const SAVEPOINT_LOOK_MS = 1_000;
+const SAVEPOINT_LOOKS_MAX = 1_800;
 
 export function JobPage({ parts }) {
   const [jid, tab = "", vertex, subtask] = parts;
@@ -80,6 +81,10 @@ function Head({ job, reload }) {
   </header>`;
 }
 
+const placeIn = (name) => (fields) => (fields.get("directory").trim() ? { [name]: fields.get("directory").trim() } : {});
+
+const Place = () => html`<label>Directory of the savepoint <input name="directory" spellcheck="false" placeholder="as the cluster is configured" /></label>`;
+
 function Actions({ job, reload }) {
   const may = useMay();
   const { state } = useStream();
@@ -90,16 +95,16 @@ function Actions({ job, reload }) {
   }, [job.status]);
   if (hasEnded(job.status) || !may.end(job) || state === "still") return null;
   const streams = job.job_type === "streaming";
-  const ask = (method, path, body, words) => async () => {
-    const answer = await send(method, url`/jobs/${job.job_id}` + path, body);
+  const ask = (method, path, body, words) => async ({ signal, fields }) => {
+    const answer = await send(method, url`/jobs/${job.job_id}` + path, body && body(fields));
     setTold(words);
-    if (answer["request-id"]) setTold(await savepointOf(job, answer["request-id"]));
+    if (answer["request-id"]) setTold(await savepointOf(job, answer["request-id"], signal));
     reload();
   };
   const offered = {
     cancel: ["Cancel job", "PATCH", "?mode=cancel", undefined, "Cancelling …", html`<p>What it has not committed is thrown away. Other jobs are not disturbed.</p>`],
-    savepoint: ["Take savepoint", "POST", "/savepoints", {}, "A savepoint is being taken.", html`<p>The job runs on.</p>`],
-    stop: ["Stop with savepoint", "POST", "/stop", {}, "Stopping with a savepoint …", html`<p>The job ends, and can go on from the savepoint.</p>`],
+    savepoint: ["Take savepoint", "POST", "/savepoints", placeIn("target-directory"), "A savepoint is being taken.", html`<p>The job runs on.</p><${Place} />`],
+    stop: ["Stop with savepoint", "POST", "/stop", (fields) => ({ ...placeIn("targetDirectory")(fields), drain: fields.has("drain") }), "Stopping with a savepoint …", html`<p>The job ends, and can go on from the savepoint.</p><${Place} /><label class="check"><input type="checkbox" name="drain" /> Drain: what its sources have is read to the end first</label>`],
   };
   const open = (name) => html`<button class=${name === "cancel" ? "danger-quiet" : "quiet"} disabled=${job.status === "CANCELLING"} onClick=${() => setAsked(name)}>${offered[name][0]}</button>`;
   const chosen = asked && offered[asked];
@@ -110,10 +115,11 @@ function Actions({ job, reload }) {
   </span>`;
 }
 
-// The place of a savepoint, once it is there. Raises why there is none.
-async function savepointOf(job, trigger) {
-  for (;;) {
-    const { status, operation } = await get(url`/jobs/${job.job_id}/savepoints/${trigger}`);
+// The place of a savepoint, once it is there; looked for as long as somebody waits for it. Raises why there is none.
+async function savepointOf(job, trigger, signal) {
+  for (let look = 0; look < SAVEPOINT_LOOKS_MAX; look++) {
+    signal.throwIfAborted();
+    const { status, operation } = await get(url`/jobs/${job.job_id}/savepoints/${trigger}`, signal);
     if (status.id === "COMPLETED") {
       const failure = operation?.["failure-cause"];
       if (failure) throw new Error(failure["stack-trace"].split("\n")[0]);
@@ -121,6 +127,7 @@ async function savepointOf(job, trigger) {
     }
     await new Promise((done) => setTimeout(done, SAVEPOINT_LOOK_MS));
   }
+  throw new Error("It takes long: the job's checkpoints tell when it is there.");
 }
 
 // ── the first tab ───────────────────────────────────────────────────────────────────────────────

@@ -109,19 +109,26 @@ export function Tabs({ label, tabs, current }) {
 }
 
 // ── a question before something is done ─────────────────────────────────────────────────────────
+// `act` is given the fields of the dialog, and a signal that says that the dialog is gone.
 export function Confirm({ title, children, verb, act, close, danger = true }) {
   const dialog = useRef(null);
   const [state, setState] = useState({ busy: false, error: null });
-  useEffect(() => dialog.current.showModal(), []);
+  const control = useRef(null);
+  useEffect(() => {
+    dialog.current.showModal();
+    control.current = new AbortController();
+    return () => control.current.abort();
+  }, []);
   const id = useId();
   const run = async (event) => {
     event.preventDefault();
+    const { signal } = control.current;
     setState({ busy: true, error: null });
     try {
-      await act();
-      close();
+      await act({ signal, fields: new FormData(event.target) });
+      if (!signal.aborted) close();
     } catch (error) {
-      setState({ busy: false, error });
+      if (!signal.aborted) setState({ busy: false, error });
     }
   };
   return html`<dialog ref=${dialog} onClose=${close} aria-labelledby=${id}>

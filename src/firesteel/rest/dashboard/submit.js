@@ -6,6 +6,11 @@ import { Awaited, Confirm, Nothing, Panel, Problem, Time } from "./parts.js";
 import { useMay } from "./user.js";
 import { html, useRef, useState } from "./ui.js";
 
+const BUILD_S = 180; // a worker may take 150 s to make a job of a file
+
+// The same run, however often it is sent. Plain HTTP has no crypto.randomUUID.
+const freshId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
 export function SubmitPage() {
   const may = useMay();
   const { state } = useStream();
@@ -72,6 +77,10 @@ function asked(form, file) {
   const entry = fields.get("entry") || (file.entry.length === 1 ? file.entry[0].name : "");
   if (entry) body.entryClass = entry;
   if (fields.get("parallelism")) body.parallelism = Number(fields.get("parallelism"));
+  if (fields.get("savepoint").trim()) {
+    body.savepointPath = fields.get("savepoint").trim();
+    body.allowNonRestoredState = fields.has("leave");
+  }
   if (lines(fields.get("options")).length) body.flinkConfiguration = pairs(fields.get("options"));
   return body;
 }
@@ -79,11 +88,11 @@ function asked(form, file) {
 function RunForm({ file }) {
   const [state, setState] = useState({ busy: "", error: null, plan: null });
   const form = useRef(null);
-  const id = crypto.randomUUID ? useRef(crypto.randomUUID().replaceAll("-", "")).current : undefined; // the same run, however often it is sent
+  const [id] = useState(freshId);
   const plan = async () => {
     setState({ busy: "plan", error: null, plan: null });
     try {
-      setState({ busy: "", error: null, plan: (await send("POST", url`/jars/${file.id}/plan`, asked(form.current, file))).plan });
+      setState({ busy: "", error: null, plan: (await send("POST", url`/jars/${file.id}/plan`, asked(form.current, file), { silentS: BUILD_S })).plan });
     } catch (error) {
       setState({ busy: "", error, plan: null });
     }
@@ -92,7 +101,7 @@ function RunForm({ file }) {
     event.preventDefault();
     setState((before) => ({ ...before, busy: "run", error: null }));
     try {
-      const { jobid } = await send("POST", url`/jars/${file.id}/run`, { ...asked(form.current, file), ...(id ? { jobId: id } : {}) });
+      const { jobid } = await send("POST", url`/jars/${file.id}/run`, { ...asked(form.current, file), jobId: id }, { silentS: BUILD_S });
       location.hash = `#/jobs/${jobid}`;
     } catch (error) {
       setState((before) => ({ ...before, busy: "", error }));
@@ -104,6 +113,8 @@ function RunForm({ file }) {
     <label>Parameters, one a line <textarea name="parameters" rows="4" placeholder="input=/data/in" spellcheck="false"></textarea></label>
     <label>Options of the job, one a line <textarea name="options" rows="2" placeholder="restart-strategy.type=fixed-delay" spellcheck="false"></textarea></label>
     <label>Parallelism, where functions state none <input name="parallelism" type="number" min="1" max="32768" inputmode="numeric" /></label>
+    <div class="savepoint"><label>Savepoint that a stream starts from <input name="savepoint" spellcheck="false" placeholder="none: from its beginning" /></label>
+      <label class="check"><input type="checkbox" name="leave" /> Leave out state that no sink claims</label></div>
     ${state.error && html`<${Problem} error=${state.error} />`}
     ${state.plan && html`<div class="plan" role="status"><strong>${state.plan.name}</strong> has ${state.plan.nodes.length === 1 ? "one vertex" : `${state.plan.nodes.length} vertices`}: <ol>${state.plan.nodes.map((node) => html`<li>${decoded(node.description)} <small>${decoded(node.operator)} · parallelism ${node.parallelism}</small></li>`)}</ol></div>`}
     <div class="buttons"><button type="button" class="quiet" disabled=${state.busy !== ""} onClick=${plan}>${state.busy === "plan" ? "Reading …" : "Show its plan"}</button><button class="primary" disabled=${state.busy !== ""}>${state.busy === "run" ? "Submitting …" : "Submit"}</button></div>
