@@ -9,6 +9,8 @@ import pytest
 
 from firesteel.model.inquiries import SPARK_PAGE_BYTES_MAX
 from firesteel.model.resources import LOCAL_SPARK, SparkApplication
+from firesteel.rest import tickets
+from firesteel.rest.security import ANYBODY
 from firesteel.testing.backend import FakeTaskBackend, TaskScript
 from tests.rest.cluster import RestCluster, graph, rest_cluster, submission
 from tests.rest.conftest import Do
@@ -150,3 +152,56 @@ def test_pages_of_any_worker_that_has_some(
             script.release("a")
 
     do(story())
+
+
+def test_an_address_that_a_browser_can_open(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has it sees what its owner may see, from a page of no origin too, as long as it is good."""
+
+    async def story() -> None:
+        users = tmp_path / "users.yaml"
+        users.write_text(USERS)
+        asked: list[str] = []
+        with_users = rest_cluster(tmp_path, script=script, options={"rest.users-file": str(users)})
+        async with pages(asked) as url, with_users as rest:
+            script.hold("a")
+            sam, vera = ({"Authorization": f"Bearer {name}"} for name in ("sam", "vera"))
+            assert (await rest.http.post("/jobs", headers=sam, files=submission(JOB))).status_code == 202
+            await script.until_running("a")
+            own = SparkApplication(LOCAL_SPARK, tracking_url=url, jobs=(JOB.job_id,))
+            monkeypatch.setattr(FakeTaskBackend, "applications", lambda backend: [own])
+            wanted = f"/jobs/{JOB.job_id}/spark-ticket"
+            assert [(await rest.http.post(wanted, headers=who)).status_code for who in ({}, vera, sam)] == [
+                401,
+                403,
+                200,
+            ]
+            path = (await rest.http.post(wanted, headers=sam)).json()["path"]
+            isolated = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Origin": "null"}
+            for target, headers in (("jobs/", {}), ("static/a.css", isolated), ("api/v1/applications", isolated)):
+                page = await rest.http.get(f"{path}{target}", headers=headers)
+                assert (page.status_code, page.text) == (200, f"<p>/{target}")
+                assert page.headers["access-control-allow-origin"] == "*"
+                assert page.headers["content-security-policy"].startswith("sandbox")
+            assert f"X-Forwarded-Context: {path.rstrip('/')}\r\n" in asked[-1]
+            preflight = await rest.http.options(f"{path}api/v1/applications", headers=isolated)
+            assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, "*")
+            shared = SparkApplication(LOCAL_SPARK, tracking_url=url, is_shared=True)
+            monkeypatch.setattr(FakeTaskBackend, "applications", lambda backend: [shared])
+            assert (await rest.http.get(f"{path}jobs/")).status_code == 403
+            monkeypatch.setattr(FakeTaskBackend, "applications", lambda backend: [own])
+            assert (await rest.http.get("/v1/spark/nonsense/jobs/")).status_code == 403
+            monkeypatch.setattr(tickets, "VALID_MS", -1)
+            late = (await rest.http.post(wanted, headers=sam)).json()["path"]
+            assert (await rest.http.get(f"{late}jobs/")).status_code == 403
+            script.release("a")
+
+    do(story())
+
+
+def test_tickets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tickets, "TICKETS_MAX", 2)
+    known = tickets.Tickets()
+    names = [known.issue(JOB.job_id, ANYBODY, now_ms=0) for _ in range(3)]
+    assert [known.find(name, 0) is not None for name in names] == [False, True, True]

@@ -23,7 +23,7 @@ from firesteel.rest.docs import docs_page
 from firesteel.rest.errors import RestError, bad_request, rest_error
 from firesteel.rest.openapi import openapi_document
 from firesteel.rest.routes import ROUTES, in_order
-from firesteel.rest.security import LOOPBACK, Origins, Users, load_users
+from firesteel.rest.security import LOOPBACK, NOBODY, Origins, Users, load_users
 
 BODY_BYTES_MAX = 1 << 20
 """Largest body of a request that uploads nothing."""
@@ -38,6 +38,11 @@ _PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Max-Age": "600",
 }
+
+BY_TICKET = "/spark/"
+"""Begins the paths of routes by ticket: scripts of isolated pages ask first whether they may send their own headers."""
+
+_TICKET_HEADERS = {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Headers": "X-Requested-With"}
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +104,8 @@ class _Edge:
         assert isinstance(error, HTTPException), "that is what this is registered for"
         if request.method == "OPTIONS" and (allowed := self._origins.allowed(request.headers.get("origin"))):
             return Response(status_code=204, headers={"Access-Control-Allow-Origin": allowed, **_PREFLIGHT_HEADERS})
+        if request.method == "OPTIONS" and error.status_code == 405 and request.scope["path"].startswith(BY_TICKET):
+            return Response(status_code=204, headers=_TICKET_HEADERS)
         if error.status_code == 404:
             path = request.scope.get("firesteel.path", request.url.path)
             return error_response(RestError(404, f"Not found: {path}"))
@@ -108,7 +115,10 @@ class _Edge:
 
     async def _guarded(self, route: Route, request: Request) -> Response:
         try:
-            self._origins.check(request.method, request.headers, request.url.scheme, changes=route.changes)
+            if route.by_ticket:
+                self._origins.check_host(request.headers.get("host", ""))
+            else:
+                self._origins.check(request.method, request.headers, request.url.scheme, changes=route.changes)
             response = await compressed(request, await self._serve(route, request))
         except Exception as error:
             response = self._problem(request, error)
@@ -132,7 +142,7 @@ class _Edge:
         return error_response(RestError(500, "Internal server error."), told)
 
     async def _serve(self, route: Route, request: Request) -> Response:
-        user = self._users.identify(request.headers.get("authorization"))
+        user = NOBODY if route.by_ticket else self._users.identify(request.headers.get("authorization"))
         if not user.may(route.role):
             raise RestError(403, f"{user.name} may not do this: it takes the role {route.role.value}.")
         if self._services.read_only and route.changes:

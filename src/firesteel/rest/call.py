@@ -20,6 +20,7 @@ from firesteel.rest.jars import Jars
 from firesteel.rest.operations import Operations
 from firesteel.rest.schema.cluster import Empty
 from firesteel.rest.security import Role, User
+from firesteel.rest.tickets import Tickets
 from firesteel.rest.uploads import Uploads
 from firesteel.rest.waits import Waits
 from firesteel.runtime.client import ClusterGateway
@@ -46,6 +47,7 @@ class Services:
     registry: MetricRegistry
     """What this process measures of itself."""
     waits: Waits = field(default_factory=Waits)
+    tickets: Tickets = field(default_factory=Tickets)
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
     """Lines of the jobs in the last overview: making ten thousand anew is half of what an overview costs."""
     log_file: Path | None = None
@@ -161,6 +163,8 @@ class Route:
     takes_upload: bool = field(default=False, kw_only=True)
     of_this_master: bool = field(default=False, kw_only=True)
     """Answered here, also while another master leads."""
+    by_ticket: bool = field(default=False, kw_only=True)
+    """Its address itself says that one may ask: no token is needed, and pages of any origin may."""
     errors: tuple[int, ...] = field(default=(), kw_only=True)
     """Statuses it may answer beside 400, 404, 500 and 503."""
 

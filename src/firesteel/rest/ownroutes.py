@@ -89,4 +89,21 @@ OWN_ROUTES: tuple[Route, ...] = (
         None,
         errors=(403,),
     ),
+    Route(
+        "POST",
+        "/jobs/{jobid}/spark-ticket",
+        sparkpages.job_spark_ticket,
+        "An address at which a browser can show these pages, for an hour.",
+        e.SparkPagesAddress,
+        errors=(403,),
+    ),
+    Route(
+        "GET",
+        "/spark/{ticket}/{page}",
+        sparkpages.spark_page,
+        "Spark's own pages, to who has such an address.",
+        None,
+        by_ticket=True,
+        errors=(403,),
+    ),
 )

@@ -36,6 +36,8 @@ class User(msgspec.Struct, frozen=True):
 
 
 ANYBODY = User("", frozenset(Role))
+NOBODY = User("", frozenset())
+"""Who has shown no token where a ticket does."""
 
 
 class _UserEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -113,12 +115,16 @@ class Origins:
         self._allowed = tuple(origin.strip() for origin in allowed.split(",") if origin.strip())
         self._local_only = local_only
 
+    def check_host(self, host: str) -> None:
+        """Raises RestError 403 for a name that is none of this machine's, where only these may lead here."""
+        if self._local_only and _host_name(host) not in LOOPBACK:
+            raise RestError(403, f"This endpoint is of this machine only, and not {host!r}: see rest.users-file.")
+
     def check(self, method: str, headers: Mapping[str, str], scheme: str, *, changes: bool = True) -> None:
         """Raises RestError 403 for a request that a page of a foreign origin makes; its links may lead here, but only
         to what changes nothing."""
         host = headers.get("host", "")
-        if self._local_only and _host_name(host) not in LOOPBACK:
-            raise RestError(403, f"This endpoint is of this machine only, and not {host!r}: see rest.users-file.")
+        self.check_host(host)
         origin = headers.get("origin")
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site") or (
             origin is not None and origin != f"{scheme}://{host}"

@@ -9,6 +9,7 @@ import { Awaited, Confirm, Copy, Facts, Figure, Lasting, Nothing, Pairs, Panel, 
 import { Checkpoints } from "./checkpoints.js";
 import { Failures, lastFailure } from "./failures.js";
 import { JobResults } from "./results.js";
+import { SparkPages } from "./spark.js";
 import { executionState, groupOfJob, hasEnded } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { figuresOf } from "./vertices.js";
@@ -110,7 +111,7 @@ function Actions({ job, reload }) {
   const chosen = asked && offered[asked];
   return html`<span class="actions">
     <span role="status">${told}</span>
-    ${streams && open("savepoint")}${streams && open("stop")}${open("cancel")}
+    ${may.read(job) && job.vertices.some((each) => each.tasks.RUNNING) && html`<${SparkPages} jid=${job.job_id} />`}${streams && open("savepoint")}${streams && open("stop")}${open("cancel")}
     ${chosen && html`<${Confirm} title=${`${chosen[0]} ${job.name}?`} verb=${chosen[0]} danger=${asked === "cancel"} act=${ask(chosen[1], chosen[2], chosen[3], chosen[4])} close=${() => setAsked(null)}>${chosen[5]}<//>`}
   </span>`;
 }

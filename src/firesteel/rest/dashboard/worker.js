@@ -5,6 +5,7 @@ import { nameOf } from "./jobs.js";
 import { useView } from "./live.js";
 import { FollowedLog } from "./logs.js";
 import { Awaited, Facts, Figure, Meter, Nothing, Panel, Tabs, Time } from "./parts.js";
+import { SparkPages } from "./spark.js";
 import { html, useState } from "./ui.js";
 
 export function WorkerPage({ parts: [id, tab = ""] }) {
@@ -32,9 +33,11 @@ export function WorkerPage({ parts: [id, tab = ""] }) {
 
 function Slots({ worker }) {
   const taken = worker.allocatedSlots;
+  const { data: spark } = useView(url`/taskmanagers/${worker.id}/spark`);
+  const hasPages = spark?.applications.some((each) => each["tracking-url"]);
   return html`<${Panel} title="Slots in use">${taken.length === 0 ? html`<${Nothing}>All ${worker.slotsNumber} are free.<//>` : html`<div class="scroll" tabindex="0" role="region" aria-label="Slots in use"><table>
-    <thead><tr><th scope="col">Job</th><th scope="col" class="num">Cores</th><th scope="col" class="num">Memory</th></tr></thead>
-    <tbody>${taken.map((slot) => html`<tr><th scope="row"><a href=${`#/jobs/${slot.jobId}`}>${nameOf(slot.jobId) ?? slot.jobId}</a></th><td class="num">${slot.resource.cpuCores || html`<${Figure} />`}</td><td class="num"><${Figure} value=${memory(slot.resource.taskHeapMemory || null)} /></td></tr>`)}</tbody>
+    <thead><tr><th scope="col">Job</th><th scope="col" class="num">Cores</th><th scope="col" class="num">Memory</th>${hasPages && html`<th scope="col">Spark</th>`}</tr></thead>
+    <tbody>${taken.map((slot) => html`<tr><th scope="row"><a href=${`#/jobs/${slot.jobId}`}>${nameOf(slot.jobId) ?? slot.jobId}</a></th><td class="num">${slot.resource.cpuCores || html`<${Figure} />`}</td><td class="num"><${Figure} value=${memory(slot.resource.taskHeapMemory || null)} /></td>${hasPages && html`<td><${SparkPages} jid=${slot.jobId} /></td>`}</tr>`)}</tbody>
   </table></div>`}<//>`;
 }
 

@@ -64,7 +64,12 @@ async def output(call: Call) -> Response:
 
 async def require_owner(call: Call, does: str) -> None:
     """Raises RestError 403 for who neither submitted the job nor operates the cluster."""
-    owner = (await call.gateway.request_job_summary(call.job_id)).owner
+    await require_owner_of(call, call.job_id, does)
+
+
+async def require_owner_of(call: Call, job_id: JobID, does: str) -> None:
+    """The same for a job that the path does not name."""
+    owner = (await call.gateway.request_job_summary(job_id)).owner
     if owner and owner != call.user.name and not call.user.may(Role.OPERATE):
         raise RestError(403, f"{call.user.name} may not read what the jobs of {owner} {does}.")
 

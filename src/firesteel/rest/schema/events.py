@@ -77,6 +77,14 @@ class UserInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     needs_token: bool
 
 
+class SparkPagesAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a browser can show Spark's pages of a job."""
+
+    path: str
+    until: int
+    """Milliseconds since the epoch; nobody is shown anything there after that."""
+
+
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """An attempt of a subtask; times in milliseconds since the epoch, -1 for what has not happened or is not known."""
 
