@@ -5,9 +5,21 @@ from typing import Any
 
 import pytest
 
+from firesteel.model.jobgraph import JobType
 from tests.browser.conftest import Do
 from tests.browser.pages import browser, flaws, go, overflow, page, picture
-from tests.browser.site import Site, site
+from tests.browser.site import Site, named, site, submitted
+
+STREAM = "clicks as they come"
+OF_STREAMS = {
+    "timeline": "text=No attempt has been deployed yet",
+    "exceptions": "text=Nothing has gone wrong so far",
+    "output": "text=Nothing was printed",
+    "checkpoints": "text=None has been taken so far",
+    "results": "h2:has-text('Outputs')",
+    "configuration": "text=States it was in",
+}
+"""Tabs of a stream that waits, and what is to be seen there."""
 
 
 def places(made: Site) -> dict[str, tuple[str, str]]:
@@ -19,6 +31,7 @@ def places(made: Site) -> dict[str, tuple[str, str]]:
         jobs["customer features of the last ninety days"],
     )
     again, waiting = jobs["word counts that were restarted"], jobs["backfill 4 of 4"]
+    stream = jobs[STREAM]
     worker = f"#/workers/{next(iter(made.rest.cluster.workers))}"
     vertex = made.vertices["customer features of the last ninety days", "features"]
     return {
@@ -34,6 +47,8 @@ def places(made: Site) -> dict[str, tuple[str, str]]:
         "failed": (failed, ".why"),
         "exceptions": (f"{failed}/exceptions", "text=sales/pipeline.py:42"),
         "restarted": (f"{again}/exceptions", "text=the disk of the worker is full"),
+        "stream": (stream, "text=Take savepoint"),
+        **{f"stream {tab}": (f"{stream}/{tab}", sight) for tab, sight in OF_STREAMS.items()},
         "cancelled": (jobs["an export that took too long"], "h1 + .state.cancelled"),
         "vertex": (f"{features}/vertices/{vertex}", ".subtasks .state.running"),
         "subtask": (f"{features}/vertices/{vertex}/0", "text=Printed output"),
@@ -59,6 +74,7 @@ def test_every_page(do: Do, tmp_path: Path, width: int, theme: str) -> None:
             browser() as started,
             page(started, made.address, width=width, theme=theme, expected=("404",)) as opened,
         ):
+            await submitted(made, named("clicks -> rows", STREAM, job_type=JobType.STREAMING))
             for name, (place, sight) in places(made).items():
                 await go(opened, place, sight)
                 await picture(opened, f"{name}-{width}-{theme}")
