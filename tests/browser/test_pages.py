@@ -79,6 +79,8 @@ def test_every_page(do: Do, tmp_path: Path, width: int, theme: str) -> None:
                 await go(opened, place, sight)
                 await picture(opened, f"{name}-{width}-{theme}")
                 wrong = await flaws(opened)
+                if name == "stream checkpoints" and await opened.locator("text=on average").count():
+                    wrong.append("an average of nothing")
                 if beyond := await overflow(opened):
                     wrong.append(f"{beyond} px too wide")
                 if wrong:

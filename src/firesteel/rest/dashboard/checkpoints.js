@@ -20,7 +20,7 @@ function Told({ told, settings }) {
   const last = [["Last checkpoint", latest.completed], ["Last savepoint", latest.savepoint], ["Last failure", latest.failed], ["Started from", latest.restored]].filter(([, each]) => each);
   return html`<${Panel} title="Checkpoints" aside=${settings && whenOf(settings)}>
       <dl class="facts">${[["Completed", counts.completed], ["In progress", counts.in_progress], ["Failed", counts.failed], ["Restored", counts.restored]].map(([name, value]) => html`<div><dt>${name}</dt><dd><${Figure} value=${count(value)} /></dd></div>`)}
-        ${summary?.end_to_end_duration && html`<div><dt>Duration, on average</dt><dd><${Figure} value=${duration(summary.end_to_end_duration.avg)} /></dd></div>`}
+        ${summary?.end_to_end_duration && counts.completed > 0 && html`<div><dt>Duration, on average</dt><dd><${Figure} value=${duration(summary.end_to_end_duration.avg)} /></dd></div>`}
       </dl>
       ${last.length > 0 && html`<ul class="latest">${last.map(([name, each]) => html`<li key=${name}><strong>${name}</strong> ${each.id} · <${Time} ms=${each.trigger_timestamp ?? each.restore_timestamp} />${each.failure_message && html` · <span class="verdict">${each.failure_message}</span>`}${each.external_path && html`<br /><code>${each.external_path}</code>`}</li>`)}</ul>`}
     <//>
