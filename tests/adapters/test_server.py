@@ -1,8 +1,10 @@
 """Starts of backends that fail, hang, are slow or wait for their turn. What is started here is no JVM."""
 
 import asyncio
+import dataclasses
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from firesteel.adapters.spark.clusters.masters import Driver, read_master
 from firesteel.adapters.spark.jvm import server as module
 from firesteel.adapters.spark.jvm.launch import STARTED
 from firesteel.adapters.spark.jvm.server import MAX_FAILURES, ServerSpec, SparkServer
@@ -18,6 +21,12 @@ from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
 
+ENDED_BY_ITS_CLUSTER = [
+    "sh",
+    "-c",
+    f"echo '{STARTED}127.0.0.1:4711'; echo '2026-11-23 15:33:45.273 ERROR StandaloneSchedulerBackend: Application has been"
+    " killed. Reason: Master removed our application: KILLED'; exec sleep 600",
+]
 HANGS = ["sleep", "600"]
 DIES = ["sh", "-c", "exit 3"]
 IS_UP = ["sh", "-c", f"echo '{STARTED}127.0.0.1:4711'; exec sleep 600"]
@@ -112,6 +121,26 @@ def test_who_asks_for_a_backend_that_was_given_up_has_one_more_start_tried(tmp_p
         return starts, (await server.endpoint()).port
 
     assert told(spec(tmp_path, command, timeout_seconds=LIMIT_S), story) == (MAX_FAILURES + 1, 4711)
+
+
+@pytest.mark.parametrize(("driver", "blamed"), [(None, "spark-1"), (Driver(read_master("yarn"), "", "here"), "")])
+def test_an_application_that_its_cluster_has_ended_was_killed_by_no_attempt(
+    tmp_path: Path, driver: Driver | None, blamed: str
+) -> None:
+    """Three maintenances of a cluster are no reason to end a job for good."""
+
+    async def story(server: SparkServer) -> FailureInfo:
+        death = server.death()
+        await server.endpoint()
+        if driver is None and server.pid is not None:
+            os.kill(server.pid, signal.SIGKILL)
+        return await asyncio.shield(death)
+
+    command = IS_UP if driver is None else ENDED_BY_ITS_CLUSTER
+    made = dataclasses.replace(spec(tmp_path, command, timeout_seconds=LIMIT_S), driver=driver)
+    failure = told(made, story)
+    assert (failure.kind, failure.backend) == (FailureKind.ENVIRONMENT, blamed)
+    assert driver is None or "was ended by yarn" in failure.message
 
 
 def test_a_slow_start_is_waited_for_while_it_gets_on(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Who was in Spark backends that died: alone from the third time on, and out when that one dies too."""
 
-from firesteel.core.journal.journal import JobState, RestartPlanned, fold
-from firesteel.core.scheduler.quarantine import judged, runs_alone
+from firesteel.core.journal.journal import JobState, RegionsDeployed, RegionsEnded, RestartPlanned, fold
+from firesteel.core.scheduler.quarantine import SETTLED_MS, had_settled, judged, runs_alone
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import JobID, RegionIndex
+from firesteel.model.ids import JobID, RegionIndex, ResourceID
 from firesteel.model.views import ExceptionEntry
 
 DEATH = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the Spark backend was killed", backend="spark-1")
@@ -29,12 +29,38 @@ def test_two_deaths_of_a_backend_set_a_region_apart_and_no_other_failure_does() 
 
 
 def test_the_third_death_is_final_and_says_so() -> None:
-    assert judged(after((ONE, DEATH)), ONE, DEATH) == DEATH
+    assert judged(after((ONE, DEATH)), ONE, DEATH, is_stream=True) == DEATH
     state = after((ONE, DEATH), (ONE, DEATH))
-    assert judged(state, ONE, ERROR) == ERROR
-    assert judged(state, OTHER, DEATH) == DEATH
-    verdict = judged(state, ONE, DEATH)
+    assert judged(state, ONE, ERROR, is_stream=False) == ERROR
+    assert judged(state, OTHER, DEATH, is_stream=False) == DEATH
+    verdict = judged(state, ONE, DEATH, is_stream=False)
     assert verdict.kind is FailureKind.NON_RECOVERABLE
     assert verdict.message == (
         "3 Spark backends have died under it, the last with nothing else in it: the Spark backend was killed"
     )
+
+
+def ran(state: JobState, region: RegionIndex, time_ms: int) -> JobState:
+    """And has ended then."""
+    fold(state, RegionsDeployed(at_ms=0, deployed=((region, 0, ResourceID("w1")),)), history_size=1)
+    fold(state, RegionsEnded(at_ms=time_ms, ended=((region, 0),)), history_size=1)
+    return state
+
+
+def test_a_stream_that_has_run_for_long_is_not_blamed_for_what_was_before() -> None:
+    """Three deaths weeks apart do not end it for good; a batch region comes to the same place again after hours."""
+    state = ran(after((ONE, DEATH), (ONE, DEATH)), ONE, SETTLED_MS)
+    assert judged(state, ONE, DEATH, is_stream=True) == DEATH
+    assert judged(state, ONE, DEATH, is_stream=False).kind is FailureKind.NON_RECOVERABLE
+    assert not had_settled(state, OTHER, is_stream=True), "nothing is known of it"
+    early = ran(after((ONE, DEATH), (ONE, DEATH)), ONE, SETTLED_MS - 1)
+    assert judged(early, ONE, DEATH, is_stream=True).kind is FailureKind.NON_RECOVERABLE
+
+
+def test_the_count_begins_anew_with_the_death_after_a_long_run() -> None:
+    state = after((ONE, DEATH), (ONE, DEATH))
+    entry = ExceptionEntry(timestamp_ms=0, failure=DEATH, region=ONE, attempt=2)
+    plan = RestartPlanned(at_ms=0, entry=entry, regions=(ONE,), due_ms=0, restarts=3, had_settled=True)
+    fold(state, plan, history_size=1)
+    assert state.backend_deaths == {ONE: 1}
+    assert not runs_alone(state, ONE)

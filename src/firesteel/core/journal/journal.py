@@ -88,6 +88,8 @@ class RestartPlanned(Record, frozen=True):
     """Regions that have used up one of their own retries."""
     is_root: bool = True
     """False: it is answered by the restart that the newest failure is waiting for, and shown with that."""
+    had_settled: bool = False
+    """The region that failed had run for so long that backends which have died under it before do not count any more."""
 
 
 class FailureRecorded(Record, frozen=True):
@@ -222,7 +224,7 @@ class JobState(msgspec.Struct, kw_only=True):
     retried: dict[RegionIndex, int] = {}
     """How many of their own retries regions have used up, over all of their attempts."""
     backend_deaths: dict[RegionIndex, int] = {}
-    """How many Spark backends have died with an attempt of a region in them."""
+    """How many Spark backends have died with an attempt of a region in them, since it had settled last."""
     exceptions: tuple[ExceptionEntry, ...] = ()
     """Roots, newest first."""
     intended: tuple[SinkCommit, ...] = ()
@@ -299,7 +301,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
                 state.retried[region] = state.retried.get(region, 0) + 1
             if record.entry.failure.backend:
                 region = RegionIndex(record.entry.region)
-                state.backend_deaths[region] = state.backend_deaths.get(region, 0) + 1
+                before = 0 if record.had_settled else state.backend_deaths.get(region, 0)
+                state.backend_deaths[region] = before + 1
             _remember(state, record.entry, history_size, is_root=record.is_root)
         case FailureRecorded():
             _remember(state, record.entry, history_size, is_root=True)

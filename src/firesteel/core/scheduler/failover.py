@@ -13,11 +13,13 @@ import numpy as np
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
-from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.journal import JobState, RestartPlanned
 from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
+from firesteel.core.scheduler.quarantine import had_settled
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex
 from firesteel.model.states import ExecutionState
+from firesteel.model.views import ExceptionEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,24 @@ def plan_failover(
     everywhere = np.arange(len(graph.state)) if policy.restarts_all else np.union1d(failed.regions, failed.lost)
     again = regions_to_restart(graph, partitions, everywhere)
     return FailoverPlan(tuple(again.tolist()), delay_ms, "", backoff, tuple(limits), is_root)
+
+
+def restart_record(
+    plan: FailoverPlan, entry: ExceptionEntry, state: JobState, at_ms: int, *, is_stream: bool
+) -> RestartPlanned:
+    """What the journal holds of a plan to restart after the failure of the entry."""
+    assert plan.restart is not None, "a job that is to fail restarts nothing"
+    return RestartPlanned(
+        at_ms=at_ms,
+        entry=entry,
+        regions=tuple(map(RegionIndex, plan.restart)),
+        due_ms=at_ms + plan.delay_ms,
+        restarts=state.restarts + plan.is_root,
+        backoff=plan.backoff,
+        retried=plan.retried,
+        is_root=plan.is_root,
+        had_settled=had_settled(state, RegionIndex(entry.region), is_stream=is_stream),
+    )
 
 
 def attempt_limits(graph: ExecutionGraph, regions: Regions) -> dict[RegionIndex, tuple[int, str]]:

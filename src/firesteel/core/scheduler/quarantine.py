@@ -2,7 +2,8 @@
 
 Who of those that share a backend has killed it can't be seen from outside. But one that was there when it died twice is
 suspect enough to run alone from then on: an innocent one just runs, one that kills a third backend has shown that it is
-the cause, and has hurt nobody else by it.
+the cause, and has hurt nobody else by it. A streaming region goes on where it was: what has happened before it ran for
+hours has nothing to do with a death after that. A batch region begins anew, and may come to the same place after hours.
 """
 
 import msgspec
@@ -14,15 +15,24 @@ from firesteel.model.ids import RegionIndex
 DEATHS_BEFORE_ALONE = 2
 """Backends that may die with attempts of a region in them before it runs alone."""
 
+SETTLED_MS = 3_600_000
+"""Time for which a streaming region has to run until backends that have died under it before do not count any more."""
+
 
 def runs_alone(state: JobState, region: RegionIndex) -> bool:
     """Whether the region's current attempt has a backend of its own."""
     return state.backend_deaths.get(region, 0) >= DEATHS_BEFORE_ALONE
 
 
-def judged(state: JobState, region: RegionIndex, failure: FailureInfo) -> FailureInfo:
+def had_settled(state: JobState, region: RegionIndex, *, is_stream: bool) -> bool:
+    """Whether the region's current attempt, which has ended, was long past what has happened to those before it."""
+    known = state.history.get(region, ())
+    return is_stream and bool(known) and known[-1].ended_ms - known[-1].deployed_ms >= SETTLED_MS
+
+
+def judged(state: JobState, region: RegionIndex, failure: FailureInfo, *, is_stream: bool) -> FailureInfo:
     """The failure as it is to be dealt with: for good when a backend has died with nothing but this region in it."""
-    if not failure.backend or not runs_alone(state, region):
+    if not failure.backend or not runs_alone(state, region) or had_settled(state, region, is_stream=is_stream):
         return failure
     deaths = state.backend_deaths[region] + 1
     message = f"{deaths} Spark backends have died under it, the last with nothing else in it: {failure.message}"

@@ -18,14 +18,13 @@ from firesteel.core.journal.journal import (
     JobState,
     JobStatusRecord,
     JournalRecord,
-    RestartPlanned,
     SinkCommitted,
 )
 from firesteel.core.scheduler import quarantine, recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter, gather_commits
 from firesteel.core.scheduler.exceptionhistory import exception_entry
 from firesteel.core.scheduler.executions import SEATED, Executions
-from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover
+from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, restart_record
 from firesteel.core.scheduler.jobstates import (
     Cancelling,
     Created,
@@ -230,7 +229,8 @@ class DefaultScheduler:
 
     def _answer_failure(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:
         """Plan what a failure of these regions takes, and begin with it."""
-        failure = quarantine.judged(self._executions.state, RegionIndex(int(regions[0])), failure)
+        first, is_stream = RegionIndex(int(regions[0])), self._executions.is_stream
+        failure = quarantine.judged(self._executions.state, first, failure, is_stream=is_stream)
         lost = np.array(self._executions.partitions.makers_of(failure.partitions), dtype=np.int64)
         failed = Failed(regions, lost, failure, now_ms)
         plan = plan_failover(
@@ -252,18 +252,8 @@ class DefaultScheduler:
 
     def _plan_restart(self, plan: FailoverPlan, entry: ExceptionEntry, now_ms: int) -> None:
         regions, due_ms = np.array(plan.restart), now_ms + plan.delay_ms
-        self._executions.record(
-            RestartPlanned(
-                at_ms=now_ms,
-                entry=entry,
-                regions=tuple(RegionIndex(region) for region in regions.tolist()),
-                due_ms=due_ms,
-                restarts=self._executions.state.restarts + plan.is_root,
-                backoff=plan.backoff,
-                retried=plan.retried,
-                is_root=plan.is_root,
-            )
-        )
+        is_stream = self._executions.is_stream
+        self._executions.record(restart_record(plan, entry, self._executions.state, now_ms, is_stream=is_stream))
         self._executions.plan_restart(regions, due_ms, now_ms)
         if isinstance(self._phase, Created | Running):
             self._enter(self._phase.restart(), now_ms)

@@ -177,7 +177,7 @@ class SparkServer:
                 message=str(died),
                 exception="SparkBackendDied",
                 trace=died.tail,
-                backend=f"spark-{generation}",
+                backend=f"spark-{generation}" if self._may_be_blamed_on_attempts else "",
             )
             if len(self._failures) >= MAX_FAILURES:
                 self._give_up(failure)
@@ -187,6 +187,11 @@ class SparkServer:
                 logger.warning("%s; starting another (%d of %d)", died, len(self._failures), MAX_FAILURES - 1)
                 self._replace(failure)
                 await asyncio.sleep(RESTART_DELAYS_S.after(len(self._failures)))
+
+    @property
+    def _may_be_blamed_on_attempts(self) -> bool:
+        """Whether what ran in the JVM that has died may have killed it: not when its cluster has ended the application."""
+        return self.story is None or not self.story.fatal
 
     async def _run_one(self) -> tuple[int, JvmDied, float]:
         """One JVM from start to death: its number, its death, and how long it was of use."""
