@@ -1,17 +1,24 @@
 """Who performs which commit, and what is tried again."""
 
+import msgspec
+
 from firesteel.core.scheduler.commit import COMMIT_ATTEMPTS_MAX, COMMIT_REPEAT_MS, COMMIT_RETRY_MS, SinkCommitter
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import ResourceID
-from tests.core.graphs import commit_of
+from firesteel.model.ids import AllocationID, ResourceID
+from firesteel.model.reports import SlotOffer
+from firesteel.model.resources import ResourceProfile
+from tests.core.graphs import commit_of, job
 
 W1, W2 = ResourceID("w1"), ResourceID("w2")
 A, B = commit_of("a"), commit_of("b")
+GRAPH = job("a; b")
+SLOT = ResourceProfile(1.0, 1_024)
+BIG = ResourceProfile(labels=("big",))
 FULL = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
 
 
 def test_commits_go_round_the_workers_and_are_asked_for_once() -> None:
-    committer = SinkCommitter()
+    committer = SinkCommitter(GRAPH)
     assert committer.due([A, B], [], 0) == {}
     assert committer.next_ms([A, B], 0) is None
     assert committer.due([A, B], [W1, W2], 0) == {W1: [A], W2: [B]}
@@ -20,7 +27,7 @@ def test_commits_go_round_the_workers_and_are_asked_for_once() -> None:
 
 
 def test_a_worker_that_is_gone_or_silent_is_replaced() -> None:
-    committer = SinkCommitter()
+    committer = SinkCommitter(GRAPH)
     committer.due([A, B], [W1, W2], 0)
     assert committer.due([A, B], [W2], 1) == {W2: [A]}
     assert committer.due([A], [W2], COMMIT_REPEAT_MS) == {}
@@ -28,7 +35,7 @@ def test_a_worker_that_is_gone_or_silent_is_replaced() -> None:
 
 
 def test_a_failed_commit_is_tried_on_another_worker_after_a_while() -> None:
-    committer = SinkCommitter()
+    committer = SinkCommitter(GRAPH)
     committer.due([A], [W1, W2], 0)
     committer.failed(A.commit_id, FULL, 5)
     assert committer.due([A], [W1, W2], 5) == {}
@@ -38,13 +45,13 @@ def test_a_failed_commit_is_tried_on_another_worker_after_a_while() -> None:
 
 def test_a_commit_nobody_was_asked_for_may_fail_too() -> None:
     """The answer of a worker that a former JobMaster asked."""
-    committer = SinkCommitter()
+    committer = SinkCommitter(GRAPH)
     committer.failed(A.commit_id, FULL, 0)
     assert committer.due([A], [W1, W2], 0) == {W2: [A]}
 
 
 def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
-    committer = SinkCommitter()
+    committer = SinkCommitter(GRAPH)
     for _ in range(COMMIT_ATTEMPTS_MAX):
         assert committer.verdict([A]) is None
         committer.failed(A.commit_id, FULL, 0)
@@ -52,3 +59,28 @@ def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
     assert committer.verdict([A]) == FULL
     assert committer.verdict([]) is None
     assert committer.due([A, B], [W1], 0) == {W1: [B]}
+
+
+def test_a_commit_goes_to_workers_with_the_labels_of_its_sink_alone() -> None:
+    """Another worker's Spark may lack the catalog, the jars or the mount."""
+    a, b = GRAPH.vertices
+    committer = SinkCommitter(
+        msgspec.structs.replace(GRAPH, vertices=(msgspec.structs.replace(a, resources=BIG.covering(SLOT)), b))
+    )
+    committer.met(W1, [SlotOffer(AllocationID("s"), 0, SLOT)])
+    assert committer.due([A, B], [W1], 0) == {W1: [B]}
+    assert committer.requirements([A, B], [W1]) == ((BIG, 1),)
+    committer.met(W2, [SlotOffer(AllocationID("t"), 0, SLOT.labelled(("big", "gpu")))])
+    assert committer.requirements([A, B], [W1, W2]) == ()
+    assert committer.due([A, B], [W1, W2], 1) == {W2: [A]}
+    committer.failed(A.commit_id, FULL, 1)
+    assert committer.due([A], [W1, W2], 1 + COMMIT_RETRY_MS) == {W2: [A]}, "there is no other"
+    committer.lost(W2)
+    assert committer.due([A], [W1], COMMIT_REPEAT_MS * 2) == {}
+    assert committer.requirements([A], [W1]) == ((BIG, 1),)
+
+
+def test_a_worker_is_needed_to_commit_and_none_when_there_is_nothing_to() -> None:
+    committer = SinkCommitter(GRAPH)
+    assert committer.requirements([A, B], []) == ((ResourceProfile(), 1),)
+    assert committer.requirements([], []) == ()

@@ -153,7 +153,6 @@ def test_functions_with_other_labels_are_never_in_one_region() -> None:
         Topology(grouped("a -> b", a="on/x"))
     together = Topology(grouped("a -> b |> c", a="on/x", b="on/x", c="on/x"))
     assert [logical.resources for logical in together.logical] == [UNSPECIFIED.labelled(("x",))] * 2
-    assert together.common == UNSPECIFIED.labelled(("x",))
 
 
 def test_subtasks_are_near_co_located_ones_and_the_one_producer_they_read() -> None:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from firesteel.model.ids import ResourceID
 from firesteel.model.jobgraph import JobType
+from firesteel.model.resources import ResourceProfile
 from firesteel.model.streams import QueryProgress, QueryState, StateOperator, StateQuestion
+from firesteel.model.views import TaskManagerView
+from firesteel.rest.handlers.state import one_of_each_kind
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import RestCluster, graph, rest_cluster
 
@@ -95,3 +99,19 @@ def test_a_query_of_which_nothing_is_known_yet(tmp_path: Path) -> None:
             assert "Nothing is known of the queries of counts yet" in refused["errors"][0]
 
     asyncio.run(story())
+
+
+def test_a_savepoint_may_be_read_by_workers_with_certain_labels_only() -> None:
+    def worker(name: str, free_slots: int, *labels: str) -> TaskManagerView:
+        return TaskManagerView(
+            resource_id=ResourceID(name),
+            address=name,
+            slots=4,
+            free_slots=free_slots,
+            profile=ResourceProfile(labels=labels),
+            since_ms=0,
+            last_heartbeat_ms=0,
+        )
+
+    workers = [worker("a", 1, "small"), worker("b", 2, "big"), worker("c", 3, "small"), worker("d", 0, "big", "gpu")]
+    assert [each.resource_id for each in one_of_each_kind(workers)] == ["c", "b", "d"]

@@ -92,9 +92,6 @@ class Topology:
         if not 0 < self.region_count <= MAX_REGIONS:
             raise InvalidJobGraph(f"the job has {self.region_count} regions; 1 to {MAX_REGIONS} are possible")
         self._offsets = [region.offset for region in self.logical]
-        wanted = [set(vertex.resources.labels) for vertex in graph.vertices]
-        self.common = ResourceProfile(labels=tuple(sorted(set.intersection(*wanted))))
-        """What any worker must have that does something for the job."""
         self.by_vertex = {vertex.id: region for region in self.logical for vertex in region.vertices}
 
     def logical_of(self, region: int) -> LogicalRegion:

@@ -1,15 +1,18 @@
 """Committing sinks: who performs which commit, and what is tried again. The journal holds what is done."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.journal.journal import JobState
 from firesteel.model.failures import FailureInfo
-from firesteel.model.ids import ResourceID
+from firesteel.model.ids import JobVertexID, ResourceID
+from firesteel.model.jobgraph import JobGraph
+from firesteel.model.labels import Labels
+from firesteel.model.reports import SlotOffer
+from firesteel.model.resources import ResourceProfile
 from firesteel.model.tasks import SinkCommit, StagedPart, TaskOutcome
 
 COMMIT_ATTEMPTS_MAX = 3
@@ -58,28 +61,61 @@ def _total(figures: list[int]) -> int:
     return -1 if -1 in figures else sum(figures)
 
 
-@dataclass(slots=True)
 class SinkCommitter:
-    """The worker that was asked last for each commit that is not done, and when to ask again."""
+    """The worker that was asked last for each commit that is not done, and when to ask again.
 
-    _asked: dict[str, tuple[ResourceID, int]] = field(default_factory=dict)
-    _failures: dict[str, int] = field(default_factory=dict)
-    _given_up: dict[str, FailureInfo] = field(default_factory=dict)
+    A commit is done by a worker with the labels of its sink: another one's Spark may lack what the sink needs, such as a
+    catalog, jars or a mount.
+    """
+
+    def __init__(self, graph: JobGraph) -> None:
+        self._wanted: dict[JobVertexID, Labels] = {vertex.id: vertex.resources.labels for vertex in graph.vertices}
+        self._labels: dict[ResourceID, Labels] = {}
+        """As far as slots that workers have offered tell."""
+        self._asked: dict[str, tuple[ResourceID, int]] = {}
+        self._failures: dict[str, int] = {}
+        self._given_up: dict[str, FailureInfo] = {}
+
+    def met(self, worker: ResourceID, offers: Iterable[SlotOffer]) -> None:
+        """A worker has offered slots, which have its labels."""
+        for offer in offers:
+            self._labels[worker] = offer.profile.labels
+
+    def lost(self, worker: ResourceID) -> None:
+        self._labels.pop(worker, None)
 
     def due(
-        self, commits: list[SinkCommit], workers: list[ResourceID], now_ms: int
+        self, commits: Sequence[SinkCommit], workers: Collection[ResourceID], now_ms: int
     ) -> dict[ResourceID, list[SinkCommit]]:
         """What to send now, by worker: commits never asked for, or whose worker is gone or silent."""
         out: dict[ResourceID, list[SinkCommit]] = {}
+        able = self._able(commits, workers)
         for position, commit in enumerate(commits):
             worker, again_ms = self._asked.get(commit.commit_id, (None, now_ms))
             tried = self._failures.get(commit.commit_id, 0)
-            open_ = commit.commit_id not in self._given_up
-            if open_ and workers and (worker not in workers or again_ms <= now_ms):
-                chosen = workers[(position + tried) % len(workers)]
+            open_, fitting = commit.commit_id not in self._given_up, able[self._wanted_of(commit)]
+            if open_ and fitting and (worker not in workers or again_ms <= now_ms):
+                chosen = fitting[(position + tried) % len(fitting)]
                 self._asked[commit.commit_id] = (chosen, now_ms + COMMIT_REPEAT_MS)
                 out.setdefault(chosen, []).append(commit)
         return out
+
+    def requirements(
+        self, commits: Sequence[SinkCommit], workers: Collection[ResourceID]
+    ) -> tuple[tuple[ResourceProfile, int], ...]:
+        """A slot for each kind of worker that is needed to commit and is not there: what has one is known here then."""
+        lacking = [labels for labels, fitting in self._able(commits, workers).items() if not fitting]
+        return tuple((ResourceProfile(labels=labels), 1) for labels in lacking)
+
+    def _able(self, commits: Sequence[SinkCommit], workers: Collection[ResourceID]) -> dict[Labels, list[ResourceID]]:
+        """The workers that may do these commits, by the labels that these want."""
+        return {
+            labels: [worker for worker in workers if set(labels).issubset(self._labels.get(worker, ()))]
+            for labels in dict.fromkeys(map(self._wanted_of, commits))
+        }
+
+    def _wanted_of(self, commit: SinkCommit) -> Labels:
+        return self._wanted.get(commit.vertex_id, ())
 
     def failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> None:
         """A commit could not be done: try again in a while, on another worker, or give it up."""

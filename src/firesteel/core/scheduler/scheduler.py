@@ -66,7 +66,7 @@ class DefaultScheduler:
         self.views = JobViews(self._executions, settings.checkpoints)
         self._phase: JobPhase = Created()
         self._policy = FailoverPolicy(settings.strategy, settings.retry_delay_ms, settings.restarts_all)
-        self._committer = SinkCommitter()
+        self._committer = SinkCommitter(graph)
         self.savepoints = Savepoints(self._executions, settings.savepoints)
         self.checkpoints = CheckpointCoordinator(self._executions, settings.checkpoints)
 
@@ -91,6 +91,7 @@ class DefaultScheduler:
     def worker_reported(self, report: TaskManagerReport, now_ms: int) -> None:
         """All that a worker has of the job: what differs is put right there or here, what it offers is taken if needed."""
         worker = report.resource_id
+        self._committer.met(worker, report.slots)
         self._take_back_slots(report, now_ms)
         recovery.adopt_slots(self._executions, report, now_ms)
         running = [TaskStateUpdate(attempt=item.attempt, state=item.state) for item in report.executions]
@@ -126,6 +127,7 @@ class DefaultScheduler:
             failure = reports.worker_gone(f"worker {worker} is lost: {reason}")
             self._failed(regions[~is_canceling], failure, worker, now_ms)
         self._executions.pool.drop_worker(worker)
+        self._committer.lost(worker)
 
     def unreported_lost(self, workers: Collection[ResourceID], now_ms: int) -> None:
         """Workers of the time before this JobMaster that have not reported are taken for lost."""
@@ -340,7 +342,7 @@ class DefaultScheduler:
         """Have workers make visible what is intended and was not asked for yet, or in vain."""
         commits, output = self._executions.uncommitted(), self._executions.output
         if commits and self._executions.state.status is JobStatus.RUNNING:
-            output.commit = self._committer.due(commits, list(workers), now_ms)
+            output.commit = self._committer.due(commits, workers, now_ms)
             next_ms = self._committer.next_ms(commits, now_ms)
             if next_ms is not None:
                 output.wake(next_ms)
@@ -368,9 +370,8 @@ class DefaultScheduler:
 
     def requirements(self, workers: Collection[ResourceID]) -> tuple[tuple[ResourceProfile, int], ...]:
         """The slots the job needs, all of them."""
-        if self._executions.uncommitted() and not workers:
-            return ((self.topology.common, 1),)  # A worker is needed to commit, though no region is.
-        return self._executions.pool.requirements()
+        to_commit = self._committer.requirements(self._executions.uncommitted(), workers)
+        return to_commit or self._executions.pool.requirements()
 
     def held_at(self, worker: ResourceID) -> tuple[AllocationID, ...]:
         """The slots the job holds there."""

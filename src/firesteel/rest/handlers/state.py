@@ -1,11 +1,14 @@
 """State of streaming queries, read by a worker: of one that runs, or of one in a savepoint."""
 
+from collections.abc import Iterable
+
 from firesteel.model.ids import ResourceID
 from firesteel.model.inquiries import InquiryRefused, ReadState, StateRead
 from firesteel.model.jobgraph import JobType
+from firesteel.model.labels import Labels
 from firesteel.model.options import CHECKPOINTS_DIR
 from firesteel.model.streams import QueryState, StateOrder, StateQuestion
-from firesteel.model.views import JobView, VertexView
+from firesteel.model.views import JobView, TaskManagerView, VertexView
 from firesteel.rest.call import Call
 from firesteel.rest.errors import RestError, bad_request, not_found
 from firesteel.rest.handlers.completion import require_owner
@@ -34,15 +37,29 @@ async def of_job(call: Call) -> QueryState:
 
 
 async def of_savepoint(call: Call) -> QueryState:
-    """Of the query with the uid that `vertex` says, or of the only one."""
+    """Of the query with the uid that `vertex` says, or of the only one. Read by a worker of each kind in turn, until one can:
+    where the savepoint is, or what its state takes to be read, may be known to some only."""
     if not call.query["path"]:
         raise bad_request("Say which savepoint: path=PATH.")
     workers = await call.gateway.list_task_managers()
     if not workers:
         raise bad_request("No worker is registered, and savepoints are read by workers: start one.")
-    chosen = max(workers, key=lambda worker: worker.free_slots).resource_id
     order = StateOrder(uid=call.query["vertex"], savepoint=call.query["path"], question=_question(call))
-    return await _read(call, chosen, order)
+    refusals: dict[str, None] = {}
+    for worker in one_of_each_kind(workers):
+        try:
+            return await _read(call, worker.resource_id, order)
+        except RestError as refused:
+            refusals[refused.message] = None
+    raise bad_request("; ".join(refusals))
+
+
+def one_of_each_kind(workers: Iterable[TaskManagerView]) -> list[TaskManagerView]:
+    """For each set of labels the worker with the most free slots; who has most comes first."""
+    kinds: dict[Labels, TaskManagerView] = {}
+    for worker in sorted(workers, key=lambda worker: -worker.free_slots):
+        kinds.setdefault(worker.profile.labels, worker)
+    return list(kinds.values())
 
 
 async def _read(call: Call, worker: ResourceID, order: StateOrder) -> QueryState:
