@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import msgspec
 import pytest
 
 from firesteel.adapters.spark import wire
-from firesteel.adapters.spark.children.guard import SessionGuard
+from firesteel.adapters.spark.children.guard import PROGRAM, SessionGuard
 from firesteel.adapters.spark.wire import GuardAction, GuardOrder, SessionName, SparkAddress
 
 LIMIT_S = 300.0
@@ -63,10 +65,54 @@ def test_a_guard_that_was_killed_has_a_successor_that_knows_what_it_knew(
     kill(first)
     guard.order(action, session)
     guard.order(GuardAction.HOLD, ONE)
-    told_order = [] if action is GuardAction.HOLD else [GuardOrder(action, session)]
+    told_order = [GuardOrder(action, session)] if action is GuardAction.CLOSE else []
     holds = [GuardOrder(GuardAction.HOLD, each) for each in held]
     expected = [SERVER, *holds, *told_order, GuardOrder(GuardAction.HOLD, ONE)]
     found = lines_of(told, 4 + len(expected))[4:]
     asyncio.run(guard.close())
     assert [text for _, text in found] == [line(each) for each in expected]
     assert len({pid for pid, _ in found} | {first}) == 2
+
+
+def test_a_session_that_a_killed_guard_was_closing_is_closed_by_its_successor(told: Path) -> None:
+    """Its server may have been away."""
+    guard = SessionGuard(SERVER, told, program="tests.adapters.recordingguard")
+    guard.start()
+    guard.order(GuardAction.CLOSE, ONE)
+    (first, _) = lines_of(told, 2)[0]
+    kill(first)
+    guard.order(GuardAction.HOLD, TWO)
+    found = lines_of(told, 5)[2:]
+    asyncio.run(guard.close())
+    expected = [SERVER, GuardOrder(GuardAction.HOLD, TWO), GuardOrder(GuardAction.CLOSE, ONE)]
+    assert [text for _, text in found] == [line(each) for each in expected]
+
+
+def test_what_a_killed_guard_held_is_closed_when_the_worker_ends(told: Path) -> None:
+    guard = SessionGuard(SERVER, told, program="tests.adapters.recordingguard")
+    guard.start()
+    guard.order(GuardAction.HOLD, ONE)
+    (first, _) = lines_of(told, 2)[0]
+    kill(first)
+    asyncio.run(guard.close())
+    found = lines_of(told, 4)[2:]
+    assert [text for _, text in found] == [line(SERVER), line(GuardOrder(GuardAction.HOLD, ONE))]
+    assert first not in {pid for pid, _ in found}
+
+
+def test_a_service_manager_that_ends_all_processes_at_once_does_not_end_the_guard(tmp_path: Path) -> None:
+    """systemd sends SIGTERM to the whole control group: the worker then needs its guard most."""
+    log = tmp_path / "guard.log"
+    with open(log, "wb") as file:
+        guard = subprocess.Popen([sys.executable, "-m", PROGRAM], stdin=subprocess.PIPE, stderr=file)
+    assert guard.stdin is not None
+    guard.stdin.write(line(SERVER).encode() + b"\n")
+    guard.stdin.flush()
+    end_s = time.monotonic() + LIMIT_S
+    while "are guarded" not in log.read_text():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        guard.send_signal(number)
+    guard.stdin.close()
+    assert guard.wait(LIMIT_S) == 0

@@ -135,6 +135,10 @@ class StateReading(msgspec.Struct, frozen=True, kw_only=True):
     question: StateQuestion
 
 
+GUARD_GIVE_UP_SECONDS = 600.0
+"""Time for which a guard tries to close a session on a server that can't be reached."""
+
+
 class GuardAction(Enum):
     HOLD = "hold"
     """It is in use: keep it alive, and end it with the worker."""

@@ -3,12 +3,14 @@
 Run as a program; standard input is a pipe whose other end only the worker holds. Its first line is the server's address,
 the others are GuardOrders, in JSON. What is held is called in on, so that the server does not take it for abandoned. When
 the pipe closes, however the worker has died, all that is held is interrupted and closed; so is at any time what the worker
-could not close. A server that can't be reached is tried again, for GIVE_UP_SECONDS.
+could not close. A server that can't be reached is tried again, for wire.GUARD_GIVE_UP_SECONDS. Signals that ask it to end
+are the worker's to answer: a service manager sends them to all that the worker has started.
 """
 
 import logging
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -24,7 +26,6 @@ from firesteel.adapters.spark.task.sessionhand import SessionHand
 
 CALL_IN_SECONDS = 60.0
 """Time between two signs of life of each session. Servers close after an hour what has given none, unless told otherwise."""
-GIVE_UP_SECONDS = 600.0
 RETRY_SECONDS = 2.0
 _AT_ONCE = 16
 
@@ -65,7 +66,7 @@ class SessionGuard:
 
     def end(self, session: wire.SessionName) -> None:
         """Interrupt and close it, as soon as the server can be reached."""
-        give_up = time.monotonic() + GIVE_UP_SECONDS
+        give_up = time.monotonic() + wire.GUARD_GIVE_UP_SECONDS
         while True:
             try:
                 self._hand.interrupt(session)
@@ -91,11 +92,14 @@ class SessionGuard:
 
 
 def main() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     first = sys.stdin.buffer.readline()
     if not first:
         return
     endpoint = msgspec.json.decode(first, type=wire.SparkAddress)
+    logger.info("sessions on %s:%d are guarded", endpoint.host, endpoint.port)
     orders: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_read, args=(orders,), daemon=True).start()
     with open_channel(endpoint) as server, ThreadPoolExecutor(_AT_ONCE) as pool:

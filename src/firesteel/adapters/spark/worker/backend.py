@@ -363,15 +363,16 @@ class SparkTaskBackend:
             await asyncio.shield(run.child.exited)
         run.child.close()
         await run.all_printed()
-        if not self._closed:  # else the JVM goes, and all sessions with it
-            await self._prepare_next(run, was_cut=not keep_output)
+        if not self._closed:
+            with contextlib.suppress(TaskFailedError):
+                await self._forks.refill()
+        if not self._closed or self._guard is not None:  # else the JVM goes, and all sessions with it
+            await self._close_sessions(run, was_cut=not keep_output)
         run.seat.leave()
         await self._output.discard(run.rubbish(keep_output))
 
-    async def _prepare_next(self, run: AttemptRun, *, was_cut: bool) -> None:
-        """A fresh spare process, and no session left of this attempt."""
-        with contextlib.suppress(TaskFailedError):
-            await self._forks.refill()
+    async def _close_sessions(self, run: AttemptRun, *, was_cut: bool) -> None:
+        """No session is left of this attempt."""
         endpoint, run.endpoint = run.endpoint, None
         if endpoint is not None:
             for session in run.sessions:
