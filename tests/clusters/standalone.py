@@ -33,14 +33,19 @@ class Standalone:
         host: str = "127.0.0.1",
         prefix: Sequence[str] = (),
         python_path: str = "",
+        recovers: bool = True,
     ) -> None:
+        """`recovers`: whether a Master that is restarted knows what was there; Spark's default is no."""
         self.directory, self.host, self.prefix = directory, host, list(prefix)
         self.settings = [
             f"spark.worker.timeout={WORKER_TIMEOUT_S}",
-            "spark.deploy.recoveryMode=FILESYSTEM",
-            f"spark.deploy.recoveryDirectory={directory / 'recovery'}",
             *settings,
         ]
+        if recovers:
+            self.settings += [
+                "spark.deploy.recoveryMode=FILESYSTEM",
+                f"spark.deploy.recoveryDirectory={directory / 'recovery'}",
+            ]
         self.url = ""
         self.master: subprocess.Popen[bytes] | None = None
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -54,6 +59,10 @@ class Standalone:
         arguments = ("--host", self.host, "--port", port, "--webui-port", "0")
         self.master = self._java("org.apache.spark.deploy.master.Master", arguments, log)
         self.url = wait_for(log, _MASTER, self.master)
+
+    def kill_master(self) -> None:
+        assert self.master is not None, "started before"
+        end(self.master)
 
     def start_worker(self, cores: int = 2) -> subprocess.Popen[bytes]:
         number = len(self.workers)
@@ -162,9 +171,11 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 @contextlib.contextmanager
-def standalone(directory: Path, *settings: str, workers: int = 1, cores: int = 2) -> Iterator[Standalone]:
+def standalone(
+    directory: Path, *settings: str, workers: int = 1, cores: int = 2, recovers: bool = True
+) -> Iterator[Standalone]:
     """A cluster that is up."""
-    cluster = Standalone(directory, settings)
+    cluster = Standalone(directory, settings, recovers=recovers)
     try:
         cluster.start_master()
         for _ in range(workers):

@@ -66,7 +66,8 @@ class ClusterStory:
         self._last_words = ""
         """Why the last executor has ended that was never registered."""
         self._has_nothing = False
-        self._master_is_lost = False
+        self.master_is_lost = False
+        """The driver waits for the master to come back."""
         self._is_in_failed_connect = False
 
     def read(self, line: str) -> None:
@@ -97,9 +98,9 @@ class ClusterStory:
         elif _NOTHING in text:
             self._has_nothing = True
         elif any(mark in text for mark in _MASTER_LOST):
-            self._master_is_lost = True
+            self.master_is_lost = True
         elif _MASTER_BACK in text:
-            self._master_is_lost = False
+            self.master_is_lost = False
 
     @property
     def has_executors(self) -> bool:
@@ -111,10 +112,17 @@ class ClusterStory:
         """Whether Spark itself says that it waits, and the cluster has given nothing: Spark has waited for 15 s then."""
         return self._has_nothing and not self.has_executors
 
+    def forgotten(self) -> None:
+        """The master is back, and has not said so to the driver: it never will."""
+        self.fatal = self.fatal or (
+            f"{self._master.shown} can be reached again, and does not know the application {self.application} of the driver"
+            f" on {self._host} any more: a master that is restarted keeps applications with spark.deploy.recoveryMode"
+        )
+
     def waiting_words(self) -> str:
         """What who waits for executors is told, in Spark's words where it has any."""
         where = f"executors of {self._master.shown}"
-        if self._master_is_lost:
+        if self.master_is_lost:
             return f"{where}, which does not answer at the moment"
         if self._early_exits:
             count = "1 has" if self._early_exits == 1 else f"{self._early_exits} have"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from firesteel.adapters.spark.clusters.masters import Driver, MasterKind
+from firesteel.adapters.spark.clusters.lostmaster import LostMaster
+from firesteel.adapters.spark.clusters.masters import Driver, MasterKind, SparkMaster
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
 from firesteel.adapters.spark.jvm import launch
@@ -247,7 +248,20 @@ class SparkServer:
                     await jvm.kill()
                     return
 
+        self._background.start(self._watch_master(jvm, driver, story), "cluster-master")
         self._following = self._background.start(follow(), "cluster-story")
+
+    async def _watch_master(self, jvm: SparkJvm, driver: Driver, story: ClusterStory) -> None:
+        """End a driver whose master is back and does not know it any more."""
+        lost = LostMaster(driver.master)
+        while jvm.pid is not None and not story.fatal:
+            await asyncio.sleep(REACH_PAUSE_SECONDS)
+            is_lost = story.master_is_lost
+            is_reachable = is_lost and await _can_be_reached(driver.master)
+            is_lost = is_lost and story.master_is_lost  # it may have come back meanwhile
+            if lost.has_forgotten(is_lost=is_lost, is_reachable=is_reachable, now_s=time.monotonic()):
+                story.forgotten()
+                await jvm.kill()
 
     async def _find_ui(self, jvm: SparkJvm) -> None:
         async for line in jvm.lines():
@@ -298,6 +312,14 @@ class SparkServer:
         self._endpoint.set_exception(TaskFailedError(msgspec.structs.replace(failure, message=message, backend="")))
         self._endpoint.exception()  # read: nobody may be waiting
         self._given_up = True
+
+
+async def _can_be_reached(master: SparkMaster) -> bool:
+    try:
+        await driver_host(master)
+    except MasterUnreachable:
+        return False
+    return True
 
 
 def backend_command(
