@@ -21,15 +21,40 @@ LOST = (
 )
 def test_lost_executors_are_told_with_their_cause(why: str, says: str) -> None:
     said = told_of(LOST.format(why=why))
-    assert said.startswith("Spark has given up: 4 executors were lost while they ran one task, the last, 3, with: ")
+    assert said.startswith(
+        "Spark has given up a task after 4 failures, of which the last was the loss of executor 3, with: "
+    )
     assert says in said
 
 
-def test_a_driver_that_has_stopped_and_a_session_that_is_gone() -> None:
+def test_a_driver_that_has_stopped() -> None:
     assert "driver has stopped" in told_of("Job 3 cancelled because SparkContext was shut down")
-    assert "knows this attempt's session no more" in told_of(
-        "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle x is invalid"
+
+
+@pytest.mark.parametrize("mark", ["SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED"])
+def test_a_session_that_a_server_has_closed_is_no_fault_of_the_user(mark: str) -> None:
+    assert "knows this attempt's session no more" in told_of(f"[INVALID_HANDLE.{mark}] The handle x is invalid")
+
+
+@pytest.mark.parametrize("mark", ["INVALID_HANDLE.OPERATION_ABANDONED", "RESPONSE_ALREADY_RECEIVED"])
+def test_a_query_that_a_server_has_given_up_is_no_fault_of_the_user(mark: str) -> None:
+    assert "has given up this attempt's query" in told_of(f"[{mark}] Something. SQLSTATE: HY000")
+
+
+@pytest.mark.parametrize(
+    "fetch",
+    [
+        "org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location for shuffle 0 partition 1.",
+        "FetchFailed(BlockManagerId(1, h, 4711, None), shuffleId=0, mapIndex=0, mapId=3, reduceId=1, message=",
+    ],
+)
+def test_shuffled_rows_that_were_lost_with_their_executors(fetch: str) -> None:
+    said = told_of(
+        "[JOB_ABORTED] Job aborted due to stage failure: ShuffleMapStage 2 (parquet at X.java:0) has failed the maximum"
+        f" allowable number of times: 4. Most recent failure reason:\n{fetch}\n\tat org.apache.spark"
     )
+    assert "has given up a stage that it has run 4 times: shuffled rows were gone each time" in said
+    assert "\n" not in said
 
 
 def test_what_is_the_users_stays_the_users() -> None:

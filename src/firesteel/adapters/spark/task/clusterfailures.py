@@ -9,7 +9,16 @@ _SHUT_DOWN = (
     "Cannot call methods on a stopped SparkContext",
     "SparkContext has been shut",
 )
-_SESSION_GONE = ("SESSION_NOT_FOUND", "SESSION_CHANGED")
+_SESSION_GONE = ("SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED")
+_OPERATION_GONE = (
+    "INVALID_HANDLE.OPERATION_ABANDONED",
+    "INVALID_HANDLE.OPERATION_NOT_FOUND",
+    "RESPONSE_ALREADY_RECEIVED",
+)
+_STAGE_GIVEN_UP = re.compile(r"failed the maximum allowable number of times: (?P<times>\d+)")
+_FETCH = re.compile(
+    r"(?:FetchFailed(?:Exception)?|Missing an output location for shuffle|Failed to connect to|ExecutorDeadException)[^\n]*"
+)
 _HEAP = re.compile(r"code 52\b|OutOfMemoryError")
 _KILLED = re.compile(r"code 137\b")
 WHY_MAX_CHARS = 300
@@ -20,19 +29,29 @@ def told_of(text: str) -> str:
     lost = _LOST.search(text)
     if lost is not None:
         return _of_lost_executors(text, lost)
+    given_up = _STAGE_GIVEN_UP.search(text)
+    if given_up is not None and (fetch := _FETCH.search(text, given_up.end())) is not None:
+        return (
+            f"Spark has given up a stage that it has run {given_up['times']} times: shuffled rows were gone each time, with"
+            f" the executors that had them: {fetch[0].strip()[:WHY_MAX_CHARS].rstrip('.')}"
+        )
     if any(mark in text for mark in _SHUT_DOWN):
         return "Spark's driver has stopped: its application was ended, or its Connect server"
     if any(f"INVALID_HANDLE.{mark}" in text for mark in _SESSION_GONE):
         return "the Connect server knows this attempt's session no more: it was started anew, or has closed it"
+    if any(mark in text for mark in _OPERATION_GONE):
+        return (
+            "the Connect server has given up this attempt's query, or its answer: it could not be reached for too long"
+        )
     return ""
 
 
 def _of_lost_executors(text: str, lost: re.Match[str]) -> str:
     times = _TIMES.search(text)
-    count = f"{times['times']} executors" if times is not None else "executors"
+    tried = f"after {times['times']} failures, of which the last was" if times is not None else "after"
     why, hint = (lost["why"] or "").strip()[:WHY_MAX_CHARS].rstrip("."), ""
     if _HEAP.search(why):
         hint = "; its heap was exhausted: raise spark.executor.memory, or have tasks that are smaller"
     elif _KILLED.search(why):
         hint = "; it was killed (SIGKILL): did its machine run out of memory?"
-    return f"Spark has given up: {count} were lost while they ran one task, the last, {lost['id']}, with: {why}{hint}"
+    return f"Spark has given up a task {tried} the loss of executor {lost['id']}, with: {why}{hint}"
