@@ -16,7 +16,7 @@ _RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (?:TRACE|DEBUG|INFO
 _CONNECTED = re.compile(r"Connected to Spark cluster with app ID (\S+)")
 _UI = re.compile(r"Successfully started service 'SparkUI' on port (\d+)")
 _REGISTERED = re.compile(r"Registered executor \S+ \((?P<host>\S+)\) with ID (?P<id>[^,\s]+)")
-_GRANTED = re.compile(r"Executor added: \S+/(?P<id>\S+) on ")
+_GRANTED = re.compile(r"Executor added: \S+/(?P<id>\S+) on (?P<worker>\S+)(?: \((?P<host>[^)\s]+):\d+\))?")
 _UPDATED = re.compile(r"Executor updated: \S+/(?P<id>\S+) is now (?P<state>[A-Z]+)(?: \((?P<why>.*)\))?")
 _LOST = re.compile(r"Lost executor (?P<id>\S+) on (?P<host>\S+): (?P<why>.*)")
 _KILLED = re.compile(r"Application has been killed\. Reason: (.*)")
@@ -56,8 +56,12 @@ class ClusterStory:
         """URL of the driver's UI."""
         self.executors: dict[str, str] = {}
         """Addresses of those that are registered now, by their id."""
-        self._granted: dict[str, None] = {}
-        """Ids of those that the cluster has given, and that have not ended."""
+        self._granted: dict[str, str] = {}
+        """Spark Workers of those that the cluster has given and that have not ended, by their id."""
+        self._failing: dict[str, None] = {}
+        """Spark Workers on which one has ended before it was registered."""
+        self._hosts: dict[str, str] = {}
+        """Of Spark Workers, as far as they were told."""
         self.fatal = ""
         """Why nothing more can come of this driver: a sentence."""
         self._losses: deque[str] = deque(maxlen=LOSSES_KEPT)
@@ -86,7 +90,8 @@ class ClusterStory:
         elif found := _KILLED.search(text):
             self._end(found[1])
         elif found := _GRANTED.search(text):
-            self._granted[found["id"]] = None
+            self._granted[found["id"]] = found["worker"]
+            self._hosts[found["worker"]] = found["host"] or found["worker"]
         elif found := _REGISTERED.search(text):
             self.executors[found["id"]] = found["host"]
             self._early_exits, self._has_nothing, self._has_had_executors = 0, False, True
@@ -134,15 +139,21 @@ class ClusterStory:
     def _on_updated(self, executor: str, state: str, why: str) -> None:
         if state not in _ENDED:
             return
-        self._granted.pop(executor, None)
+        worker = self._granted.pop(executor, None)
         if self.executors.pop(executor, None) is None and state in ("EXITED", "FAILED"):
             self._early_exits += 1
             self._last_words = why
-            if self._early_exits >= EARLY_EXITS_MAX and not self._has_had_executors:
+            if worker is not None:
+                self._failing[worker] = None
+            if self._early_exits >= EARLY_EXITS_MAX and not self._has_had_executors and not self._may_yet_come():
                 self._end_for_lack()
         if state != "KILLED" and why:
             memory = "; its heap was exhausted" if f"code {_OUT_OF_MEMORY}" in why else ""
             self._losses.append(f"executor {executor} has ended ({state.lower()}): {why}{memory}")
+
+    def _may_yet_come(self) -> bool:
+        """Whether an executor starts on a Spark Worker on which none has ended: a broken one gets another each time."""
+        return any(worker not in self._failing for worker in self._granted.values())
 
     def _read_trace(self, text: str) -> None:
         """A driver that is refused tries again for a minute; the first refusal tells enough."""
@@ -176,8 +187,10 @@ class ClusterStory:
 
     def _end_for_lack(self) -> None:
         """A standalone master goes on starting executors for ever when each of them begins to run."""
+        hosts = ", ".join(dict.fromkeys(self._hosts[worker] for worker in self._failing))
+        where = f" on {hosts}" if hosts else ""
         self.fatal = (
-            f"executors of {self._master.shown} start and end before they reach the driver on {self._host}: is"
-            " spark.driver.host an address that they reach, and does a firewall let them in?"
+            f"executors of {self._master.shown} start{where} and end before they reach the driver on {self._host}: is"
+            " spark.driver.host an address that they reach, does a firewall let them in, and are those hosts in order?"
             f" The last has ended with: {self._last_words}"
         )
