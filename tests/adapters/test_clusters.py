@@ -1,10 +1,14 @@
 """What is said of a Spark elsewhere, and what its driver's log tells: texts in, values out."""
 
 import asyncio
+import os
 import socket
+import time
+from pathlib import Path
 
 import pytest
 
+from firesteel.adapters.spark.clusters.lostmaster import ELECTION_S, RECOVERY_S, LostMaster
 from firesteel.adapters.spark.clusters.masters import (
     Driver,
     MasterKind,
@@ -14,10 +18,16 @@ from firesteel.adapters.spark.clusters.masters import (
     spark_master,
 )
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
-from firesteel.adapters.spark.clusters.sessions import FORMER_MAX, former_sessions, session_of
+from firesteel.adapters.spark.clusters.sessions import (
+    FORMER_MAX,
+    MORE_MAX,
+    former_sessions,
+    further_session,
+    session_of,
+)
 from firesteel.adapters.spark.clusters.story import EARLY_EXITS_MAX, ClusterStory
 from firesteel.adapters.spark.clusters.waiting import PATIENCE_S, ExecutorWait
-from firesteel.adapters.spark.worker.clusterprobe import driver_death
+from firesteel.adapters.spark.worker.clusterprobe import FORGOTTEN_S, driver_death, remove_forgotten
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.options import Configuration, ConfigurationError
@@ -147,6 +157,23 @@ def test_a_cluster_without_room_is_told_in_sparks_words() -> None:
     assert story.waiting_words() == "executors of spark://m1:7077"
 
 
+def test_a_master_that_is_back_and_says_nothing_has_forgotten_the_driver() -> None:
+    lost = LostMaster(SPARK)
+    assert not lost.has_forgotten(is_lost=True, is_reachable=True, now_s=1.0)
+    assert not lost.has_forgotten(is_lost=True, is_reachable=False, now_s=2.0), "the time begins anew"
+    assert not lost.has_forgotten(is_lost=True, is_reachable=True, now_s=10.0)
+    assert not lost.has_forgotten(is_lost=True, is_reachable=True, now_s=9.9 + RECOVERY_S)
+    assert lost.has_forgotten(is_lost=True, is_reachable=True, now_s=10.0 + RECOVERY_S)
+    assert not lost.has_forgotten(is_lost=False, is_reachable=True, now_s=10.0 + RECOVERY_S)
+    several = LostMaster(read_master("spark://m1:1,m2:2"))
+    several.has_forgotten(is_lost=True, is_reachable=True, now_s=0.0)
+    assert not several.has_forgotten(is_lost=True, is_reachable=True, now_s=ELECTION_S - 1), "one stands by"
+    assert several.has_forgotten(is_lost=True, is_reachable=True, now_s=ELECTION_S)
+    story = story_of("INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID app-1")
+    story.forgotten()
+    assert "does not know the application app-1 of the driver on here any more" in story.fatal
+
+
 def test_a_lost_master_is_told_until_it_is_back() -> None:
     story = story_of("WARN StandaloneSchedulerBackend: Disconnected from Spark cluster! Waiting for reconnection...")
     assert "does not answer at the moment" in story.waiting_words()
@@ -171,6 +198,25 @@ def test_why_nothing_more_can_come_is_told_apart() -> None:
     assert "before they reach the driver on here" in unreached.fatal
     assert unreached.fatal.endswith("The last has ended with: Command exited with code 1")
     assert "3 have ended before" in unreached.waiting_words()
+
+
+def test_a_broken_spark_worker_ends_no_driver_while_executors_start_on_another() -> None:
+    granted = (
+        "INFO StandaloneAppClient$ClientEndpoint: Executor added: app-1/{id} on worker-{w} (h{w}:1) with 2 core(s)"
+    )
+    broken = [
+        each.format(id=number, w=1, state="EXITED", why="Command exited with code 1")
+        for number in range(1, 8)
+        for each in (granted, UPDATED)
+    ]
+    story = story_of(granted.format(id=0, w=2), *broken)
+    assert not story.fatal
+    assert "7 have ended before" in story.waiting_words()
+    story.read(f"{AT} {UPDATED.format(id=0, state='EXITED', why='Command exited with code 1')}")
+    assert "executors of spark://m1:7077 start on h1, h2 and end before" in story.fatal
+    late = story_of(*broken[:4], granted.format(id=0, w=2), *broken[4:])
+    assert not late.fatal, "another one has begun in time"
+    assert "start on h1 and end before" in story_of(*broken).fatal
 
 
 def test_a_refused_driver_is_told_at_once_and_why() -> None:
@@ -206,9 +252,14 @@ def test_an_attempt_waits_when_it_has_had_nothing_to_run_on_for_a_while() -> Non
 def test_sessions_are_named_by_their_attempt_and_former_ones_are_known() -> None:
     names = [session_of(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, number), "me") for number in range(4)]
     assert len(set(names)) == 4
-    assert former_sessions(ATTEMPT, "me") == [names[2], names[1], names[0]]
+    found = former_sessions(ATTEMPT, "me")
+    assert found[:: MORE_MAX + 1] == [names[2], names[1], names[0]]
+    assert found[1] == further_session(names[2], 1), "what its code has made of its session is closed with it"
+    assert len({*found}) == 3 * (MORE_MAX + 1)
     assert former_sessions(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, 0), "me") == []
-    assert len(former_sessions(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, 100), "me")) == FORMER_MAX
+    assert len(former_sessions(RegionAttemptID(ATTEMPT.job_id, ATTEMPT.region, 100), "me")) == FORMER_MAX * (
+        MORE_MAX + 1
+    )
 
 
 def test_a_driver_that_did_not_start_is_told_with_its_cluster_and_sparks_words() -> None:
@@ -219,3 +270,15 @@ def test_a_driver_that_did_not_start_is_told_with_its_cluster_and_sparks_words()
     assert told.message.endswith("either HADOOP_CONF_DIR must be set")
     named = FailureInfo(kind=FailureKind.ENVIRONMENT, message="spark://m1:7077 has refused the driver", trace=trace)
     assert driver_death(named, SPARK).message == named.message
+
+
+def test_what_the_probe_of_a_killed_worker_has_left_is_removed_by_a_later_one(tmp_path: Path) -> None:
+    old, fresh, other = (tmp_path / name for name in ("_firesteel_probe-1", "_firesteel_probe-2", "job"))
+    for each in (old, fresh, other):
+        (each / "part").mkdir(parents=True)
+    now_s = time.time()
+    for each in (old, other):
+        os.utime(each, (now_s, now_s - FORGOTTEN_S - 1))
+    remove_forgotten(tmp_path, now_s)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["_firesteel_probe-2", "job"]
+    remove_forgotten(tmp_path / "not there", now_s)

@@ -5,6 +5,7 @@ by those who need it, since clients that open returned rows come through here as
 """
 
 import atexit
+import copy
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -195,6 +196,19 @@ def drop_hooks(client: Any) -> None:
 
 def session_id_of(client: Any) -> str:
     return str(client._session_id)
+
+
+def new_session(client: Any, session_id: str) -> Any:
+    """What `client.newSession()` makes, with an id that the caller has chosen."""
+    connection = copy.deepcopy(client._builder)
+    connection._params[connection.PARAM_SESSION_ID] = session_id
+    return type(client)(
+        connection=connection,
+        user_id=client._user_id,
+        use_reattachable_execute=client._use_reattachable_execute,
+        session_hooks=client._session_hooks,
+        rpc_deadlines=client._rpc_deadlines,
+    )
 
 
 def server_session_id_of(client: Any) -> str:

@@ -130,6 +130,10 @@ class StateReading(msgspec.Struct, frozen=True, kw_only=True):
     """Read state of a checkpoint directory that nobody writes to."""
 
     endpoint: SparkAddress
+    session: SessionName
+    """The worker closes it should this process not."""
+    settings: dict[str, str]
+    """The worker's own, of that session."""
     checkpoint: str
     uid: str
     question: StateQuestion

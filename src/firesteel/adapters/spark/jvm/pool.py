@@ -142,7 +142,7 @@ class SparkBackend:
             endpoint = await self.server.endpoint()
             await self._keeper.connect(endpoint)
             if self._warm_up is not None:
-                work = self._warm_up.warm(endpoint, self._is_idle, self._close_unused)
+                work = self._warm_up.warm(endpoint, self._is_idle, self.close_unused)
                 warming = self._background.start(work, "warm-up")
                 self.server.death().add_done_callback(lambda _: warming.cancel())
 
@@ -150,10 +150,8 @@ class SparkBackend:
         """Nobody uses the JVM, and nothing may run on in it: `_watch_idle` would take the warm-up for that."""
         return not self._users and not self._suspicion
 
-    async def _close_unused(
-        self, endpoint: wire.SparkAddress, session: wire.SessionName, ending: SessionEnding
-    ) -> None:
-        """Close a session of ours, after which no attempt may leave."""
+    async def close_unused(self, endpoint: wire.SparkAddress, session: wire.SessionName, ending: SessionEnding) -> None:
+        """Close a session that is no attempt's, after which none may leave."""
         await self.close_session(endpoint, session, ending)
         self._watch_if_suspect()
 
@@ -227,9 +225,9 @@ class BackendPool:
         self.numbers = SmallNumbers()
         """Numbers of the seats: their scheduler pools in Spark are named by them."""
 
-    async def shared(self) -> wire.SparkAddress:
-        """Address of everybody's backend. Raises TaskFailedError."""
-        return await self.find(Place()).server.endpoint()
+    def shared(self) -> SparkBackend:
+        """Everybody's backend."""
+        return self.find(Place())
 
     def start(self) -> None:
         """Begin to warm up."""

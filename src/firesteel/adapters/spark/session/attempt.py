@@ -2,8 +2,8 @@
 
 import contextlib
 import functools
+import itertools
 import threading
-import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.clusters.sessions import further_session
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
 from firesteel.adapters.spark.session.names import SessionNames
@@ -74,6 +75,7 @@ class AttemptSession:
         """Told the Connect client of every session, also of those that the user's code makes of others."""
         self.announce: Callable[[SessionName], None] = lambda name: None
         self._opening = threading.Lock()  # a script's threads may all ask at once
+        self._numbers = itertools.count(1)
         self.scheduler_pool = ""
 
     @property
@@ -125,8 +127,8 @@ class AttemptSession:
 
     def _watch(self, client: Any) -> None:
         internals.be_silent_at_exit(client)  # that call may go on for minutes when the server is gone
-        for method in ("newSession", "clone"):
-            setattr(client, method, functools.partial(self._made, getattr(client, method)))
+        client.newSession = functools.partial(self._made, functools.partial(internals.new_session, client))
+        client.clone = functools.partial(self._made, client.clone)
         self.on_client(client)
 
     def _take_turns(self, conf: Any) -> None:
@@ -134,18 +136,22 @@ class AttemptSession:
             with contextlib.suppress(Exception):  # the query that comes next says what is wrong
                 internals.set_all(conf, {launch.SCHEDULER_POOL: self.scheduler_pool}, silent=True)
 
-    def _made(self, make: Callable[..., Any], *given: Any) -> Any:
+    def _made(self, make: Callable[[str], Any], session_id: str | None = None) -> Any:
         """A session that the user's code makes of ours: it is the worker's to close, too."""
-        client = make(*given)
+        client = make(session_id or self._further().session_id)
         self.announce(SessionName(self._name.user, internals.session_id_of(client)))
         self._take_turns(RuntimeConf(client))
         self._watch(client)
         return client
 
     def _another(self) -> SessionName:
-        name = SessionName(self._name.user, str(uuid.uuid4()))
+        name = self._further()
         self.announce(name)
         return name
+
+    def _further(self) -> SessionName:
+        """A name that can be derived from that of the first, also where nobody knows any more what was announced."""
+        return further_session(self._name, next(self._numbers))
 
 
 def offer_by_default(sessions: AttemptSession) -> None:

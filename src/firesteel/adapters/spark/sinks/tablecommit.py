@@ -23,8 +23,9 @@ from firesteel.model.tasks import SinkCommit, StagedPart
 def perform(payload: bytes) -> bytes:
     """Commit what a SinkWork names. Run in a process of its own. Raises CommitRefused, OSError, Spark's errors."""
     work = msgspec.json.decode(payload, type=SinkWork)
-    with commit_session(work, {}) as spark:
-        return _commit(spark, work, [decode(reference, StagedFiles) for reference in work.references]).encode()
+    staged = [decode(reference, StagedFiles) for reference in work.references]
+    with commit_session(work, dict(staged[0].settings)) as spark:
+        return _commit(spark, work, staged).encode()
 
 
 def files_of(commit: SinkCommit) -> SinkCommit:

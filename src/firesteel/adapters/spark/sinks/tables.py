@@ -12,6 +12,7 @@ from firesteel.adapters.spark.session.context import AttemptContext, current_att
 from firesteel.adapters.spark.sinks import catalog, versioned
 from firesteel.adapters.spark.sinks.catalog import CatalogTable, TableName, look_up, whole_name
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
+from firesteel.adapters.spark.sinks.jdbc import SECRET
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
 from firesteel.adapters.storage.local import holds_data
 from firesteel.adapters.storage.localdirectories import as_path
@@ -128,6 +129,7 @@ class _TableWrite:
             partition_columns=tuple(target.keys),
             options=made_with,
             files=files,
+            settings={name: text for name, text in attempt.settings.items() if _is_of_catalog(name)},
         )
         reference = encode(TABLE_SCHEME, staged)
         attempt.sinks.append(
@@ -156,6 +158,11 @@ class _TableWrite:
         if elsewhere is not None:
             raise SinkRefused(f"write_table: {self._name} has partitions outside its directory {location}: {elsewhere}")
         return location
+
+
+def _is_of_catalog(name: str) -> bool:
+    """Whether a setting of the job says what the catalog is; what is secret there is the worker's to know."""
+    return name.startswith("spark.sql.catalog.") and not SECRET.search(name)
 
 
 def _is_below(location: Path, file: str) -> bool:

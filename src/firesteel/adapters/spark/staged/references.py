@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from firesteel.adapters.spark.wire import SparkAddress
+from firesteel.adapters.spark.wire import SessionName, SparkAddress
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact
 from firesteel.model.stored import StoredRecord
@@ -48,6 +48,10 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     """Connection properties that are written nowhere."""
     endpoint: SparkAddress | None = None
     """The Spark backend whose catalog has the table."""
+    session: SessionName | None = None
+    """The session there, which the worker closes should this process not; None: any."""
+    settings: Mapping[str, str] = {}
+    """The worker's own, of that session."""
 
 
 class WrittenByUser(StoredRecord, frozen=True, kw_only=True):
@@ -77,6 +81,8 @@ class StagedFiles(StoredRecord, frozen=True, kw_only=True):
     """Options of the table, if it is to be made."""
     files: SinkCommit
     """Commit of the files, as if the directory were the target."""
+    settings: Mapping[str, str] = {}
+    """Settings of Spark by which the session of the attempt knew the catalog."""
 
 
 class StagedRows(StoredRecord, frozen=True, kw_only=True):

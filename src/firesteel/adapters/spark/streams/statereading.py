@@ -1,7 +1,6 @@
 """State of a query, read by Spark's own data sources from a copy of its checkpoint, in a child of the worker."""
 
 import json
-import uuid
 from typing import Any
 
 import msgspec
@@ -23,8 +22,8 @@ _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 def read_state(payload: bytes) -> bytes:
     """StateReading in, QueryState out. Raises PipelineRefused for what is not there."""
     reading = msgspec.msgpack.decode(payload, type=wire.StateReading)
-    name, settings = wire.SessionName("firesteel", str(uuid.uuid4())), _settings(reading.checkpoint)
-    spark = AttemptSession(lambda: reading.endpoint, name, "firesteel-state", settings).get()
+    settings = {**reading.settings, **_settings(reading.checkpoint)}
+    spark = AttemptSession(lambda: reading.endpoint, reading.session, "firesteel-state", settings).get()
     client: Any = spark.client
     client.set_retry_policies([])
     try:

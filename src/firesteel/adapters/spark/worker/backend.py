@@ -17,11 +17,11 @@ from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.guard import SessionGuard
 from firesteel.adapters.spark.children.keeper import SessionEnding
-from firesteel.adapters.spark.clusters.masters import MasterKind, server_address, spark_master
+from firesteel.adapters.spark.clusters.masters import server_address, spark_master
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
 from firesteel.adapters.spark.clusters.sessions import former_sessions, session_of
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
-from firesteel.adapters.spark.jvm.pool import BackendPool, Seat
+from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.staged.rows import is_blob
@@ -35,6 +35,7 @@ from firesteel.adapters.spark.worker.memory import MemoryGuard
 from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, result_max_bytes
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
+from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
 from firesteel.adapters.spark.worker.statereader import StateReader
 from firesteel.adapters.storage.resultslocation import results_location
@@ -90,8 +91,9 @@ class SparkTaskBackend:
         """Where workers share stored results, if they do, and jobs that have used it from here."""
         intended = self._work_dir / SINKS / "intended"
         self._checkpoints = CheckpointDirectories(config, self._results, self._work_dir)
-        self._output = SinkOutput(self._forks, self._artifacts, intended, self.endpoint, self._storage)
-        self._states = StateReader(self._forks, self._checkpoints, self.endpoint)
+        sessions = SideSessions(self._shared, self._master.user, self._session_settings({}))
+        self._output = SinkOutput(self._forks, self._artifacts, intended, sessions, self._storage)
+        self._states = StateReader(self._forks, self._checkpoints, sessions)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
         self._running: dict[RegionAttemptID, AttemptRun] = {}
         self._closed = False
@@ -123,7 +125,9 @@ class SparkTaskBackend:
         self._services.start(self._jvms.watch(), "jvm-figures")
         self._services.start(keep_process_logs_short(self._work_dir / "logs", self._config), "process-logs")
         if not self._master.is_local:
-            await self._probe_cluster()
+            where = self._results or str(self._work_dir / "partitions")
+            settings = self._session_settings({}) if self._master.is_foreign else {}
+            await ClusterProbe(self._master, self._pool.ready(), self._forks).run(where, self._storage, settings)
 
     async def _address_of_driver(self) -> str:
         """Raises TaskFailedError when the Spark that is elsewhere can't be reached from here."""
@@ -138,24 +142,6 @@ class SparkTaskBackend:
             self._guard = SessionGuard(server_address(self._master), self._work_dir / "logs" / "sessionguard.log")
             self._guard.start()
         return self._guard
-
-    async def _probe_cluster(self) -> None:
-        """Have executors show that they are of use for this worker. Raises TaskFailedError with what keeps them from it."""
-        assert self._pool is not None, "made before"
-        if self._master.kind is MasterKind.UNTRIED:
-            logger.warning("%s is passed on to Spark: no test of firesteel has used such a cluster", self._master.shown)
-        backend = self._pool.ready()
-        if backend is None:
-            logger.info("there is no driver before the first job: executors of %s are not tried", self._master.shown)
-            return
-        if self._guard is not None and "://" in self._results:
-            raise _refused(
-                f"{self._master.shown} is no server of this worker: {options.RESULTS_DIR.key} is to be a directory that both"
-                f" share, not {self._results}"
-            )
-        where = self._results or str(self._work_dir / "partitions")
-        settings = self._config.spark() if self._master.is_foreign else {}
-        await ClusterProbe(self._master, backend, self._forks).run(where, self._storage, settings)
 
     async def close(self) -> None:
         if self._closed or self._pool is None:
@@ -176,8 +162,11 @@ class SparkTaskBackend:
 
     async def endpoint(self) -> wire.SparkAddress:
         """Address of the JVM that attempts share. Raises TaskFailedError."""
+        return await self._shared().server.endpoint()
+
+    def _shared(self) -> SparkBackend:
         assert self._pool is not None, "started first"
-        return await self._pool.shared()
+        return self._pool.shared()
 
     def applications(self) -> Sequence[SparkApplication]:
         return [] if self._pool is None else self._pool.applications()
@@ -287,8 +276,9 @@ class SparkTaskBackend:
             await self._pool.release_job(job_id)
 
     def _session_settings(self, job: dict[str, str]) -> dict[str, str]:
-        """Settings of Spark that the backend was not started with: of a server of others, all."""
-        return {**self._config.spark(), **job} if self._guard else dict(job.items() - self._config.spark().items())
+        """Settings of Spark that the backend was not started with: of a server of others, all but where it is."""
+        own = {name: text for name, text in self._config.spark().items() if name != "spark.master"}
+        return {**own, **job} if self._master.is_foreign else dict(job.items() - own.items())
 
     async def _end_former(self, attempt: RegionAttemptID, user: str, seat: Seat) -> None:
         """What a worker, or its host, that has died was running for earlier attempts on a server of others is ended before

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import logging
 import platform
+import shutil
 import time
 import uuid
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,9 +17,11 @@ from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.clusters.foreign import ForeignServer
-from firesteel.adapters.spark.clusters.masters import SparkMaster
+from firesteel.adapters.spark.clusters.masters import MasterKind, SparkMaster
 from firesteel.adapters.spark.jvm.pool import SparkBackend
+from firesteel.adapters.spark.worker.sidesessions import USER
 from firesteel.adapters.storage.directories import Directories
+from firesteel.adapters.storage.localdirectories import LocalDirectories, as_path
 from firesteel.adapters.storage.serving import directories_at
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -32,29 +36,53 @@ EXECUTORS_S = 20.0
 QUERY_S = 180.0
 """Time that the query may take with one: a JVM and a Python start first, perhaps on a busy machine."""
 _LOOK_S = 1.0
+_PLACE = "_firesteel_probe-"
+FORGOTTEN_S = 3_600.0
+"""A directory of a probe that is so old is that of a worker that was killed."""
 CAUSE_MAX_CHARS = 500
-USER = "firesteel"
 T = TypeVar("T")
 
 
 class ClusterProbe:
-    """Tries one backend."""
+    """Tries a backend; None where there is none before the first job."""
 
-    def __init__(self, master: SparkMaster, backend: SparkBackend, forks: ForkServer) -> None:
-        self._master, self._backend, self._forks = master, backend, forks
+    def __init__(self, master: SparkMaster, backend: SparkBackend | None, forks: ForkServer) -> None:
+        self._master, self._ready, self._forks = master, backend, forks
         self._tasks = BackgroundTasks(lambda error: None)  # who waits for it hears of it
 
+    @property
+    def _backend(self) -> SparkBackend:
+        assert self._ready is not None, "nothing is tried without one"
+        return self._ready
+
     async def run(self, where: str, storage: Mapping[str, str], settings: Mapping[str, str]) -> None:
-        """Have executors write at the location `where`, in a session with these settings, and look for it. Raises TaskFailedError (NON_RECOVERABLE).
+        """Have executors write at the location `where`, in a session with these settings, and look for it. Raises
+        TaskFailedError (NON_RECOVERABLE) with what keeps them from being of use.
 
         A cluster that is full has no executor to try: then it is only said, and jobs wait for theirs.
         """
+        if self._master.kind is MasterKind.UNTRIED:
+            logger.warning("%s is passed on to Spark: no test of firesteel has used such a cluster", self._master.shown)
+        if self._master.is_foreign and "://" in where:
+            raise _refused(
+                f"{self._master.shown} is no server of this worker: {options.RESULTS_DIR.key} is to be a directory that both"
+                f" share, not {where}"
+            )
+        if self._ready is None:
+            logger.info("there is no driver before the first job: executors of %s are not tried", self._master.shown)
+        else:
+            await self._try(where, storage, settings)
+
+    async def _try(self, where: str, storage: Mapping[str, str], settings: Mapping[str, str]) -> None:
         endpoint = await self._endpoint()
         session = wire.SessionName(self._master.user or USER, str(uuid.uuid4()))
-        place = f"{where}/_firesteel_probe-{uuid.uuid4().hex}"
+        place = f"{where}/{_PLACE}{uuid.uuid4().hex}"
         order = wire.ProbeCluster(endpoint=endpoint, session=session, place=place, settings=dict(settings))
         directories = await asyncio.to_thread(directories_at, where, dict(storage))
+        if isinstance(directories, LocalDirectories):
+            await asyncio.to_thread(remove_forgotten, as_path(where), time.time())
         begun, was_cut = time.monotonic(), True
+        self._backend.hold(session)
         try:
             answer = await self._answer(order)
             was_cut = False
@@ -128,6 +156,14 @@ def driver_death(death: FailureInfo, master: SparkMaster) -> FailureInfo:
         cause = (raised or lines[-1:] or [message])[0][:CAUSE_MAX_CHARS]
         message = f"the driver for {master.shown} did not start on {platform.node()}: {cause}"
     return msgspec.structs.replace(death, message=message, kind=FailureKind.NON_RECOVERABLE)
+
+
+def remove_forgotten(where: Path, now_s: float) -> None:
+    """Remove what the probes of workers that were killed have left there."""
+    for place in where.glob(f"{_PLACE}*"):
+        with contextlib.suppress(OSError):  # another worker may be at it, or it is another user's
+            if now_s - place.stat().st_mtime > FORGOTTEN_S:
+                shutil.rmtree(place)
 
 
 def _remove(directories: Directories, place: str) -> None:

@@ -1,8 +1,9 @@
 """The worker's hand on what sinks have staged: commits it or removes it, by a thread or, beyond files, by a process."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ from firesteel.adapters.spark.staged.references import (
     directory_of,
     scheme_of,
 )
-from firesteel.adapters.spark.wire import SparkAddress
+from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
@@ -47,10 +48,10 @@ class SinkOutput:
         forks: ForkServer,
         artifacts: ArtifactCache,
         intended: Path,
-        spark: Callable[[], Awaitable[SparkAddress]],
+        sessions: SideSessions,
         storage: Mapping[str, str] = NOTHING_SET,
     ) -> None:
-        self._forks, self._artifacts, self._intended, self._spark = forks, artifacts, intended, spark
+        self._forks, self._artifacts, self._intended, self._sessions = forks, artifacts, intended, sessions
         self._storage = storage
         self._staged: dict[JobID, dict[str, None]] = {}
         self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
@@ -78,10 +79,9 @@ class SinkOutput:
             mode=commit.mode,
             secrets=self._secrets_of(commit.staging),
             code=await self._code(commit.staging),
-            endpoint=await self._spark() if scheme in (TABLE_SCHEME, VERSIONED_SCHEME) else None,
         )
         try:
-            told = await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
+            told = await self._perform(work, scheme)
         except TaskFailedError as error:
             is_refused = error.failure.exception == "CommitRefused"
             kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
@@ -92,6 +92,14 @@ class SinkOutput:
             for reference in commit.stagings:
                 staged.pop(reference, None)
         return told.decode()
+
+    async def _perform(self, work: SinkWork, scheme: str) -> bytes:
+        """In a process, with a session of Spark where that takes one. Raises TaskFailedError."""
+        async with contextlib.AsyncExitStack() as stack:
+            if scheme in (TABLE_SCHEME, VERSIONED_SCHEME):
+                side = await stack.enter_async_context(self._sessions.open())
+                work = msgspec.structs.replace(work, endpoint=side.endpoint, session=side.name, settings=side.settings)
+            return await self._forks.call(_PERFORMERS[scheme], msgspec.json.encode(work))
 
     async def discard(self, locations: Iterable[str]) -> None:
         """Remove what is staged, and directories of stored results."""

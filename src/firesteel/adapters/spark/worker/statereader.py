@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -10,21 +9,17 @@ import msgspec
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
+from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.model.streams import QueryState, StateOrder
 
 _READ = "firesteel.adapters.spark.streams.statereading:read_state"
 
 
 class StateReader:
-    """Of one worker. `endpoint` tells where the Spark is that reads."""
+    """Of one worker."""
 
-    def __init__(
-        self,
-        forks: ForkServer,
-        checkpoints: CheckpointDirectories,
-        endpoint: Callable[[], Awaitable[wire.SparkAddress]],
-    ) -> None:
-        self._forks, self._checkpoints, self._endpoint = forks, checkpoints, endpoint
+    def __init__(self, forks: ForkServer, checkpoints: CheckpointDirectories, sessions: SideSessions) -> None:
+        self._forks, self._checkpoints, self._sessions = forks, checkpoints, sessions
 
     async def read(self, order: StateOrder) -> QueryState:
         """Raises TaskFailedError."""
@@ -37,7 +32,13 @@ class StateReader:
                 await asyncio.to_thread(stack.close)
 
     async def _read(self, copy: Path, uid: str, order: StateOrder) -> QueryState:
-        reading = wire.StateReading(
-            endpoint=await self._endpoint(), checkpoint=str(copy), uid=uid, question=order.question
-        )
-        return msgspec.msgpack.decode(await self._forks.call(_READ, wire.encode(reading)), type=QueryState)
+        async with self._sessions.open() as side:
+            reading = wire.StateReading(
+                endpoint=side.endpoint,
+                session=side.name,
+                settings=dict(side.settings),
+                checkpoint=str(copy),
+                uid=uid,
+                question=order.question,
+            )
+            return msgspec.msgpack.decode(await self._forks.call(_READ, wire.encode(reading)), type=QueryState)
