@@ -8,7 +8,7 @@ import pytest
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.worker import attempt
-from firesteel.adapters.spark.worker.attempt import AttemptRun
+from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.splits import DrawnSplits
@@ -58,3 +58,26 @@ def test_a_process_that_is_killed_while_it_waits_for_spark_is_noticed_then(monke
     assert told == [TaskProgress(attempt=ATTEMPT, waits_for="Spark to start")]
     assert error.failure.kind is FailureKind.ENVIRONMENT
     assert error.failure.exception == "SIGKILL"
+
+
+def test_who_waits_for_a_server_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "_TELL_SECONDS", 0.01)
+
+    async def story() -> list[TaskProgress]:
+        there: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def endpoint() -> Any:
+            return await asyncio.shield(there)
+
+        told: list[TaskProgress] = []
+
+        def on_progress(progress: TaskProgress) -> None:
+            told.append(progress)
+            if not there.done():
+                there.set_result("here")
+
+        server: Any = SimpleNamespace(endpoint=endpoint, waits_for=lambda: "sc://h:1 to answer")
+        assert await awaited(server, ATTEMPT, on_progress) == "here"
+        return told
+
+    assert [each.waits_for for each in asyncio.run(story())] == ["sc://h:1 to answer", ""]

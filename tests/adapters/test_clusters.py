@@ -31,6 +31,7 @@ from firesteel.adapters.spark.worker.clusterprobe import FORGOTTEN_S, driver_dea
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.streams import QueryProgress
 from firesteel.model.tasks import TaskProgress
 
 SPARK = read_master("spark://m1:7077")
@@ -247,6 +248,27 @@ def test_an_attempt_waits_when_it_has_had_nothing_to_run_on_for_a_while() -> Non
     assert wait.note(due, 1, 30.0) == 0, "others have the executor: that is a turn, not a wait"
     assert wait.note(due, -1, 40.0) == 0, "nobody counts them"
     assert wait.note(TaskProgress(attempt=ATTEMPT), 0, 50.0) == 0
+
+
+def test_a_stream_waits_when_its_cluster_is_known_to_owe_executors() -> None:
+    wait = ExecutorWait()
+    stream = TaskProgress(attempt=ATTEMPT, queries=(QueryProgress(uid="q"),))
+    assert wait.note(stream, 0, 10.0) == wait.note(stream, 0, 90.0) == 0, "it may have nothing to do"
+    wait.note(stream, 0, 100.0, is_known=True)
+    assert wait.note(stream, 0, 101.0 + PATIENCE_S, is_known=True) == 1.0 + PATIENCE_S
+    assert wait.note(stream, 1, 200.0, is_known=True) == 0
+
+
+def test_executors_are_owed_when_spark_says_so_or_the_last_was_lost() -> None:
+    lost = "ERROR TaskSchedulerImpl: Lost executor 0 on h: {why}"
+    assert story_of("WARN TaskSchedulerImpl: Initial job has not accepted any resources; check").is_waited_for
+    assert not story_of(ADDED.format(host="h", id=0), lost.format(why="Executor killed by driver.")).is_waited_for
+    both = story_of(ADDED.format(host="h", id=0), ADDED.format(host="h", id=1), lost.format(why="worker lost"))
+    assert not both.is_waited_for
+    both.read(f"{AT} {UPDATED.format(id=1, state='EXITED', why='Command exited with code 137')}")
+    assert both.is_waited_for
+    both.read(f"{AT} {ADDED.format(host='h', id=2)}")
+    assert not both.is_waited_for
 
 
 def test_sessions_are_named_by_their_attempt_and_former_ones_are_known() -> None:

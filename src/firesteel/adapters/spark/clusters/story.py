@@ -19,6 +19,8 @@ _REGISTERED = re.compile(r"Registered executor \S+ \((?P<host>\S+)\) with ID (?P
 _GRANTED = re.compile(r"Executor added: \S+/(?P<id>\S+) on (?P<worker>\S+)(?: \((?P<host>[^)\s]+):\d+\))?")
 _UPDATED = re.compile(r"Executor updated: \S+/(?P<id>\S+) is now (?P<state>[A-Z]+)(?: \((?P<why>.*)\))?")
 _LOST = re.compile(r"Lost executor (?P<id>\S+) on (?P<host>\S+): (?P<why>.*)")
+_GIVEN_BACK = "killed by driver"
+"""In Spark's reason for the end of an executor that was idle for long enough."""
 _KILLED = re.compile(r"Application has been killed\. Reason: (.*)")
 _NOTHING = "Initial job has not accepted any resources"
 _MASTER_LOST = ("Disconnected from Spark cluster!", "waiting for master to reconnect")
@@ -70,6 +72,8 @@ class ClusterStory:
         self._last_words = ""
         """Why the last executor has ended that was never registered."""
         self._has_nothing = False
+        self._has_lost_all = False
+        """The last executor was lost, other than by being given back, and none has come since."""
         self.master_is_lost = False
         """The driver waits for the master to come back."""
         self._is_in_failed_connect = False
@@ -95,10 +99,11 @@ class ClusterStory:
         elif found := _REGISTERED.search(text):
             self.executors[found["id"]] = found["host"]
             self._early_exits, self._has_nothing, self._has_had_executors = 0, False, True
+            self._has_lost_all = False
         elif found := _UPDATED.search(text):
             self._on_updated(found["id"], found["state"], found["why"] or "")
         elif found := _LOST.search(text):
-            self.executors.pop(found["id"], None)
+            self._note_lost(found["id"], is_given_back=_GIVEN_BACK in found["why"])
             self._losses.append(f"executor {found['id']} on {found['host']} was lost: {found['why'].rstrip('.')}")
         elif _NOTHING in text:
             self._has_nothing = True
@@ -111,6 +116,11 @@ class ClusterStory:
     def has_executors(self) -> bool:
         """Whether the cluster has given any: they may still be starting."""
         return bool(self._granted or self.executors)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether executors are known to be missing, also where nobody counts tasks."""
+        return self.gives_none or self._has_lost_all
 
     @property
     def gives_none(self) -> bool:
@@ -140,7 +150,9 @@ class ClusterStory:
         if state not in _ENDED:
             return
         worker = self._granted.pop(executor, None)
-        if self.executors.pop(executor, None) is None and state in ("EXITED", "FAILED"):
+        is_registered = executor in self.executors
+        self._note_lost(executor, is_given_back=state == "KILLED")
+        if not is_registered and state in ("EXITED", "FAILED"):
             self._early_exits += 1
             self._last_words = why
             if worker is not None:
@@ -150,6 +162,10 @@ class ClusterStory:
         if state != "KILLED" and why:
             memory = "; its heap was exhausted" if f"code {_OUT_OF_MEMORY}" in why else ""
             self._losses.append(f"executor {executor} has ended ({state.lower()}): {why}{memory}")
+
+    def _note_lost(self, executor: str, *, is_given_back: bool) -> None:
+        if self.executors.pop(executor, None) is not None and not self.executors:
+            self._has_lost_all = not is_given_back
 
     def _may_yet_come(self) -> bool:
         """Whether an executor starts on a Spark Worker on which none has ended: a broken one gets another each time."""

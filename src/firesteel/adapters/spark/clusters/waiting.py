@@ -12,9 +12,11 @@ class ExecutorWait:
     def __init__(self) -> None:
         self._since_s: float | None = None
 
-    def note(self, progress: TaskProgress, executors: int, now_s: float) -> float:
-        """Time for which it has waited; 0 while it does not."""
-        has_none = executors == 0 and progress.tasks_done < progress.tasks_total and not progress.tasks_running
+    def note(self, progress: TaskProgress, executors: int, now_s: float, *, is_known: bool = False) -> float:
+        """Time for which it has waited; 0 while it does not. `is_known`: the cluster is known to owe some. Of streams that is
+        all that can be told: nobody counts the tasks of their queries."""
+        is_due = is_known if progress.queries else progress.tasks_done < progress.tasks_total
+        has_none = executors == 0 and is_due and not progress.tasks_running
         if not has_none:
             self._since_s = None
         elif self._since_s is None:

@@ -10,10 +10,13 @@ import msgspec
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.forkclient import Child
+from firesteel.adapters.spark.clusters.foreign import ForeignServer
 from firesteel.adapters.spark.clusters.waiting import ExecutorWait
 from firesteel.adapters.spark.jvm.pool import Seat
+from firesteel.adapters.spark.jvm.server import SparkServer
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import RegionAttemptID
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import TaskOutcome, TaskProgress
 from firesteel.runtime.ports import TaskFailedError
@@ -102,7 +105,8 @@ class AttemptRun:
         application = server.application()
         if application is None:
             return progress
-        waited_s = self._waits.note(progress, application.executors, time.monotonic())
+        is_known = server.story is not None and server.story.is_waited_for
+        waited_s = self._waits.note(progress, application.executors, time.monotonic(), is_known=is_known)
         waits_for = ""
         if waited_s and server.story is not None:
             waits_for = f"{server.story.waiting_words()}, for {waited_s:.0f} s now"
@@ -111,18 +115,8 @@ class AttemptRun:
     async def _started(self, on_progress: Callable[[TaskProgress], None]) -> wire.SparkAddress | None:
         """Where its backend listens, once it does; meanwhile it is told what the attempt waits for. None when the task
         process has ended before that."""
-        server, attempt = self.seat.take().server, self.task.deployment.attempt
-        while True:
-            try:
-                async with asyncio.timeout(_TELL_SECONDS):
-                    endpoint = await server.endpoint()
-            except TimeoutError:
-                if self.child.exited.done():
-                    return None
-                on_progress(TaskProgress(attempt=attempt, waits_for=server.waits_for()))
-            else:
-                on_progress(TaskProgress(attempt=attempt))
-                return endpoint
+        attempt = self.task.deployment.attempt
+        return await awaited(self.seat.take().server, attempt, on_progress, is_off=self.child.exited.done)
 
     def _without_report(self, status: int) -> wire.Finished:
         """The outcome of a process that ended without a report. Raises TaskFailedError."""
@@ -183,6 +177,27 @@ class AttemptRun:
                 async with asyncio.timeout(_EOF_GRACE_SECONDS):
                     self._verdict = await asyncio.shield(self.seat.take().server.death())
         return self._verdict or failure
+
+
+async def awaited(
+    server: SparkServer | ForeignServer,
+    attempt: RegionAttemptID,
+    on_progress: Callable[[TaskProgress], None],
+    *,
+    is_off: Callable[[], bool] = lambda: False,
+) -> wire.SparkAddress | None:
+    """Where a backend listens, once it does; meanwhile it is told what the attempt waits for. None when it is off."""
+    while True:
+        try:
+            async with asyncio.timeout(_TELL_SECONDS):
+                endpoint = await server.endpoint()
+        except TimeoutError:
+            if is_off():
+                return None
+            on_progress(TaskProgress(attempt=attempt, waits_for=server.waits_for()))
+        else:
+            on_progress(TaskProgress(attempt=attempt))
+            return endpoint
 
 
 def describe_exit(status: int) -> FailureInfo:

@@ -26,7 +26,7 @@ from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.staged.rows import is_blob
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
-from firesteel.adapters.spark.worker.attempt import AttemptRun
+from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited
 from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe
 from firesteel.adapters.spark.worker.figures import JvmFigures
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
@@ -190,7 +190,7 @@ class SparkTaskBackend:
         assert self._pool is not None, "started first"
         seat = Seat(self._pool, deployment)
         try:
-            await self._end_former(deployment.attempt, job.user, seat)
+            await self._end_former(deployment.attempt, job.user, seat, on_progress)
             earlier = self._cleanups.get(deployment.attempt.job_id)
             checkpoints = await prepared(self._checkpoints, job.graph, deployment, earlier)
             task = msgspec.structs.replace(await self._assignment(job, deployment, seat), checkpoints=checkpoints)
@@ -280,12 +280,15 @@ class SparkTaskBackend:
         own = {name: text for name, text in self._config.spark().items() if name != "spark.master"}
         return {**own, **job} if self._master.is_foreign else dict(job.items() - own.items())
 
-    async def _end_former(self, attempt: RegionAttemptID, user: str, seat: Seat) -> None:
+    async def _end_former(
+        self, attempt: RegionAttemptID, user: str, seat: Seat, on_progress: Callable[[TaskProgress], None]
+    ) -> None:
         """What a worker, or its host, that has died was running for earlier attempts on a server of others is ended before
         another attempt begins."""
         if self._guard is not None and attempt.attempt:
             backend = seat.take()
-            endpoint = await backend.server.endpoint()
+            endpoint = await awaited(backend.server, attempt, on_progress)
+            assert endpoint is not None, "it is never off"
             closing = (
                 backend.close_session(endpoint, session, SessionEnding(was_cut=True))
                 for session in former_sessions(attempt, self._master.user or user)
