@@ -27,7 +27,9 @@ from firesteel.adapters.spark.clusters.sessions import (
 )
 from firesteel.adapters.spark.clusters.story import EARLY_EXITS_MAX, ClusterStory
 from firesteel.adapters.spark.clusters.waiting import PATIENCE_S, ExecutorWait
+from firesteel.adapters.spark.jvm.launch import jvm_environment
 from firesteel.adapters.spark.worker.clusterprobe import FORGOTTEN_S, driver_death, remove_forgotten
+from firesteel.adapters.spark.worker.making import driver_of
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.options import Configuration, ConfigurationError
@@ -94,9 +96,30 @@ def test_a_connect_server_is_read_as_pyspark_reads_it() -> None:
 
 
 def test_a_driver_is_where_its_executors_find_it_unless_the_user_knows_better() -> None:
-    assert attached_settings(SPARK, "10.0.0.1", {})["spark.driver.host"] == "10.0.0.1"
-    assert attached_settings(SPARK, "10.0.0.1", {"spark.driver.host": "outside"})["spark.driver.host"] == "outside"
-    assert "spark.driver.host" not in attached_settings(SPARK, "", {})
+    driver = Driver(SPARK, "10.0.0.1", "here")
+    assert attached_settings(driver, {})["spark.driver.host"] == "10.0.0.1"
+    assert attached_settings(driver, {"spark.driver.host": "outside"})["spark.driver.host"] == "outside"
+    assert "spark.driver.host" not in attached_settings(Driver(SPARK, "", "here"), {})
+    assert driver.pages_host == "10.0.0.1"
+    assert Driver(SPARK, "fd00::1", "here").pages_host == "[fd00::1]"
+
+
+def test_sparks_pages_are_not_for_the_network_where_users_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    users = {"rest.users-file": "users"}
+    named = driver_of(Configuration(users), SPARK, "10.0.0.1")
+    settings = attached_settings(named, {})
+    assert (named.pages_host, settings["spark.ui.enabled"]) == ("127.0.0.1", "true")
+    assert settings["spark.driver.bindAddress"] == "10.0.0.1", "executors reach it as before"
+    assert jvm_environment("token", Path("printed"), named)["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert attached_settings(named, {}, "10.0.0.2")["spark.driver.bindAddress"] == "10.0.0.2"
+    unknown = attached_settings(driver_of(Configuration(users), read_master("yarn"), ""), {})
+    assert unknown["spark.ui.enabled"] == "false", "no address is known that could be told apart from loopback"
+    for each in ({}, {**users, "taskmanager.spark.ui": "true"}):
+        opened = driver_of(Configuration(each), SPARK, "10.0.0.1")
+        assert opened.pages_host == "10.0.0.1"
+        assert "spark.driver.bindAddress" not in attached_settings(opened, {})
+        assert jvm_environment("token", Path("printed"), opened)["SPARK_LOCAL_IP"] == "10.0.0.1"
 
 
 def test_a_master_that_is_not_there_is_told_with_its_address_and_from_where() -> None:

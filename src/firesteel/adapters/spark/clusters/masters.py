@@ -18,6 +18,7 @@ IDLE_S = 60
 _HOST = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.\-]+)"
 _ADDRESS = re.compile(rf"{_HOST}:(?P<port>\d{{1,5}})")
 _CONNECT = re.compile(rf"sc://{_HOST}(?::(?P<port>\d{{1,5}}))?/?(?P<parameters>;.*)?")
+LOOPBACK = "127.0.0.1"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EXAMPLES = "local[N], spark://HOST:PORT, sc://HOST:PORT, yarn or k8s://https://HOST:PORT"
 
@@ -64,6 +65,15 @@ class Driver(msgspec.Struct, frozen=True):
     """Where executors find it; empty: Spark is to find out."""
     host: str
     """This host's name, for people."""
+    has_private_pages: bool = False
+    """Spark's pages, which ask nobody who he is, are served on this host's loopback address: masters show them to who may see
+    them."""
+
+    @property
+    def pages_host(self) -> str:
+        """Where Spark's pages are served, as it stands in a URL."""
+        host = LOOPBACK if self.has_private_pages else self.address or self.host
+        return f"[{host}]" if ":" in host else host
 
 
 def spark_master(config: Configuration) -> SparkMaster:
@@ -90,15 +100,16 @@ def server_address(master: SparkMaster, generation: int = 0) -> SparkAddress:
     return SparkAddress(port, master.token, generation, host, master.secure, master.headers)
 
 
-def attached_settings(master: SparkMaster, driver_host: str, user: Mapping[str, str]) -> dict[str, str]:
-    """Defaults for a driver whose executors are elsewhere. `driver_host`: where they find it; empty: Spark is to find out.
+def attached_settings(driver: Driver, user: Mapping[str, str], local_ip: str = "") -> dict[str, str]:
+    """Defaults for a driver whose executors are elsewhere; `local_ip` is the address that its host was told to use, if any.
 
     An idle worker holds no executor: another worker, and other applications, may have the cores.
     """
-    host = user.get("spark.driver.host", driver_host)
+    host, bound = user.get("spark.driver.host", driver.address), local_ip or driver.address
     return {
         **({"spark.driver.host": host} if host else {}),
-        "spark.ui.enabled": "true",
+        **({"spark.driver.bindAddress": bound} if bound and driver.has_private_pages else {}),
+        "spark.ui.enabled": "false" if driver.has_private_pages and not bound else "true",
         "spark.ui.port": "0",
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.minExecutors": "0",

@@ -90,7 +90,7 @@ class ClusterStory:
         if found := _CONNECTED.search(text):
             self.application = found[1]
         elif found := _UI.search(text):
-            self.ui = f"http://{self._driver.address or self._host}:{found[1]}"
+            self.ui = f"http://{self._driver.pages_host}:{found[1]}"
         elif found := _KILLED.search(text):
             self._end(found[1])
         elif found := _GRANTED.search(text):

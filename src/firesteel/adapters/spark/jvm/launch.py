@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from firesteel.adapters.spark.clusters.masters import Driver, attached_settings
+from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, attached_settings
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.options import SPARK_EVENT_LOG_DIR
 from firesteel.model.secrets import SECRET_KEYS, is_secret
@@ -20,7 +20,7 @@ from firesteel.runtime.ports import TaskFailedError
 
 SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-LOOPBACK = "127.0.0.1"
+LOCAL_IP = "SPARK_LOCAL_IP"
 LOG_CONFIGURATION_NAME = "log4j2.properties"
 SECRETS_NAME = "secrets.args"
 """File of arguments that only its owner may read: anyone on the machine can read a command line."""
@@ -145,7 +145,7 @@ def spark_configuration(
         "spark.app.name": "firesteel" if driver is None else f"firesteel on {driver.host}",
         "spark.master": f"local[{cores}]",
         "spark.ui.showConsoleProgress": "false",
-        **(_here() if driver is None else attached_settings(driver.master, driver.address, user)),
+        **(_here() if driver is None else attached_settings(driver, user, os.environ.get(LOCAL_IP, ""))),
         "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
@@ -252,11 +252,12 @@ def _local_files(user: Mapping[str, str]) -> dict[str, str]:
 def jvm_environment(token: str, printed: Path, driver: Driver | None = None) -> dict[str, str]:
     """The worker's environment, with the token, the Python that Spark's Python workers use, and where those find what
     they print to."""
-    address = LOOPBACK if driver is None else os.environ.get("SPARK_LOCAL_IP", driver.address)
+    is_open = driver is not None and not driver.has_private_pages  # Spark serves its pages at this address
+    address = os.environ.get(LOCAL_IP, driver.address) if driver is not None and is_open else LOOPBACK
     return {
         **os.environ,
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-        **({"SPARK_LOCAL_IP": address} if address else {}),
+        **({LOCAL_IP: address} if address else {}),
         PRINTED_VARIABLE: str(printed),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.adapters.spark.clusters.lostmaster import LostMaster
-from firesteel.adapters.spark.clusters.masters import Driver, MasterKind, SparkMaster
+from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, MasterKind, SparkMaster
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
 from firesteel.adapters.spark.jvm import launch
@@ -266,7 +266,7 @@ class SparkServer:
     async def _find_ui(self, jvm: SparkJvm) -> None:
         async for line in jvm.lines():
             if port := ui_port(line):
-                self._ui = f"http://{launch.LOOPBACK}:{port}"
+                self._ui = f"http://{LOOPBACK}:{port}"
                 return
 
     async def _explained(self, died: JvmDied) -> JvmDied:

@@ -45,7 +45,7 @@ class BackendMaker:
         self._installation = launch.find_installation()
         self._master, self._guard = master, guard
         self._spark = self._settings() if guard is None else {}
-        self._driver = None if master.is_local else Driver(master, driver_address, platform.node())
+        self._driver = None if master.is_local else driver_of(config, master, driver_address)
         self._numbers, self._turns = itertools.count(1), machine_turns()
         self.archive = self._class_data_archive(backend_size(config).heap_mib)
 
@@ -98,3 +98,10 @@ class BackendMaker:
         command = launch.archive_command(self._installation)
         file = archive_file(self._installation.java, launch.base_class_path(self._installation), command)
         return ClassDataArchive(file, command)
+
+
+def driver_of(config: Configuration, master: SparkMaster, address: str) -> Driver:
+    """Of a worker's applications. Where users have names, pages that ask nobody for his are not for the network, unless the
+    worker was told so."""
+    has_users = bool(config.get_option(options.REST_USERS_FILE))
+    return Driver(master, address, platform.node(), has_users and not config.get_option(options.SPARK_UI))
