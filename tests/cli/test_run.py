@@ -198,6 +198,14 @@ def test_ctrl_c_while_the_job_is_handed_in(command, cluster, etl: str, detach: t
     assert fake.client.cancelled == 1
 
 
+@pytest.mark.parametrize("key", ["taskmanager.spark.master", "spark.master"])
+def test_where_spark_is_is_not_said_for_one_job_of_another_cluster(command, cluster, etl: str, key: str) -> None:
+    cluster(JobStatus.FINISHED)
+    code, out, err = command("run", etl, "-p", "input=a", "-D", f"{key}=spark://h:7077", "--master", "somewhere:1")
+    assert (code, out) == (2, "")
+    assert f"-D {key}: where Spark is, the workers of that cluster say" in err
+
+
 class Presses:
     """Interrupts whose clock stands still between signals."""
 

@@ -7,6 +7,7 @@ import msgspec
 from firesteel.core.dispatcher.admission import Admission, without_labels
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
 from firesteel.model.labels import Labels
+from firesteel.model.options import Configuration
 from firesteel.model.resources import ResourceProfile
 from tests.core.graphs import job
 
@@ -47,3 +48,11 @@ def test_where_a_job_runs_is_no_part_of_what_it_is() -> None:
     assert here != there
     assert without_labels(here) == without_labels(there)
     assert without_labels(here) != without_labels(wanting({}))
+
+
+def test_where_spark_is_no_job_says() -> None:
+    for key in ("spark.master", "spark.remote"):
+        refused = Admission().refusal(wanting({key: "local[2]", "spark.sql.shuffle.partitions": "3"}), 0)
+        assert f"{key}: where Spark is, workers say (taskmanager.spark.master)" in str(refused)
+    given = {"spark.master": "spark://h:1", "spark.sql.shuffle.partitions": "3", "rest.port": "1"}
+    assert Configuration(given).of_job() == {"spark.sql.shuffle.partitions": "3"}, "that is for a cluster of its own"

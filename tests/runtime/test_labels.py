@@ -9,8 +9,10 @@ import pytest
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.resources import UNSPECIFIED
 from firesteel.model.states import JobStatus
+from firesteel.runtime.admission import admission
 from firesteel.runtime.client import DuplicateJob, NoLeader
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, mini_cluster
@@ -93,3 +95,12 @@ def test_a_label_that_nobody_has_fails_its_job_in_time_and_says_so(do: Do, scrip
             assert message in result.failure.message
 
     do(story())
+
+
+def test_labels_of_a_queue_that_there_is_not_are_refused() -> None:
+    labels = {"jobmanager.queue-labels": "elt=big, default=small"}
+    assert admission(Configuration(labels)).queue_labels == {"elt": ("big",), "default": ("small",)}, "any name will do"
+    with pytest.raises(
+        ConfigurationError, match=r"queue-labels: there is no queue elt: jobmanager.queues has etl, default"
+    ):
+        admission(Configuration({**labels, "jobmanager.queues": "etl=1"}))

@@ -34,6 +34,7 @@ from firesteel.model.metrics import MASTER_PROCESS
 from firesteel.model.options import Configuration
 from firesteel.pipeline.graph import current_environment
 from firesteel.rest.server import serve_rest
+from firesteel.runtime.admission import admission
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.journalmeter import MeteredJobStore
@@ -46,6 +47,7 @@ class JobManager:
 
     def __init__(self, config: Configuration, *, shut_down: Callable[[], None] | None = None) -> None:
         """Raises ConfigurationError. `shut_down` is to stop this process, for clients who may ask for it."""
+        admission(config)  # what is wrong there is told now, and not when this master leads
         self.config, self._shut_down = config, shut_down
         self.host, self.port = config.get_option(options.JOBMANAGER_ADDRESS), config.get_option(options.JOBMANAGER_PORT)
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()

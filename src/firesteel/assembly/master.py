@@ -16,8 +16,9 @@ from firesteel.model.ids import FencingToken, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
+from firesteel.runtime.admission import admission
 from firesteel.runtime.client import ClusterLost, NoLeader
-from firesteel.runtime.dispatcher import DispatcherEndpoint, admission
+from firesteel.runtime.dispatcher import DispatcherEndpoint
 from firesteel.runtime.endpoint import EndpointStopped
 from firesteel.runtime.leadership import LeaderRunner, Service
 from firesteel.runtime.leading import LeadingEndpoint

@@ -8,7 +8,8 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.flinkkeys import is_flinks, is_ours, sorted_out
-from firesteel.model.options import REST_ADDRESS, Configuration, ConfigurationError, is_known
+from firesteel.model.configuration import PLACES_OF_SPARK
+from firesteel.model.options import REST_ADDRESS, SPARK_MASTER, Configuration, ConfigurationError, is_known
 
 CONF_DIR_VARIABLE = "FIRESTEEL_CONF_DIR"
 CONF_FILE = "config.yaml"
@@ -63,6 +64,21 @@ def pairs(definitions: Sequence[str], option: str) -> dict[str, str]:
             raise CommandError(f"{option} {key.strip()} is given twice", BAD_USAGE)
         values[key.strip()] = value
     return values
+
+
+def is_elsewhere(configuration: Configuration, definitions: Sequence[str]) -> bool:
+    """Whether a job is for another cluster, whose workers say where Spark is. Raises CommandError for definitions that want
+    it elsewhere for one job."""
+    if not configuration.get_option(REST_ADDRESS):
+        return False
+    for key in pairs(definitions, "-D"):
+        if key in (SPARK_MASTER.key, *PLACES_OF_SPARK):
+            raise CommandError(
+                f"-D {key}: where Spark is, the workers of that cluster say: start some with it and labels, and name"
+                " these with --on",
+                BAD_USAGE,
+            )
+    return True
 
 
 def named_values(given: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:

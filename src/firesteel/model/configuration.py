@@ -95,6 +95,8 @@ JOB_PREFIXES = (
     "spark.",
 )
 """Beginnings of the keys of options that travel with a job."""
+PLACES_OF_SPARK = ("spark.master", "spark.remote")
+"""Say where Spark is, which workers say: no job can."""
 HANDED_ON = ("spark.", "fs.s3a.")
 """Beginnings of the keys that are Spark's and Hadoop's: not ours to check."""
 DEPRECATED_KEYS: dict[str, str] = {}
@@ -127,7 +129,8 @@ class Configuration(Mapping[str, str]):
 
     def of_job(self) -> dict[str, str]:
         """Values that can be said for one job. All else is about the process that was given it."""
-        return {key: value for key, value in self._values.items() if key.startswith(JOB_PREFIXES)}
+        travels = {key: value for key, value in self._values.items() if key.startswith(JOB_PREFIXES)}
+        return {key: value for key, value in travels.items() if key not in PLACES_OF_SPARK}
 
     def __getitem__(self, key: str) -> str:
         return self._values[key]

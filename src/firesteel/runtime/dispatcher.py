@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TypeVar, assert_never
 
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.dispatcher.admission import Admission
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.sessions import JobSessions, broken, job_core
@@ -22,7 +21,6 @@ from firesteel.model import options
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.labels import Labels
 from firesteel.model.messages import Envelope, JobClosed, JobStatusChanged, JobTerminated, Leader
 from firesteel.model.options import Configuration
 from firesteel.model.refusals import UnknownJob
@@ -377,14 +375,3 @@ def _log_taken_over(graph: JobGraph, state: JobState | None) -> None:
         text = "job %s (%s): taken over, %s, with %d attempts that may run"
         values = (graph.job_id, graph.name, state.status.value, len(state.deployed))
         logger.info(text, *values, extra=about(graph.job_id))
-
-
-def admission(config: Configuration) -> Admission:
-    """The cluster's limits on submissions."""
-    queues: dict[str, int] = config.get_option(options.QUEUES)
-    queue_labels: dict[str, Labels] = config.get_option(options.QUEUE_LABELS)
-    return Admission(
-        queues=tuple(queues),
-        unfinished_max=config.get_option(options.MAX_UNFINISHED_JOBS),
-        queue_labels=queue_labels,
-    )

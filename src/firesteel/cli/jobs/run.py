@@ -29,7 +29,7 @@ from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
 from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
 from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
 from firesteel.cli.logs import open_log_file
-from firesteel.cli.settings import absolute, load_configuration, named_values, pairs
+from firesteel.cli.settings import absolute, is_elsewhere, load_configuration, named_values, pairs
 from firesteel.client.building import BuildProcessFailed
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
@@ -216,7 +216,7 @@ def run_command(
         attachments=taken_attachments(rest),
         configuration=configuration,
         job_id="" if (given := rest.pop("job_id")) is None else job_id_of(given),
-        elsewhere=opener is None and bool(configuration.get_option(REST_ADDRESS)),
+        elsewhere=opener is None and is_elsewhere(configuration, definitions),
         detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
         keep_warm_s=_time_ms(KEEP_WARM, keep_warm) / 1_000 if keep_warm is not None else None,
         **rest,

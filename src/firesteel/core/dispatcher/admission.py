@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from firesteel.model import options
+from firesteel.model.configuration import PLACES_OF_SPARK
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
 from firesteel.model.labels import Labels
 from firesteel.model.messages import DEFAULT_QUEUE
@@ -29,6 +30,11 @@ class Admission:
             queue = Configuration(graph.configuration).get_option(options.JOB_QUEUE)
         except ConfigurationError as error:
             return InvalidJobGraph(f"the job's configuration: {error}")
+        if place := next((key for key in PLACES_OF_SPARK if key in graph.configuration), None):
+            return InvalidJobGraph(
+                f"the job's configuration: {place}: where Spark is, workers say ({options.SPARK_MASTER.key}), and a job can"
+                f" only say by {options.EXECUTION_ON.key} what its workers are called"
+            )
         if self.queues and queue not in (*self.queues, DEFAULT_QUEUE):
             return InvalidJobGraph(
                 f"there is no queue {queue!r} here, but {', '.join(self.queues)} and {DEFAULT_QUEUE}"

@@ -301,8 +301,7 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
                 state.retried[region] = state.retried.get(region, 0) + 1
             if record.entry.failure.backend:
                 region = RegionIndex(record.entry.region)
-                before = 0 if record.had_settled else state.backend_deaths.get(region, 0)
-                state.backend_deaths[region] = before + 1
+                state.backend_deaths[region] = 1 + state.backend_deaths.get(region, 0) * (not record.had_settled)
             _remember(state, record.entry, history_size, is_root=record.is_root)
         case FailureRecorded():
             _remember(state, record.entry, history_size, is_root=True)
