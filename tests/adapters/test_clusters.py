@@ -130,6 +130,13 @@ def test_a_master_that_is_not_there_is_told_with_its_address_and_from_where() ->
             asyncio.run(driver_host(read_master(f"spark://127.0.0.1:{port}")))
 
 
+def test_a_name_that_no_host_can_have_is_told_like_one_that_is_not_there() -> None:
+    with pytest.raises(
+        MasterUnreachable, match=r"sc://a\.\.b:15002 can't be reached from .*no host can have that name"
+    ):
+        asyncio.run(driver_host(read_master("sc://a..b")))
+
+
 def test_the_second_master_will_do() -> None:
     async def story() -> str:
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)

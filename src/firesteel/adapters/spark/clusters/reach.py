@@ -27,6 +27,8 @@ async def driver_host(master: SparkMaster) -> str:
                 _, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
             problems.append(f"{host}:{port} has not answered within {CONNECT_S:g} s")
+        except UnicodeError:
+            problems.append(f"{host}:{port}: no host can have that name")
         except OSError as error:
             problems.append(f"{host}:{port}: {error.strerror or error}")
         else:

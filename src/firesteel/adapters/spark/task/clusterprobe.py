@@ -13,7 +13,7 @@ import pyspark
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import internals, wire
 from firesteel.adapters.spark.session.attempt import AttemptSession
 
 TAG = "firesteel-probe"
@@ -28,8 +28,8 @@ def probe(payload: bytes) -> bytes:
     order = msgspec.json.decode(payload, type=wire.ProbeCluster)
     session: Any = None
     try:
-        session = AttemptSession(lambda: order.endpoint, order.session, TAG, order.settings).get()
-        return msgspec.json.encode(_probe(session, order.place))
+        session = AttemptSession(lambda: order.endpoint, order.session, TAG, {}).get()
+        return msgspec.json.encode(_probe(session, order))
     except (PySparkException, grpc.RpcError) as error:
         return msgspec.json.encode(wire.ClusterProbed(error=_sentence(str(error))))
     finally:
@@ -37,9 +37,12 @@ def probe(payload: bytes) -> bytes:
             session.client.close()  # there may be none
 
 
-def _probe(session: Any, place: str) -> wire.ClusterProbed:
-    if problem := version_problem(session.version, pyspark.__version__):
+def _probe(session: Any, order: wire.ProbeCluster) -> wire.ClusterProbed:
+    if problem := version_problem(session.version, pyspark.__version__):  # another one may not know the settings
         return wire.ClusterProbed(error=problem)
+    place = order.place
+    if order.settings:
+        internals.set_all(session.conf, order.settings, silent=False)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     rows = session.range(0, FILES, 1, FILES).mapInArrow(_with_host, "id bigint, host string")
     rows.write.parquet(place)

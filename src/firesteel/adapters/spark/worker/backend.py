@@ -145,6 +145,8 @@ class SparkTaskBackend:
 
     async def close(self) -> None:
         if self._closed or self._pool is None:
+            if self._guard is not None:  # what comes after it could not be made
+                await self._guard.close()
             return
         self._closed = True
         await self._services.close()
