@@ -1,6 +1,7 @@
 """A Connect server that others have started: used, never stopped, and nothing of a dead worker runs on there."""
 
 import asyncio
+import re
 import subprocess
 import sys
 import time
@@ -85,17 +86,25 @@ def test_a_job_runs_there_and_its_session_alone_is_closed(
     assert psutil.pid_exists(server.process.pid)
 
 
-def test_nothing_of_a_killed_worker_runs_on(url: str, do: Runner, tmp_path: Path) -> None:
+def test_nothing_of_a_killed_worker_runs_on(url: str, hand: SessionHand, do: Runner, tmp_path: Path) -> None:
+    """Ten seconds after it was killed no session of its is left, and ten more later no task has begun."""
     log = tmp_path / "worker.log"
     with open(log, "wb") as file:
         command = [sys.executable, "-m", "tests.clusters.workerprocess", url, str(tmp_path), f"{TASKS}"]
         worker = subprocess.Popen(command, stdout=file, stderr=file)
     do(begun(tmp_path))
+    killed = time.time()
     worker.kill()
     worker.wait()
     log_of_guard = tmp_path / "work" / "logs" / "sessionguard.log"
     do(until_it_says(log_of_guard, "is closed"))
     closed = time.time()
+    assert closed - killed < GONE_S
+    found = re.search(r"session (\S+) of (\S+) is closed", log_of_guard.read_text())
+    assert found is not None
+    session = SessionName(found[2], found[1])
+    assert not hand.status(session).operation_statuses
+    assert is_closed(hand, session)
     do(asyncio.sleep(GONE_S + 2))
     began = [float(line.split()[1]) for line in (tmp_path / "mark").read_text().splitlines()]
     assert began, log.read_text()

@@ -14,6 +14,7 @@ import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.inspection.sparkpages import read_page
+from firesteel.adapters.spark.clusters.masters import LOOPBACK
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.ids import JobID
@@ -96,9 +97,7 @@ def history(events: Path, log: Path) -> list[str]:
         "org.apache.spark.deploy.history.HistoryServer",
     ]
     with open(log, "wb") as told:
-        server = subprocess.Popen(
-            command, stdout=told, stderr=told, env={**os.environ, "SPARK_LOCAL_IP": launch.LOOPBACK}
-        )
+        server = subprocess.Popen(command, stdout=told, stderr=told, env={**os.environ, "SPARK_LOCAL_IP": LOOPBACK})
     try:
         return asyncio.run(_listed(log))
     finally:
@@ -113,7 +112,7 @@ async def _listed(log: Path) -> list[str]:
         started = re.search(r"'HistoryServerUI' on port (\d+)", log.read_text())
         if started is None:
             return False
-        async with httpx.AsyncClient(base_url=f"http://{launch.LOOPBACK}:{started[1]}", timeout=LIMIT_S) as http:
+        async with httpx.AsyncClient(base_url=f"http://{LOOPBACK}:{started[1]}", timeout=LIMIT_S) as http:
             answer = await http.get("/api/v1/applications")
         found[:] = [each["id"] for each in msgspec.json.decode(answer.content)]
         return bool(found)

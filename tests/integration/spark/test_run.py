@@ -78,13 +78,13 @@ def test_a_job_is_released_when_its_attempts_are_cleared_up(
     job = jobs.job(WORD_COUNT, WORD_COUNT_FUNCTIONS, parameters=parameters)
 
     async def story() -> None:
-        prepare, may_go_on, releasing = backend._prepare_next, asyncio.Event(), BackgroundTasks()
+        close, may_go_on, releasing = backend._close_sessions, asyncio.Event(), BackgroundTasks()
 
-        async def prepare_late(*run: Any, **how: Any) -> None:
+        async def close_late(*run: Any, **how: Any) -> None:
             await may_go_on.wait()
-            await prepare(*run, **how)
+            await close(*run, **how)
 
-        monkeypatch.setattr(backend, "_prepare_next", prepare_late)
+        monkeypatch.setattr(backend, "_close_sessions", close_late)
         await run(backend, job, observed=Observed())
         release = releasing.start(backend.release_job(job.graph.job_id), "release")
         assert not (await asyncio.wait({release}, timeout=0.3))[0]
