@@ -29,7 +29,7 @@ def test_two_deaths_of_a_backend_set_a_region_apart_and_no_other_failure_does() 
 
 
 def test_the_third_death_is_final_and_says_so() -> None:
-    assert judged(after((ONE, DEATH)), ONE, DEATH, is_stream=True) == DEATH
+    assert judged(after((ONE, DEATH)), ONE, DEATH, is_stream=False) == DEATH
     state = after((ONE, DEATH), (ONE, DEATH))
     assert judged(state, ONE, ERROR, is_stream=False) == ERROR
     assert judged(state, OTHER, DEATH, is_stream=False) == DEATH
@@ -47,14 +47,18 @@ def ran(state: JobState, region: RegionIndex, time_ms: int) -> JobState:
     return state
 
 
-def test_a_stream_that_has_run_for_long_is_not_blamed_for_what_was_before() -> None:
-    """Three deaths weeks apart do not end it for good; a batch region comes to the same place again after hours."""
-    state = ran(after((ONE, DEATH), (ONE, DEATH)), ONE, SETTLED_MS)
+def test_a_stream_is_tried_as_long_as_its_restart_strategy_says() -> None:
+    state = after((ONE, DEATH), (ONE, DEATH), (ONE, DEATH))
     assert judged(state, ONE, DEATH, is_stream=True) == DEATH
-    assert judged(state, ONE, DEATH, is_stream=False).kind is FailureKind.NON_RECOVERABLE
+    assert runs_alone(state, ONE)
+
+
+def test_a_stream_that_has_run_for_long_is_not_blamed_for_what_was_before() -> None:
+    state = ran(after((ONE, DEATH), (ONE, DEATH)), ONE, SETTLED_MS)
+    assert had_settled(state, ONE, is_stream=True)
+    assert not had_settled(state, ONE, is_stream=False), "a batch region comes to the same place again after hours"
     assert not had_settled(state, OTHER, is_stream=True), "nothing is known of it"
-    early = ran(after((ONE, DEATH), (ONE, DEATH)), ONE, SETTLED_MS - 1)
-    assert judged(early, ONE, DEATH, is_stream=True).kind is FailureKind.NON_RECOVERABLE
+    assert not had_settled(ran(after((ONE, DEATH)), ONE, SETTLED_MS - 1), ONE, is_stream=True)
 
 
 def test_the_count_begins_anew_with_the_death_after_a_long_run() -> None:

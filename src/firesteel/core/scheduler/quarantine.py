@@ -2,8 +2,9 @@
 
 Who of those that share a backend has killed it can't be seen from outside. But one that was there when it died twice is
 suspect enough to run alone from then on: an innocent one just runs, one that kills a third backend has shown that it is
-the cause, and has hurt nobody else by it. A streaming region goes on where it was: what has happened before it ran for
-hours has nothing to do with a death after that. A batch region begins anew, and may come to the same place after hours.
+the cause, and has hurt nobody else by it. A batch region that has done so fails for good, since it begins anew and comes to
+the same place again. A streaming region goes on where it was, in a backend that it may only harm itself with: how long that
+is tried is for the restart strategy to say. After a long run it is not suspect any more.
 """
 
 import msgspec
@@ -31,8 +32,8 @@ def had_settled(state: JobState, region: RegionIndex, *, is_stream: bool) -> boo
 
 
 def judged(state: JobState, region: RegionIndex, failure: FailureInfo, *, is_stream: bool) -> FailureInfo:
-    """The failure as it is to be dealt with: for good when a backend has died with nothing but this region in it."""
-    if not failure.backend or not runs_alone(state, region) or had_settled(state, region, is_stream=is_stream):
+    """The failure as it is to be dealt with: for good when a backend has died with nothing but this batch region in it."""
+    if is_stream or not failure.backend or not runs_alone(state, region):
         return failure
     deaths = state.backend_deaths[region] + 1
     message = f"{deaths} Spark backends have died under it, the last with nothing else in it: {failure.message}"
