@@ -1,5 +1,6 @@
 """Directories of checkpoints: each attempt has its own, and goes on from the one before."""
 
+import asyncio
 import itertools
 import os
 import shutil
@@ -11,16 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from firesteel.adapters.spark.streams import checkpoints
-from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
+from firesteel.adapters.spark.streams import checkpoints, rivals
+from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
 from firesteel.adapters.spark.streams.snapshots.fences import is_fence
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SinkLog
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint
+from firesteel.model.branches import Branch, branch_text
 from firesteel.model.checkpoints import CheckpointOrder
+from firesteel.model.failures import FailureKind
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.options import Configuration
+from firesteel.model.options.streams import BRANCH
 from firesteel.model.streams import SavepointOrder, SavepointQueries, StateOrder, StateQuestion
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.ports import TaskFailedError
@@ -162,6 +166,34 @@ def test_a_savepoint_of_a_later_spark_is_refused(tmp_path: Path) -> None:
         with pytest.raises(TaskFailedError, match="was taken with Spark 99") if refused else nullcontext():
             directories(tmp_path).prepare(restored, deployed(0))
         dispose(str(tmp_path / "savepoint"))
+
+
+def test_a_job_does_not_begin_from_the_savepoint_of_one_that_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would stop the query that runs, for the new one has its id."""
+    made = directories(tmp_path)
+    running = query_of(made.prepare(STREAM, deployed(0))["result"]).commit(2)
+    header = SavepointHeader(job_id=STREAM.job_id, job_name="old", spark_version="4.3.0", created_ms=0)
+    savepoint = str(tmp_path / "savepoint")
+    write_savepoint(savepoint, {"result": str(running.root)}, header)
+    restored = msgspec.structs.replace(
+        STREAM, job_id=JobID("1" * 32), configuration={"execution.state-recovery.path": savepoint}
+    )
+    monkeypatch.setattr(rivals, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(rivals, "WAIT_SECONDS", 0.0)
+    with pytest.raises(TaskFailedError, match=f"job {STREAM.job_id} has not ended, and its query result") as raised:
+        asyncio.run(prepared(made, restored, deployed(0), None))
+    assert raised.value.failure.kind is FailureKind.NON_RECOVERABLE
+    assert os.listdir(tmp_path / "shared") == [STREAM.job_id], "nothing of it was begun"
+    note = branch_text(Branch(of=STREAM.job_id))
+    branch = msgspec.structs.replace(restored, configuration=restored.configuration | {BRANCH.key: note})
+    assert made.rival(branch, deployed(0)) == "", "it has an id of its own"
+    made.release(STREAM.job_id, True)
+    begun = asyncio.run(prepared(made, restored, deployed(0), None))
+    assert last_committed(begun["result"]) == 1
+    third = msgspec.structs.replace(restored, job_id=JobID("3" * 32))
+    assert f"job {restored.job_id} has not ended" in made.rival(third, deployed(0)), "both are of one savepoint"
 
 
 def test_a_query_at_its_beginning_has_no_state_to_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
+from firesteel.adapters.spark.refusals import QueryStopped
 from firesteel.adapters.spark.task.errors import describe
 from firesteel.model.failures import FailureKind
 
@@ -31,6 +32,12 @@ def test_another_failure_of_a_write_stays_sparks() -> None:
     failure = told("something else")
     assert failure.kind is FailureKind.USER
     assert failure.message.startswith("[TASK_WRITE_FAILED] Task failed while writing rows")
+
+
+def test_a_query_that_somebody_else_has_stopped_may_go_on() -> None:
+    plan: Any = SimpleNamespace(active=None, callables={}, input_locations=(), frames={})
+    failure = describe(QueryStopped("it was stopped"), plan, ())
+    assert (failure.kind, failure.message) == (FailureKind.ENVIRONMENT, "it was stopped")
 
 
 def test_a_target_that_a_batch_may_not_be_written_to_is_final() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from firesteel.adapters.spark import internals
-from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
+from firesteel.adapters.spark.streams import queries
 from firesteel.adapters.spark.streams.continuity import Continuity
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.queries import StreamingQueries, StreamSink
@@ -32,8 +33,8 @@ class FakeQuery:
 class FakeWriter:
     """A DataStreamWriter, whose queries are endless unless they read what is there."""
 
-    def __init__(self, *, stops: bool = True) -> None:
-        self.stops, self.available_now = stops, False
+    def __init__(self, *, stops: bool = True, refusals: int = 0) -> None:
+        self.stops, self.available_now, self.refusals = stops, False, refusals
         self.queries: list[FakeQuery] = []
 
     def queryName(self, name: str) -> "FakeWriter":
@@ -47,6 +48,9 @@ class FakeWriter:
         return self
 
     def start(self) -> FakeQuery:
+        if self.refusals:
+            self.refusals -= 1
+            raise RuntimeError("Cannot start query: another query with same id is already active.")
         self.queries.append(FakeQuery(stops=self.stops, is_endless=not self.available_now))
         return self.queries[-1]
 
@@ -58,6 +62,9 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
     monkeypatch.setattr(internals, "has_trigger", lambda writer: False)
     monkeypatch.setattr(internals, "streamed_plan", lambda writer: "")
     monkeypatch.setattr(internals, "output_mode", lambda writer: "")
+    monkeypatch.setattr(internals, "ends_by_itself", lambda writer: writer.available_now)
+    monkeypatch.setattr(internals, "refuse_second_run", lambda writer: None)
+    monkeypatch.setattr(queries, "POLL_SECONDS", 0.0)
 
     def make(*writers: FakeWriter) -> StreamingQueries:
         sinks = [
@@ -66,7 +73,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
         ]
         checkpoints = {sink.function.uid: str(tmp_path / sink.function.uid / "0") for sink in sinks}
         for checkpoint in checkpoints.values():
-            Path(checkpoint).mkdir(parents=True)
+            Path(checkpoint).mkdir(parents=True, exist_ok=True)
         return StreamingQueries(
             sinks,
             checkpoints,
@@ -82,29 +89,29 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
 
 def test_a_drain_that_comes_first_reads_what_is_there(started: Callable[..., StreamingQueries]) -> None:
     writers = FakeWriter(), FakeWriter()
-    queries = started(*writers)
-    queries.stop(drain=True)
-    queries.start()
-    queries.follow(lambda progress: None)
+    made = started(*writers)
+    made.stop(drain=True)
+    made.start()
+    made.follow(lambda progress: None)
     assert [len(writer.queries) for writer in writers] == [1, 1], "each was run once, to its end"
     assert all(writer.available_now for writer in writers)
 
 
 def test_a_drain_of_running_queries_stops_them_first(started: Callable[..., StreamingQueries]) -> None:
     writer = FakeWriter()
-    queries = started(writer)
-    queries.start()
-    queries.stop(drain=True)
-    queries.follow(lambda progress: None)
+    made = started(writer)
+    made.start()
+    made.stop(drain=True)
+    made.follow(lambda progress: None)
     assert [query.was_stopped for query in writer.queries] == [True, False]
 
 
 def test_a_stop_that_comes_first_starts_nothing(started: Callable[..., StreamingQueries]) -> None:
     writer = FakeWriter()
-    queries = started(writer)
-    queries.stop()
-    queries.start()
-    queries.follow(lambda progress: None)
+    made = started(writer)
+    made.stop()
+    made.start()
+    made.follow(lambda progress: None)
     assert writer.queries == []
 
 
@@ -112,12 +119,12 @@ def test_one_that_does_not_stop_fails_the_attempt_and_the_others_are_stopped(
     started: Callable[..., StreamingQueries],
 ) -> None:
     stubborn, other = FakeWriter(stops=False), FakeWriter()
-    queries = started(stubborn, other)
-    queries.start()
-    queries.stop()
+    made = started(stubborn, other)
+    made.start()
+    made.stop()
     assert other.queries[0].was_stopped
     with pytest.raises(TimeoutError, match="it would not stop"):
-        queries.follow(lambda progress: None)
+        made.follow(lambda progress: None)
 
 
 def test_nothing_is_claimed_or_started_when_one_of_them_is_refused(
@@ -129,8 +136,36 @@ def test_nothing_is_claimed_or_started_when_one_of_them_is_refused(
     found = dict(zip(writers, places.values(), strict=True))
     monkeypatch.setattr(internals, "file_sink_path", lambda writer: str(found[writer]))
     monkeypatch.setattr(internals, "sink_options", lambda writer: {})
-    queries = started(*writers)
+    made = started(*writers)
     with pytest.raises(PipelineRefused, match=r"sink sink1: .* of another query"):
-        queries.start()
+        made.start()
     assert [writer.queries for writer in writers] == [[], []]
     assert not (tmp_path / "sink0/output").exists()
+
+
+def test_one_that_somebody_else_stops_fails_the_attempt(started: Callable[..., StreamingQueries]) -> None:
+    other, stopped = FakeWriter(), FakeWriter()
+    made = started(other, stopped)
+    made.start()
+    stopped.queries[0].stop()
+    with pytest.raises(QueryStopped, match="the query of sink sink1 was stopped, and not by firesteel"):
+        made.follow(lambda progress: None)
+
+
+def test_one_that_reads_what_is_there_has_finished(started: Callable[..., StreamingQueries]) -> None:
+    writer = FakeWriter().trigger(availableNow=True)
+    made = started(writer)
+    made.start()
+    made.follow(lambda progress: None)
+    assert [query.was_stopped for query in writer.queries] == [False]
+
+
+def test_one_whose_former_run_has_not_quite_ended_waits_for_it(
+    started: Callable[..., StreamingQueries], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = FakeWriter(refusals=2).trigger(availableNow=True)
+    started(writer).start()
+    assert len(writer.queries) == 1
+    monkeypatch.setattr(queries, "SECOND_RUN_SECONDS", 0.0)
+    with pytest.raises(QueryStopped, match="another query with its id runs in the same Spark"):
+        started(FakeWriter(refusals=9)).start()

@@ -76,6 +76,23 @@ def has_trigger(writer: Any) -> bool:
     return writer._write_proto.WhichOneof("trigger") is not None
 
 
+def ends_by_itself(writer: Any) -> bool:
+    """Whether its query, by the trigger that it has by now, reads what is there and ends."""
+    return writer._write_proto.WhichOneof("trigger") in ("available_now", "once")
+
+
+def refuse_second_run(writer: Any) -> None:
+    """Of a query with the id of one that runs in this Spark, Spark is to refuse the start: else it stops the one that runs."""
+    from pyspark.sql.connect.conf import RuntimeConf
+
+    RuntimeConf(writer._session.client).set("spark.sql.streaming.stopActiveRunOnRestart", "false")
+
+
+def is_second_run(error: Exception) -> bool:
+    """Whether that is why a query could not be started."""
+    return "another query with same id is already active" in str(error)
+
+
 _MAX_FIELDS = "spark.sql.debug.maxToStringFields"
 
 

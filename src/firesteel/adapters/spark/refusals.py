@@ -19,3 +19,7 @@ class TargetExists(PipelineRefused, FileExistsError):
 
 class StorageFailed(UserError, OSError):
     """A storage does not answer, or not as it should: it may the next time."""
+
+
+class QueryStopped(UserError):
+    """A query of a stream has ended, or can't begin, for what others do in the same Spark: the next attempt may go on."""

@@ -16,8 +16,10 @@ from pathlib import Path
 from time import monotonic
 from typing import assert_never
 
+from firesteel.adapters.spark.streams import rivals
 from firesteel.adapters.spark.streams.inheritance import keep, kept_log, known_fingerprint
 from firesteel.adapters.spark.streams.notes import output_of, sink_of
+from firesteel.adapters.spark.streams.rivals import attempts_of, rival_of
 from firesteel.adapters.spark.streams.snapshots.errors import SavepointGivenUp, SnapshotError, TargetUnwritable
 from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
@@ -74,16 +76,14 @@ class CheckpointDirectories:
             return {}
         top, is_shared = self._top_of(graph)
         self._used[graph.job_id] = top
-        mine = set(deployment.vertices)
-        functions = (each for vertex in graph.vertices if vertex.id in mine for each in vertex.functions)
-        homes = {each.uid: top / graph.job_id / each.uid for each in functions if each.kind is FunctionKind.SINK}
-        savepoints = {} if all(map(_attempts, homes.values())) else _restored(graph)  # it may be gone by now
+        homes = _homes(top, graph, deployment)
+        savepoints = {} if all(map(attempts_of, homes.values())) else _restored(graph)  # it may be gone by now
         found: dict[str, str] = {}
         for uid, home in homes.items():
             savepoint = savepoints.get(uid, "")
             beginning = beginning_of(
                 deployment.attempt.attempt,
-                _attempts(home),
+                attempts_of(home),
                 former=deployment.former,
                 is_shared=is_shared,
                 has_savepoint=bool(savepoint),
@@ -91,6 +91,15 @@ class CheckpointDirectories:
             made = _made(home, deployment.attempt.attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
             found[uid] = str(made)
         return found
+
+    def rival(self, graph: JobGraph, deployment: TaskDeployment) -> str:
+        """Why the attempt must not begin from its job's savepoint yet, in a sentence; empty if it may. Raises TaskFailedError."""
+        top, _ = self._top_of(graph)
+        homes = _homes(top, graph, deployment)
+        savepoints = {} if all(map(attempts_of, homes.values())) else _restored(graph)
+        begin = [uid for uid in homes if uid in savepoints and not attempts_of(homes[uid])]
+        found = (rival_of(top, graph.job_id, uid, savepoints[uid]) for uid in begin if not _own_query_id(graph, uid))
+        return next(filter(None, found), "")
 
     def save(self, job_id: JobID, order: SavepointOrder) -> None:
         """Write a savepoint, unless this very one was written before. Raises TaskFailedError."""
@@ -179,18 +188,24 @@ class CheckpointDirectories:
 async def prepared(
     directories: CheckpointDirectories, graph: JobGraph, deployment: TaskDeployment, earlier: BackgroundTasks | None
 ) -> dict[str, str]:
-    """What `prepare` gives, once no query of an `earlier` attempt runs on this worker."""
+    """What `prepare` gives, once no query of an `earlier` attempt runs on this worker. Raises TaskFailedError, also where the
+    job that its savepoint is of has not ended."""
     if graph.job_type is not JobType.STREAMING:
         return {}
     if earlier is not None:
         await earlier.join()
+    give_up = time.monotonic() + rivals.WAIT_SECONDS
+    while rival := await asyncio.to_thread(directories.rival, graph, deployment):
+        if time.monotonic() > give_up:
+            raise _refused(rival)
+        await asyncio.sleep(rivals.POLL_SECONDS)
     return await asyncio.to_thread(directories.prepare, graph, deployment)
 
 
 def _copied_to(copy: Path, top: Path, order: StateOrder) -> str:
     """Raises a SnapshotError, or TaskFailedError where there is nothing."""
     home = top / order.job_id / order.uid
-    attempts = _attempts(home)
+    attempts = attempts_of(home)
     if not attempts:
         raise _refused(
             f"this worker finds no checkpoints of {order.uid}: job {order.job_id} has ended, or has none yet"
@@ -219,6 +234,13 @@ def _is_of(order: SavepointOrder, job_id: JobID) -> bool:
     ):
         raise SavepointGivenUp(order.location, "it was taken before and given up, and the queries have gone on since")
     return manifest.job_id == job_id
+
+
+def _homes(top: Path, graph: JobGraph, deployment: TaskDeployment) -> dict[str, Path]:
+    """Where the attempts of each query of a region have their directories, by uid."""
+    mine = set(deployment.vertices)
+    functions = (each for vertex in graph.vertices if vertex.id in mine for each in vertex.functions)
+    return {each.uid: top / graph.job_id / each.uid for each in functions if each.kind is FunctionKind.SINK}
 
 
 def _restored(graph: JobGraph) -> dict[str, str]:
@@ -265,7 +287,7 @@ def _own_query_id(graph: JobGraph, uid: str) -> str:
 
 
 def _sight(uid: str, home: Path) -> QuerySight:
-    attempts = _attempts(home)
+    attempts = attempts_of(home)
     found = positions(home / str(attempts[-1])) if attempts else ()
     return QuerySight(uid=uid, output=sink_of(home), positions=found)
 
@@ -315,13 +337,6 @@ def _prepare(home: Path, target: Path, former: Path | None) -> None:
     if former is not None:
         _continue(former, made, target)
     os.rename(made, target)
-
-
-def _attempts(home: Path) -> list[int]:
-    """Numbers of the attempts that have a directory, ascending."""
-    if not home.is_dir():
-        return []
-    return sorted(int(name) for name in os.listdir(home) if name.isdecimal())
 
 
 def _continue(source: Path, made: Path, target: Path) -> None:

@@ -1,13 +1,14 @@
 """The queries of a streaming attempt, in its task process: started together, followed until all have ended or one fails."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from firesteel.adapters.spark import internals
-from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped
 from firesteel.adapters.spark.streams.continuity import Continuity
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
@@ -16,6 +17,18 @@ from firesteel.model.streams import AVAILABLE_NOW, QueryProgress
 
 POLL_SECONDS = 0.5
 """Time between two looks at all queries, and so between two reports of their progress."""
+
+SECOND_RUN_SECONDS = 20.0
+"""So long a query waits for another one with its id to end: those of an attempt before end a moment after their session."""
+
+_STOPPED = (
+    "the query of sink {uid} was stopped, and not by firesteel: by code of the pipeline, or by somebody else in the same Spark;"
+    " it goes on from its last committed batch when it is started again"
+)
+_RUNS_ALREADY = (
+    "the query of sink {uid} can't start: another query with its id runs in the same Spark, which may be one of another job"
+    " from the same savepoint: stop that job, or run this one beside it as a branch (firesteel branch)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +122,39 @@ class StreamingQueries:
             _set_trigger(writer, self._trigger_ms)
         with self._lock:
             if not self._stopping:
-                self._started.append(_Followed(sink, writer.start(), checkpoint))
+                self._started.append(self._followed(sink))
 
     def follow(self, report: Callable[[tuple[QueryProgress, ...]], None]) -> None:
-        """Return when all have ended; raise the error of the one that fails first."""
+        """Return when all have ended; raise the error of the one that fails first, or QueryStopped when one has ended that
+        was to go on."""
         self._until_ended(report)
         if self._drains:
             known = {each.sink.function.uid: each for each in self._started}
             for sink in self._sinks:  # also of those that were told to stop before they were started
                 self._begin(sink)
-                uid, query = sink.function.uid, sink.writer.trigger(availableNow=True).start()
-                if uid in known:
-                    known[uid].query = query
+                sink.writer.trigger(availableNow=True)
+                followed = self._followed(sink)
+                if sink.function.uid in known:
+                    known[sink.function.uid].query = followed.query
                 else:
-                    self._started.append(_Followed(sink, query, self._checkpoints[uid]))
+                    self._started.append(followed)
             self._until_ended(report)
+
+    def _followed(self, sink: StreamSink) -> "_Followed":
+        """Its query, started. Raises QueryStopped where one with its id runs, and goes on running."""
+        uid, give_up = sink.function.uid, time.monotonic() + SECOND_RUN_SECONDS
+        internals.refuse_second_run(sink.writer)
+        while True:
+            try:
+                query = sink.writer.start()
+            except Exception as error:
+                if not internals.is_second_run(error):
+                    raise
+                if time.monotonic() > give_up:
+                    raise QueryStopped(_RUNS_ALREADY.format(uid=uid)) from error
+                time.sleep(POLL_SECONDS)
+            else:
+                return _Followed(sink, query, self._checkpoints[uid], internals.ends_by_itself(sink.writer))
 
     def _until_ended(self, report: Callable[[tuple[QueryProgress, ...]], None]) -> None:
         running = list(self._started)
@@ -133,6 +164,8 @@ class StreamingQueries:
             for each in tuple(running):
                 self._look(each.sink)
                 if each.query.awaitTermination(POLL_SECONDS / len(running)):
+                    if not (each.ends or self._stopping):
+                        raise QueryStopped(_STOPPED.format(uid=each.sink.function.uid))
                     running.remove(each)
             report(tuple(each.progress() for each in self._started))
 
@@ -158,6 +191,8 @@ class _Followed:
     sink: StreamSink
     query: Any
     checkpoint: str
+    ends: bool = False
+    """By itself, when it has read what is there."""
     _rows: int = 0
     _seen: str = ""
     """Timestamp of the newest progress that was counted."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
-from firesteel.adapters.spark.refusals import PipelineRefused, UserError
+from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped, UserError
 from firesteel.adapters.spark.task import clusterfailures, kafkafailures
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
@@ -53,7 +53,7 @@ def describe(
     locate = _Locator(plan, code)
     if isinstance(error, PartitionLost):
         return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
-    if isinstance(error, ResultsUnreachable):
+    if isinstance(error, (ResultsUnreachable, QueryStopped)):
         return FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), exception=_raised(error), trace=trace)
     if isinstance(error, PySparkException):
         failure = _spark_failure(error, plan, locate, trace)
