@@ -1,19 +1,23 @@
 """Directories of checkpoints: each attempt has its own, and goes on from the one before."""
 
 import asyncio
+import errno
 import itertools
 import os
 import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
 
-from firesteel.adapters.spark.streams import checkpoints, rivals
+from firesteel.adapters.spark.streams import checkpoints, making, rivals
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
+from firesteel.adapters.spark.streams.snapshots import savepoints
 from firesteel.adapters.spark.streams.snapshots.fences import is_fence
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SinkLog
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
@@ -132,12 +136,66 @@ def test_where_they_are(tmp_path: Path) -> None:
 
 def test_a_worker_that_has_not_what_was_committed_says_so(tmp_path: Path) -> None:
     alone = CheckpointDirectories(Configuration(), "", tmp_path)
-    with pytest.raises(TaskFailedError, match="the checkpoints of result are on another worker"):
+    home = tmp_path / "checkpoints" / STREAM.job_id / "result"
+    with pytest.raises(TaskFailedError, match=f"the checkpoints of result are not here: .* none of them in {home}"):
         alone.prepare(STREAM, deployed(1, former=0))
     begun = alone.prepare(STREAM, deployed(2))
     assert os.listdir(begun["result"]) == [], "no attempt before has run"
-    shared = directories(tmp_path).prepare(STREAM, deployed(1))
-    assert list(shared) == ["result", "other"], "where all workers look, nothing there means that nothing was begun"
+    shared = directories(tmp_path).prepare(STREAM, deployed(1, former=0))
+    assert list(shared) == ["result", "other"], "nobody knows that one has run, and all look here"
+
+
+def test_directories_that_have_vanished_are_not_begun_anew(tmp_path: Path) -> None:
+    """All rows would be read and written once more."""
+    made = directories(tmp_path)
+    query_of(made.prepare(STREAM, deployed(0))["result"]).commit(2)
+    (tmp_path / "shared").rename(tmp_path / "unmounted")
+    ran = msgspec.structs.replace(deployed(1, former=0), has_run=True)
+    with pytest.raises(TaskFailedError, match="see that it is mounted on each") as raised:
+        made.prepare(STREAM, ran)
+    assert raised.value.failure.kind is FailureKind.NON_RECOVERABLE
+    assert raised.value.failure.unbegun
+    (tmp_path / "unmounted").rename(tmp_path / "shared")
+    assert last_committed(made.prepare(STREAM, ran)["result"]) == 1
+
+
+def test_an_attempt_that_can_not_be_made_leaves_nothing_and_the_next_one_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = directories(tmp_path)
+    query_of(made.prepare(STREAM, deployed(0))["other"]).commit(2)
+    homes = {uid: tmp_path / "shared" / STREAM.job_id / uid for uid in ("result", "other")}
+    with monkeypatch.context() as patch:
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        patch.setattr(making, "copy_into", FailsWith(full))
+        for attempt in (1, 2):
+            with pytest.raises(TaskFailedError, match="No space left on device") as raised:
+                made.prepare(STREAM, deployed(attempt))
+            failure = raised.value.failure
+            assert (failure.kind, failure.unbegun) == (FailureKind.ENVIRONMENT, True)
+            assert [os.listdir(home) for home in homes.values()] == [["0"], ["0"]], "of the other query as well"
+    assert last_committed(made.prepare(STREAM, deployed(3))["other"]) == 1
+
+
+@dataclass(frozen=True)
+class FailsWith:
+    error: Exception
+
+    def __call__(self, *arguments: object) -> NoReturn:
+        raise self.error
+
+
+def test_a_savepoint_that_finds_no_room_may_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = query_of(directories(tmp_path).prepare(STREAM, deployed(0))["result"]).commit(2)
+    header = SavepointHeader(job_id="0" * 32, job_name="old", spark_version="4.3.0", created_ms=0)
+    write_savepoint(str(tmp_path / "savepoint"), {"result": str(running.root)}, header)
+    configuration = {"execution.state-recovery.path": str(tmp_path / "savepoint")}
+    restored = msgspec.structs.replace(STREAM, job_id=JobID("1" * 32), configuration=configuration)
+    monkeypatch.setattr(savepoints, "_restore_into", FailsWith(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+    with pytest.raises(TaskFailedError, match="No space left on device") as raised:
+        directories(tmp_path).prepare(restored, deployed(0))
+    assert (raised.value.failure.kind, raised.value.failure.unbegun) == (FailureKind.ENVIRONMENT, True)
+    assert os.listdir(tmp_path / "shared" / restored.job_id / "result") == ["restored"], "what it is to begin from"
 
 
 def test_a_savepoint_may_be_disposed_of_when_the_first_attempt_has_begun(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import numpy as np
 
 from firesteel.core.execution.figures import Figures
 from firesteel.core.execution.topology import Topology
+from firesteel.core.journal.endedattempts import ATTEMPTS_KEPT_MAX
 from firesteel.core.journal.journal import (
-    ATTEMPTS_KEPT_MAX,
     JobState,
     RegionsDeployed,
     RegionsEnded,

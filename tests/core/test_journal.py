@@ -11,6 +11,7 @@ import pytest
 from firesteel.core.execution.figures import READ, WRITTEN
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import Topology
+from firesteel.core.journal.endedattempts import ATTEMPTS_KEPT_MAX, Reached
 from firesteel.core.journal.journal import (
     CONCURRENT_FAILURES_MAX,
     JOURNAL_VERSION,
@@ -38,7 +39,7 @@ from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.checkpoints import QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import RegionIndex, ResourceID
+from firesteel.model.ids import JobID, RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.views import ExceptionEntry
@@ -128,6 +129,19 @@ def test_stored_records_are_read_as_they_were_written(golden: Callable[[str, str
     lines = [msgspec.json.encode({"version": JOURNAL_VERSION}), *map(msgspec.json.encode, RECORDS)]
     golden(f"journal_v{JOURNAL_VERSION}.jsonl", b"\n".join(lines).decode() + "\n")
     assert tuple(msgspec.json.decode(line, type=JournalRecord) for line in lines[1:]) == RECORDS
+
+
+def test_an_attempt_that_has_run_is_not_forgotten() -> None:
+    """However many have failed since before they had checkpoint directories."""
+    state = JobState(job_id=JobID("job"))
+    for attempt in range(2 * ATTEMPTS_KEPT_MAX):
+        fold(state, RegionsDeployed(at_ms=1, deployed=((R0, attempt, ResourceID("w")),)), 1)
+        reached = () if attempt == 3 else (Reached.NOTHING,)
+        fold(state, RegionsEnded(at_ms=2, ended=((R0, attempt),), reached=reached), 1)
+        fold(state, RegionsReset(at_ms=3, regions=(R0,)), 1)
+        assert state.checkpointed(R0) == ((3, True) if attempt >= 3 else (-1, False))
+    assert len(state.history[R0]) == ATTEMPTS_KEPT_MAX + 1
+    assert state.history[R0][-1].attempt == 2 * ATTEMPTS_KEPT_MAX - 1
 
 
 def test_a_restart_that_an_earlier_version_has_stored_counts_for_the_strategy() -> None:

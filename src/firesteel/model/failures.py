@@ -55,6 +55,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     spark_error: str = ""
     """Spark's condition (`DIVIDE_BY_ZERO`), or its exception, where Spark has refused or failed what the user's code asked
     for; empty where that has raised by itself, in Spark's Python workers too."""
+    unbegun: bool = False
+    """Of a stream: the attempt has left no checkpoint directory, for it failed before it had all of them."""
     verdict: str = ""
     """Why the job was let fail of it, where others are restarted; else empty."""
 

@@ -134,7 +134,10 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False
     """Run it in a Spark backend of its own: earlier attempts were there when backends died."""
     former: int = -1
-    """Of a stream: the newest attempt before that ran, or may have. -1: none has, whatever the attempt's number."""
+    """Of a stream: the newest attempt before that has, or may have, checkpoint directories. -1: none has, whatever the
+    attempt's number."""
+    has_run: bool = False
+    """Of a stream: an attempt before had them for certain."""
 
 
 class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -141,7 +141,8 @@ class JobMasterPlayer(Player):
         self.deliver(worker, body)
 
     def do_state(self, worker: str, *updates: str, seq: str | None = None) -> None:
-        """`state w1 0#0:FINISHED 1#0:FAILED:words/0#0`: attempts run, or ended; a failure may name lost results."""
+        """`state w1 0#0:FINISHED 1#0:FAILED:words/0#0`: attempts run, or ended; a failure may name lost results, or be UNBEGUN:
+        without a checkpoint directory."""
         self.sequence += 1
         body = m.UpdateTaskExecutionStates(
             resource_id=ResourceID(worker),
@@ -252,7 +253,9 @@ class JobMasterPlayer(Player):
             failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
         elif state == "HOPELESS":
             failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
-        kind = ExecutionState["FAILED" if state == "HOPELESS" else state]
+        elif state == "UNBEGUN":
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full", unbegun=True)
+        kind = ExecutionState["FAILED" if state in ("HOPELESS", "UNBEGUN") else state]
         return TaskStateUpdate(attempt=here, state=kind, outcome=made, failure=failure)
 
     def _outcome(self, here: RegionAttemptID):

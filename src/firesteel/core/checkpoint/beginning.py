@@ -20,7 +20,8 @@ class Start(Enum):
     FORMER = "former"
     """The last committed point of an attempt before."""
     LOST = "lost"
-    """From none that is here: those of the attempts before are on another worker, and the attempt has to fail."""
+    """From none that is here: those of the attempts before are on another worker, or were deleted, or their file system is
+    not mounted. The attempt has to fail, for all rows would be read and written once more."""
     LATE = "late"
     """From none: a later attempt has begun, so this one was taken for dead and ends."""
 
@@ -35,17 +36,18 @@ class Beginning:
 
 
 def beginning_of(
-    attempt: int, known: Collection[int], *, former: int, is_shared: bool, has_savepoint: bool
+    attempt: int, known: Collection[int], *, former: int, has_run: bool, is_shared: bool, has_savepoint: bool
 ) -> Beginning:
     """Where a query of `attempt` begins. `known`: attempts that have a directory here; `former`: the newest one before that
-    may have run, or -1; `is_shared`: whether all workers see the same directories.
+    may have one, or -1; `has_run`: whether one before had one for certain; `is_shared`: whether all workers are to see the
+    same directories, so that what is not here was not made either, unless somebody has heard that it was.
     """
     if any(each > attempt for each in known):
         return Beginning(Start.LATE)
     earlier = sorted(each for each in known if each < attempt)
     if earlier:
         return Beginning(Start.FORMER, earlier[-1], tuple(earlier[:-1]))
-    if former >= 0 and not is_shared:
+    if has_run or (former >= 0 and not is_shared):
         return Beginning(Start.LOST)
     return Beginning(Start.SAVEPOINT if has_savepoint else Start.NOTHING)
 

@@ -10,6 +10,7 @@ from typing import Union, assert_never
 import msgspec
 
 from firesteel.core.checkpoint import history
+from firesteel.core.journal.endedattempts import EndedAttempt, Reached, checkpointed, with_newest
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
@@ -22,9 +23,6 @@ JOURNAL_VERSION = 1
 
 CONCURRENT_FAILURES_MAX = 16
 """Failures that are kept with the one they came with: the first of them."""
-
-ATTEMPTS_KEPT_MAX = 16
-"""Former attempts of each region that are remembered: the newest."""
 
 
 SAVEPOINTS_KEPT_MAX = 16
@@ -72,6 +70,14 @@ class RegionsEnded(Record, frozen=True):
     """FAILED or CANCELED."""
     ran: bool = True
     """False: they never came to their workers. True: they did, or may have."""
+    reached: tuple[Reached, ...] = ()
+    """How far each of a stream has come; empty: all have run."""
+
+    def reached_by(self, index: int) -> Reached | None:
+        """That of one of them; None where they never came to their workers."""
+        if not self.ran:
+            return None
+        return self.reached[index] if self.reached else Reached.RAN
 
 
 class RestartPlanned(Record, frozen=True):
@@ -185,16 +191,6 @@ JournalRecord = Union[
 ]
 
 
-class EndedAttempt(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What stays known of an attempt that ran, or may have, and has ended."""
-
-    attempt: int
-    state: ExecutionState
-    task_manager: ResourceID
-    deployed_ms: int
-    ended_ms: int
-
-
 class JobState(msgspec.Struct, kw_only=True):
     """The durable state of a job: the fold of its records, and what a snapshot of the journal holds."""
 
@@ -255,6 +251,11 @@ class JobState(msgspec.Struct, kw_only=True):
         known = reversed(self.history.get(region, ()))
         return next((each for each in known if each.attempt < self.attempts.get(region, 0)), None)
 
+    def checkpointed(self, region: RegionIndex) -> tuple[int, bool]:
+        """The newest attempt before the current one that has, or may have, made checkpoint directories, -1 for none; and
+        whether one has for certain, that one or another."""
+        return checkpointed(self.history.get(region, ()), self.attempts.get(region, 0))
+
     @property
     def remembered(self) -> BackoffState:
         """What the restart strategy is to know of the failures so far."""
@@ -290,8 +291,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
                 _ended(state, region, attempt, ExecutionState.FINISHED, record.at_ms)
                 state.finished[region] = outcome
         case RegionsEnded():
-            for region, attempt in record.ended:
-                _ended(state, region, attempt, record.state, record.at_ms, ran=record.ran)
+            for index, (region, attempt) in enumerate(record.ended):
+                _ended(state, region, attempt, record.state, record.at_ms, record.reached_by(index))
                 state.draws.pop(region, None)
                 state.ended[region] = None
         case RestartPlanned():
@@ -358,10 +359,15 @@ def _remember(state: JobState, entry: ExceptionEntry, history_size: int, *, is_r
 
 
 def _ended(
-    state: JobState, region: RegionIndex, attempt: int, how: ExecutionState, at_ms: int, *, ran: bool = True
+    state: JobState,
+    region: RegionIndex,
+    attempt: int,
+    how: ExecutionState,
+    at_ms: int,
+    reached: Reached | None = Reached.RAN,
 ) -> None:
-    """An attempt is not deployed any more; what is known of it stays."""
+    """An attempt is not deployed any more; what is known of it stays. `reached` is None of one that never came to its worker."""
     worker, deployed_ms = state.deployed.pop(region, None), state.deployed_ms.pop(region, -1)
-    if worker is not None and ran:
-        known = (*state.history.get(region, ()), EndedAttempt(attempt, how, worker, deployed_ms, at_ms))
-        state.history[region] = known[-ATTEMPTS_KEPT_MAX - 1 :]
+    if worker is not None and reached is not None:
+        ended = EndedAttempt(attempt, how, worker, deployed_ms, at_ms, reached)
+        state.history[region] = with_newest(state.history.get(region, ()), ended)

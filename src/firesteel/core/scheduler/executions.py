@@ -4,7 +4,7 @@ Every durable change is a record, applied by `fold` to `state`; the columns, the
 here decides what happens: that is the DefaultScheduler's, which alone has these parts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.states import DEPLOYED_STATES, TERMINAL
 from firesteel.core.execution.topology import Regions, Topology
+from firesteel.core.journal.endedattempts import Reached
 from firesteel.core.journal.journal import (
     JobState,
     JournalRecord,
@@ -52,6 +53,8 @@ class Executions:
         self.progress: dict[RegionIndex, TaskProgress] = {}
         self.output = SchedulerOutput()
         """What is to be said since it was taken last."""
+        self._unheard: dict[RegionIndex, int] = {}
+        """Of a stream: attempts, by region, that this JobMaster itself has sent, and has not heard of that they run."""
         self._history_size, self._journal = history_size, journal
         self.wants = [logical.resources for logical in topology.logical]
         """The slot profile each logical region asks for."""
@@ -102,6 +105,7 @@ class Executions:
         self.graph.move(np.array([seat.region for seat in seats]), ExecutionState.DEPLOYING, now_ms)
         for seat in seats:
             self.graph.place(seat.region, seat.worker)
+            self._unheard.update({seat.region: int(self.graph.attempt[seat.region])} if self.is_stream else {})
             self.ask_to_run(seat.region, seat.worker)
         entries = tuple((seat.region, int(self.graph.attempt[seat.region]), seat.worker) for seat in seats)
         self.record(RegionsDeployed(at_ms=now_ms, deployed=entries))
@@ -115,6 +119,12 @@ class Executions:
         logical = self.topology.logical_of(region)
         found = (self.graph.worker_of(offset + region - logical.offset) for offset in logical.mates)
         return [worker for worker in found if worker is not None]
+
+    def get_on(self, regions: Regions, target: ExecutionState, now_ms: int) -> None:
+        """Workers say that their attempts are prepared, or run."""
+        self.graph.move(regions, target, now_ms)
+        for region in regions.tolist() if target is ExecutionState.RUNNING else ():
+            self._unheard.pop(region, None)
 
     def finish(self, outcomes: Iterable[tuple[RegionIndex, TaskOutcome]], now_ms: int) -> Regions:
         """Current attempts have ended well: register their results. Returns their regions, ascending."""
@@ -130,14 +140,33 @@ class Executions:
             self.record(RegionsFinished(at_ms=now_ms, finished=entries))
         return regions
 
-    def end(self, regions: Regions, state: ExecutionState, now_ms: int, *, ran: bool = True) -> None:
-        """Attempts that workers had, or if they never `ran` were to have, are gone without a result: FAILED or CANCELED."""
+    def end(
+        self,
+        regions: Regions,
+        state: ExecutionState,
+        now_ms: int,
+        *,
+        ran: bool = True,
+        unbegun: Collection[RegionIndex] = (),
+    ) -> None:
+        """Attempts that workers had, or if they never `ran` were to have, are gone without a result: FAILED or CANCELED.
+        `unbegun` had no checkpoint directories yet."""
+        reached = self._reached(regions, unbegun) if self.is_stream and ran else ()
         self.graph.move(regions, state, now_ms)
         for region in regions.tolist():
             self.pool.vacate(RegionIndex(region), now_ms)
         ended = tuple((RegionIndex(region), int(self.graph.attempt[region])) for region in regions.tolist())
-        self.record(RegionsEnded(at_ms=now_ms, ended=ended, state=state, ran=ran))
+        self.record(RegionsEnded(at_ms=now_ms, ended=ended, state=state, ran=ran, reached=reached))
         self.restarts.ended(regions.tolist(), self.state.restarting)
+
+    def _reached(self, regions: Regions, unbegun: Collection[RegionIndex]) -> tuple[Reached, ...]:
+        """Empty if all have run."""
+        found: list[Reached] = []
+        for region in regions.tolist():
+            is_unheard = self._unheard.get(region) == int(self.graph.attempt[region])
+            how = Reached.NOTHING if region in unbegun else Reached.UNHEARD
+            found.append(how if is_unheard else Reached.RAN)
+        return () if all(each is Reached.RAN for each in found) else tuple(found)
 
     def give_up_waiting(self, regions: Iterable[RegionIndex], now_ms: int) -> Regions:
         """Attempts that wait for slots have failed: there are none. Returns their regions, ascending."""
@@ -213,7 +242,7 @@ class Executions:
         subtask = region - logical.offset
         groups = self.partitions.groups_of(logical)
         self.output.groups.update((group.group_id, group) for group in groups)
-        former = self.state.last_run(region) if self.is_stream else None
+        former, has_run = self.state.checkpointed(region) if self.is_stream else (-1, False)
         deployment = TaskDeployment(
             attempt=self.graph.attempt_id(region),
             allocation_id=self.pool.seat_of(region),
@@ -222,7 +251,8 @@ class Executions:
             inputs=self.partitions.inputs_of(logical, subtask),
             groups=tuple((group.dataset_id, group.group_id) for group in groups),
             alone=quarantine.runs_alone(self.state, region),
-            former=-1 if former is None else former.attempt,
+            former=former,
+            has_run=has_run,
         )
         self.output.deploy.setdefault(worker, []).append(deployment)
 

@@ -116,13 +116,14 @@ def _move(executions: Executions, moved: dict[RegionIndex, ExecutionState], now_
     for region, target in moved.items():
         by_target.setdefault(target, []).append(region)
     for target, regions in by_target.items():
-        executions.graph.move(np.array(regions), target, now_ms)
+        executions.get_on(np.array(regions), target, now_ms)
 
 
 def _canceled(executions: Executions, gone: dict[RegionIndex, TaskStateUpdate], now_ms: int) -> None:
     """Attempts that were being cancelled have ended, however: what they have left is thrown away."""
     if gone:
-        executions.end(np.array(sorted(gone)), ExecutionState.CANCELED, now_ms)
+        unbegun = [region for region, update in gone.items() if update.failure is not None and update.failure.unbegun]
+        executions.end(np.array(sorted(gone)), ExecutionState.CANCELED, now_ms, unbegun=unbegun)
     for update in gone.values():
         executions.output.discard += locations_of(update.outcome or TaskOutcome())
 

@@ -226,7 +226,8 @@ class DefaultScheduler:
         assert isinstance(self._phase, Reconciling | Running | Restarting), (
             "what runs while a job ends is being cancelled"
         )
-        self._executions.end(regions, ExecutionState.FAILED, now_ms)
+        unbegun = regions.tolist() if failure.unbegun else ()
+        self._executions.end(regions, ExecutionState.FAILED, now_ms, unbegun=unbegun)
         self._answer_failure(regions, failure, worker, now_ms)
 
     def _answer_failure(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:

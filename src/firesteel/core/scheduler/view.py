@@ -7,7 +7,7 @@ import numpy as np
 
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import MAX_REGIONS, LogicalRegion
-from firesteel.core.journal.journal import EndedAttempt
+from firesteel.core.journal.endedattempts import EndedAttempt
 from firesteel.core.scheduler.commit import undeleted
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.branches import parent_of

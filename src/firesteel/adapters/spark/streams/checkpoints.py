@@ -14,22 +14,17 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
-from typing import assert_never
 
 from firesteel.adapters.spark.streams import rivals
-from firesteel.adapters.spark.streams.inheritance import keep, kept_log, known_fingerprint
+from firesteel.adapters.spark.streams.inheritance import kept_log, known_fingerprint
+from firesteel.adapters.spark.streams.making import made_directory, not_begun
 from firesteel.adapters.spark.streams.notes import output_of, sink_of
 from firesteel.adapters.spark.streams.rivals import attempts_of, rival_of
 from firesteel.adapters.spark.streams.snapshots.errors import SavepointGivenUp, SnapshotError, TargetUnwritable
-from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
-from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES
 from firesteel.adapters.spark.streams.snapshots.points import (
-    Manner,
-    copy_into,
     copy_point,
-    last_committed,
     local_path,
     survey,
 )
@@ -42,7 +37,7 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import (
     write_savepoint,
 )
 from firesteel.adapters.storage.localdirectories import as_path
-from firesteel.core.checkpoint.beginning import Beginning, Start, beginning_of
+from firesteel.core.checkpoint.beginning import beginning_of
 from firesteel.core.checkpoint.orders import is_of_order
 from firesteel.model import options
 from firesteel.model.branches import branch_of
@@ -77,20 +72,40 @@ class CheckpointDirectories:
         top, is_shared = self._top_of(graph)
         self._used[graph.job_id] = top
         homes = _homes(top, graph, deployment)
+        made: dict[str, Path] = {}
+        try:
+            self._make(made, graph, deployment, homes, is_shared=is_shared)
+        except (TaskFailedError, SnapshotError, OSError) as error:
+            raise not_begun(homes.values(), made.values(), deployment.attempt.attempt, error) from error
+        return {uid: str(directory) for uid, directory in made.items()}
+
+    def _make(
+        self,
+        made: dict[str, Path],
+        graph: JobGraph,
+        deployment: TaskDeployment,
+        homes: dict[str, Path],
+        *,
+        is_shared: bool,
+    ) -> None:
+        """Raises TaskFailedError, SnapshotError or OSError."""
+        attempt = deployment.attempt.attempt
         savepoints = {} if all(map(attempts_of, homes.values())) else _restored(graph)  # it may be gone by now
-        found: dict[str, str] = {}
+        obsolete: list[Path] = []
         for uid, home in homes.items():
             savepoint = savepoints.get(uid, "")
             beginning = beginning_of(
-                deployment.attempt.attempt,
+                attempt,
                 attempts_of(home),
                 former=deployment.former,
+                has_run=deployment.has_run,
                 is_shared=is_shared,
                 has_savepoint=bool(savepoint),
             )
-            made = _made(home, deployment.attempt.attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
-            found[uid] = str(made)
-        return found
+            made[uid] = made_directory(home, attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
+            obsolete += [home / str(number) for number in beginning.obsolete]
+        for directory in obsolete:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def rival(self, graph: JobGraph, deployment: TaskDeployment) -> str:
         """Why the attempt must not begin from its job's savepoint yet, in a sentence; empty if it may. Raises TaskFailedError."""
@@ -303,73 +318,6 @@ def _saved_sights(order: QueriesOrder) -> tuple[QuerySight, ...]:
     points = ((query.uid, query.point) for query in manifest.queries)
     return tuple(
         QuerySight(uid=uid, positions=(QueryPosition(each.batch, each.commit_sha256),)) for uid, each in points
-    )
-
-
-def _made(home: Path, attempt: int, beginning: Beginning, savepoint: str, *, query_id: str) -> Path:
-    """The directory of an attempt, which is there whole or not at all. Raises TaskFailedError."""
-    target = home / str(attempt)
-    try:
-        match beginning.start:
-            case Start.LOST:
-                raise _lost(home.name)
-            case Start.LATE:
-                raise _refused(f"{home.name} has a later attempt than {attempt}: this one was taken for dead, and ends")
-            case Start.SAVEPOINT:
-                keep(home, savepoint)
-                restore(savepoint, home.name, str(target), query_id=query_id)
-            case Start.FORMER:
-                _prepare(home, target, home / str(beginning.former))
-            case Start.NOTHING:
-                _prepare(home, target, None)
-            case _:
-                assert_never(beginning.start)
-    except SnapshotError as error:
-        raise _refused(str(error)) from error
-    for number in beginning.obsolete:
-        shutil.rmtree(home / str(number), ignore_errors=True)
-    return target
-
-
-def _prepare(home: Path, target: Path, former: Path | None) -> None:
-    made = home / f".{target.name}-{uuid.uuid4().hex}"
-    made.mkdir(parents=True)
-    if former is not None:
-        _continue(former, made, target)
-    os.rename(made, target)
-
-
-def _continue(source: Path, made: Path, target: Path) -> None:
-    """Have `made`, which will be `target`, hold the last committed point of `source`, and the batch that was planned after
-    it: a sink that knows batches by their number may have written that, so it has to run again with the same rows."""
-    fence(source)
-    batch = last_committed(str(source))
-    if batch is None:  # no commit is taken along that comes meanwhile, for its state might not be whole
-        for name in (METADATA, OFFSETS, SOURCES):
-            _copy_missing(source / name, made / name)
-        return
-    copy_into(str(source), made, None, Manner(link=True, home=str(target)))
-    planned = f"{OFFSETS}/{batch + 1}"
-    if is_planned(source, batch + 1) and last_committed(str(made)) == batch:
-        _copy_missing(source / SOURCES, made / SOURCES)
-        shutil.copyfile(source / planned, made / planned)
-
-
-def _copy_missing(source: Path, target: Path) -> None:
-    """Files that have come since, but for those that Spark has not written to the end: it renames them when they are
-    whole; and for checksums, without which a file is just not checked."""
-    found = source.rglob("*") if source.is_dir() else (source,)
-    for path in sorted(path for path in found if path.is_file() and not path.name.startswith(".")):
-        copy = target / path.relative_to(source)
-        if not copy.exists() and not is_fence(path):
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-
-
-def _lost(uid: str) -> TaskFailedError:
-    return _refused(
-        f"the checkpoints of {uid} are on another worker, so the query can't go on here: give"
-        f" {options.CHECKPOINTS_DIR.key} a directory that all workers share"
     )
 
 

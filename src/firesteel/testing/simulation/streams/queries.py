@@ -221,6 +221,7 @@ class FakeQueries:
             identity.attempt,
             tuple(home),
             former=deployment.former,
+            has_run=deployment.has_run,
             is_shared=self.storage.is_shared,
             has_savepoint=bool(savepoint),
         )
