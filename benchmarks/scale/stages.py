@@ -140,7 +140,7 @@ class Run:
             cluster.carry()
 
     def all_locations(self) -> tuple[str, ...]:
-        return undeleted(self.executions.state)
+        return undeleted(self.executions.state, self.graph)
 
     def count(self, state: ExecutionState) -> int:
         return self.executions.graph.count(state)

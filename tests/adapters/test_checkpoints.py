@@ -29,7 +29,7 @@ from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionInde
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.options import Configuration
 from firesteel.model.options.streams import BRANCH
-from firesteel.model.streams import SavepointOrder, SavepointQueries, StateOrder, StateQuestion
+from firesteel.model.streams import SavepointOrder, SavepointQueries, StateOrder, StateQuestion, checkpoints_reference
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.ports import TaskFailedError
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
@@ -279,12 +279,12 @@ def test_a_copy_for_reading_is_gone_when_it_was_read(tmp_path: Path) -> None:
 
 
 READ = """
-import sys
+import pathlib, sys
 from firesteel.adapters.spark.streams import checkpoints
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
 from firesteel.model.options import Configuration
 from firesteel.model.streams import StateOrder, StateQuestion
-made = CheckpointDirectories(Configuration({"execution.checkpointing.dir": sys.argv[1]}), "", None)
+made = CheckpointDirectories(Configuration({"execution.checkpointing.dir": sys.argv[1]}), "", pathlib.Path("unused"))
 with made.copy_for_reading(StateOrder(uid="result", job_id=sys.argv[2], question=StateQuestion())):
     print("ready", flush=True)
     sys.stdin.read()
@@ -317,6 +317,28 @@ def test_they_go_with_the_job(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "shared") == [STREAM.job_id], "who has given it up leaves it to others"
     made.release(STREAM.job_id, True)
     made.release(STREAM.job_id, True)
+    assert os.listdir(tmp_path / "shared") == []
+
+
+def test_a_later_process_of_the_worker_deletes_them_and_tries_again_when_it_can_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories(tmp_path).prepare(STREAM, deployed(0))
+    later = directories(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", FailsWith(PermissionError("not now")))
+        with pytest.raises(PermissionError):
+            later.release(STREAM.job_id, True)
+    later.release(STREAM.job_id, True)
+    assert os.listdir(tmp_path / "shared") == []
+    assert os.listdir(tmp_path / "streams") == []
+
+
+def test_a_worker_that_never_had_the_job_deletes_them_as_well(tmp_path: Path) -> None:
+    directories(tmp_path).prepare(STREAM, deployed(0))
+    other = CheckpointDirectories(Configuration(), "", tmp_path / "elsewhere")
+    for given in ("", "s3a://bucket/x", str(tmp_path / "shared"), str(tmp_path / "shared")):
+        assert other.discard([checkpoints_reference(STREAM.job_id, given), "/stored/a"]) == ["/stored/a"]
     assert os.listdir(tmp_path / "shared") == []
 
 

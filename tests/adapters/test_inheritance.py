@@ -10,6 +10,7 @@ import pytest
 
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME
+from firesteel.adapters.spark.streams.usednotes import note_used
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
 from firesteel.adapters.spark.worker.workdirs import FORMER, FORMER_MAX, LOCK, WorkDirectory, of_other_hosts, open_own
 from firesteel.adapters.storage.sinks import remove_location
@@ -73,6 +74,26 @@ def heir_of(tmp_path: Path, name: str = "heir") -> DeadWorkers:
     heir = DeadWorkers(own, "*")
     heir.discard = discard
     return heir
+
+
+def test_checkpoints_of_a_dead_worker_stay_until_their_job_is_over(tmp_path: Path, worker: Begin) -> None:
+    """Wherever they are."""
+    kill = worker("dead")
+    for directory, top in (
+        (tmp_path / "dead", tmp_path / "shared"),
+        (tmp_path / "heir", tmp_path / "heir/checkpoints"),
+    ):
+        (top / JOB / "result" / "0").mkdir(parents=True)
+        note_used(directory, JOB, top)
+    heir = heir_of(tmp_path)
+    assert asyncio.run(heir.look()) == (JOB,), "its own, though no process of it runs the job"
+    kill()
+    assert asyncio.run(heir.look()) == (JOB,)
+    assert (tmp_path / "shared" / JOB).exists()
+    asyncio.run(heir.release(JOB))
+    assert not (tmp_path / "shared" / JOB).exists()
+    assert not (tmp_path / "dead").exists()
+    heir.close()
 
 
 async def discard(locations: Sequence[str]) -> None:

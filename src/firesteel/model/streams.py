@@ -184,3 +184,19 @@ class QueriesOrder(msgspec.Struct, frozen=True, kw_only=True):
 def savepoint_name(job_id: str, savepoint_id: str) -> str:
     """Name of the directory of a savepoint: as in Flink, the job's id, cut off, and what tells it from others."""
     return f"savepoint-{job_id[:6]}-{savepoint_id[:12]}"
+
+
+_CHECKPOINTS = "checkpoints"
+
+
+def checkpoints_reference(job_id: JobID, checkpoints_dir: str) -> str:
+    """Names all checkpoints of a job, among locations that a worker is to delete. The job's own `execution.checkpointing.dir`
+    may be empty."""
+    return f"{_CHECKPOINTS}:{job_id}:{checkpoints_dir}"
+
+
+def checkpoints_referred(location: str) -> tuple[JobID, str] | None:
+    """Job and directory of such a reference; None for any other location."""
+    scheme, _, rest = location.partition(":")
+    job_id, _, directory = rest.partition(":")
+    return (JobID(job_id), directory) if scheme == _CHECKPOINTS else None

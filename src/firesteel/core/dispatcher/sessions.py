@@ -84,7 +84,7 @@ def job_core(
         assert state is not None, "a JobMaster has a journal"
         if job.result is None or state.status.is_globally_terminal:
             return JobMasterCore(start.graph, state, settings(start.graph), me, dispatcher, doom=start.failure)
-    left = undeleted(state) if state is not None else None
+    left = undeleted(state, job.graph if job is not None else None) if state is not None else None
     return JobReleaseCore(start.job_id, release, me, dispatcher, undeleted=left)
 
 

@@ -1,7 +1,7 @@
 """Committing sinks: who performs which commit, and what is tried again. The journal holds what is done."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -9,10 +9,12 @@ from firesteel.core.execution.partitions import locations_of
 from firesteel.core.journal.journal import JobState
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobVertexID, ResourceID
-from firesteel.model.jobgraph import JobGraph
+from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.labels import Labels
+from firesteel.model.options import CHECKPOINTS_DIR
 from firesteel.model.reports import SlotOffer
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.streams import checkpoints_reference
 from firesteel.model.tasks import SinkCommit, StagedPart, TaskOutcome
 
 COMMIT_ATTEMPTS_MAX = 3
@@ -38,11 +40,18 @@ def gather_commits(outcomes: Iterable[TaskOutcome]) -> tuple[SinkCommit, ...]:
     return tuple(_as_one(commits) for commits in gathered.values())
 
 
-def undeleted(state: JobState) -> tuple[str, ...]:
-    """What is of no use once the job has ended: stored results, and staged outputs that are not committed."""
+def undeleted(state: JobState, graph: JobGraph | None) -> tuple[str, ...]:
+    """What is of no use once the job has ended: stored results, staged outputs that are not committed, checkpoints. `graph`
+    is None where nobody has it any more."""
     visible = {name for each in state.intended if each.commit_id in state.committed for name in each.stagings}
     left = (name for region in sorted(state.finished) for name in locations_of(state.finished[region]))
-    return tuple(name for name in left if name not in visible)
+    return (*(name for name in left if name not in visible), *_checkpoints(state, graph))
+
+
+def _checkpoints(state: JobState, graph: JobGraph | None) -> Iterator[str]:
+    """Of a stream, as soon as an attempt may have run."""
+    if graph is not None and graph.job_type is JobType.STREAMING and (state.history or state.deployed):
+        yield checkpoints_reference(graph.job_id, graph.configuration.get(CHECKPOINTS_DIR.key, ""))
 
 
 def _as_one(commits: list[SinkCommit]) -> SinkCommit:

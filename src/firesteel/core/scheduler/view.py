@@ -185,7 +185,7 @@ class JobViews:
 
     def undeleted(self) -> tuple[str, ...]:
         """What is of no use once the job has ended."""
-        return undeleted(self._executions.state)
+        return undeleted(self._executions.state, self._executions.topology.graph)
 
     def returned_blobs(self) -> tuple[str, ...]:
         """Blobs with rows that the job is going to return."""

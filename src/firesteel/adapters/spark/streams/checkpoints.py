@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
 
@@ -36,6 +36,7 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import (
     restore,
     write_savepoint,
 )
+from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, delete_tree, note_used
 from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.core.checkpoint.beginning import beginning_of
 from firesteel.core.checkpoint.orders import is_of_order
@@ -46,7 +47,14 @@ from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, derived_id
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
 from firesteel.model.options import Configuration
-from firesteel.model.streams import QueriesOrder, QueryPosition, QuerySight, SavepointOrder, StateOrder
+from firesteel.model.streams import (
+    QueriesOrder,
+    QueryPosition,
+    QuerySight,
+    SavepointOrder,
+    StateOrder,
+    checkpoints_referred,
+)
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
@@ -71,6 +79,7 @@ class CheckpointDirectories:
             return {}
         top, is_shared = self._top_of(graph)
         self._used[graph.job_id] = top
+        note_used(self._work_dir, graph.job_id, top)
         homes = _homes(top, graph, deployment)
         made: dict[str, Path] = {}
         try:
@@ -180,10 +189,24 @@ class CheckpointDirectories:
         return tuple(_sight(uid, top / order.job_id / uid) for uid in order.uids)
 
     def release(self, job_id: JobID, is_over: bool) -> None:
-        """Delete the job's, when it is over by the word of its JobMaster: before, other workers may be at work there."""
-        top = self._used.pop(job_id, None) if is_over else None
-        if top is not None:
-            shutil.rmtree(top / job_id, ignore_errors=True)
+        """Delete the job's, when it is over by the word of its JobMaster: before, other workers may be at work there. Raises
+        OSError when that is to be tried again."""
+        if is_over:
+            delete_checkpoints(self._work_dir, job_id)
+            self._used.pop(job_id, None)
+
+    def discard(self, locations: Iterable[str]) -> list[str]:
+        """Delete those of jobs that are over, which may never have been here; locations that are no checkpoints are returned.
+        Raises OSError when that is to be tried again."""
+        others = []
+        for location in locations:
+            referred = checkpoints_referred(location)
+            if referred is None:
+                others.append(location)
+                continue
+            with contextlib.suppress(TaskFailedError):  # it had none in such a place
+                delete_tree(self._place_of(referred[1])[0] / referred[0])
+        return others
 
     def _top_of(self, graph: JobGraph) -> tuple[Path, bool]:
         """Where the job's are, and whether other workers find them there."""

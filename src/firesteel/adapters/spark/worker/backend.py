@@ -24,7 +24,6 @@ from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
-from firesteel.adapters.spark.staged.rows import is_blob
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
 from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited
 from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe
@@ -254,8 +253,8 @@ class SparkTaskBackend:
         return "" if is_there else await self._output.commit(commit)
 
     async def discard(self, locations: Sequence[str]) -> None:
-        await discard_rows(self._blobs, locations)
-        await self._output.discard([location for location in locations if not is_blob(location)])
+        others = await discard_rows(self._blobs, locations)
+        await self._output.discard(await asyncio.to_thread(self._checkpoints.discard, others))
 
     def _cleanups_of(self, run: AttemptRun) -> BackgroundTasks:
         return self._cleanups.setdefault(run.task.job.graph.job_id, BackgroundTasks())

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, TWO_PHASE_SCHEME, scheme_of
+from firesteel.adapters.spark.streams.usednotes import jobs_noted
 from firesteel.adapters.spark.worker.workdirs import WorkDirectory, dead_ones
 from firesteel.model.ids import JobID
 
@@ -30,6 +31,7 @@ class DeadWorkers:
     async def look(self) -> Sequence[JobID]:
         await asyncio.to_thread(self._claim)
         found = [job_id for each in self._claimed.values() for job_id in each.jobs()]
+        found += jobs_noted(self._own.path)  # also of those whose master this worker has given up
         return tuple(dict.fromkeys((*self._former, *found)))
 
     async def release(self, job_id: JobID) -> None:

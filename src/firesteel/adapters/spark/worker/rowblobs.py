@@ -26,13 +26,15 @@ async def keep_rows(blobs: BlobSource, outcome: TaskOutcome, directory: Path) ->
                 raise TaskFailedError(failure) from error
 
 
-async def discard_rows(blobs: BlobSource, locations: Sequence[str]) -> None:
-    """Delete those of the locations that are blobs. What can't be deleted now is told, and must not keep the job."""
+async def discard_rows(blobs: BlobSource, locations: Sequence[str]) -> list[str]:
+    """Delete those of the locations that are blobs; the others are returned. What can't be deleted now is told, and must not
+    keep the job."""
     for location in filter(is_blob, locations):
         try:
             await blobs.drop(location.removeprefix(BLOB_LOCATION))
         except OSError as error:
             logger.warning("rows that nobody will read were not deleted: %s", error)
+    return [location for location in locations if not is_blob(location)]
 
 
 def result_max_bytes(cluster: Configuration, job: Mapping[str, str]) -> int:

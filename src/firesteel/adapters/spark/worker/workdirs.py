@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED
+from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, jobs_noted
 from firesteel.model.ids import JobID
 
 LOCK = "worker.lock"
@@ -54,7 +55,7 @@ class WorkDirectory:
         """Jobs of which there is something that may still be needed."""
         stored = [path.name for path in (self.path / PARTITIONS).glob("*")]
         noted = [path.name.partition("-")[0] for path in (self.path / SINKS / STAGED).glob("*")]
-        return [JobID(name) for name in dict.fromkeys((*stored, *noted))]
+        return [JobID(name) for name in dict.fromkeys((*stored, *noted, *jobs_noted(self.path)))]
 
     def staged(self, job_id: JobID) -> list[str]:
         """Locations that the job's attempts have noted."""
@@ -62,7 +63,8 @@ class WorkDirectory:
         return [line for note in notes for line in note.read_text(encoding="utf-8").splitlines()]
 
     def forget(self, job_id: JobID) -> None:
-        """The job is over, and what it had staged is gone."""
+        """The job is over, and what it had staged is gone. Raises OSError when that is to be tried again."""
+        delete_checkpoints(self.path, job_id)
         shutil.rmtree(self.path / PARTITIONS / job_id, ignore_errors=True)
         for note in (self.path / SINKS / STAGED).glob(f"{job_id}-*"):
             note.unlink(missing_ok=True)
