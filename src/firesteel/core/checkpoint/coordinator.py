@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from firesteel.core.checkpoint.orders import queries_by_worker
+from firesteel.core.checkpoint.orders import Looking, looking_of
 from firesteel.core.journal.journal import CheckpointCompleted, CheckpointGivenUp, CheckpointTriggered
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.checkpoints import CheckpointOrder, CheckpointSettings, QueryPoint
@@ -26,7 +26,7 @@ class PendingCheckpoint:
 
     checkpoint_id: int
     due_ms: int
-    queries: dict[ResourceID, tuple[SavepointQueries, ...]]
+    looking: Looking
     """What each worker is to look at."""
     waiting: list[int]
     """Requests to answer."""
@@ -35,8 +35,14 @@ class PendingCheckpoint:
     points: dict[ResourceID, tuple[QueryPoint, ...]] = field(default_factory=dict)
     """What workers have acknowledged."""
     declined: FailureInfo | None = None
+    is_excused: bool = False
+    """Who has declined it looked at queries that were on others, which may not share their checkpoints."""
     is_asked: bool = False
     """Workers may have heard of it: their time runs."""
+
+    @property
+    def queries(self) -> dict[ResourceID, tuple[SavepointQueries, ...]]:
+        return self.looking.queries
 
 
 class CheckpointCoordinator:
@@ -63,6 +69,7 @@ class CheckpointCoordinator:
             return
         wanted = sorted(uid for of in pending.queries[worker] for uid in of.uids)
         if failure is not None:
+            pending.is_excused = pending.is_excused or worker == pending.looking.deputy
             pending.declined = pending.declined or failure
         elif sorted(point.uid for point in points) == wanted:
             pending.points.setdefault(worker, points)
@@ -118,8 +125,10 @@ class CheckpointCoordinator:
             ):  # a former leader has begun it
                 self._give_up(history.in_progress.checkpoint_id, [], "the master has changed", now_ms)
             return None
-        if refusal or pending.queries != queries_by_worker(self._executions, workers):
+        if refusal or pending.looking != looking_of(self._executions, workers):
             self._give_up(pending.checkpoint_id, pending.waiting, refusal or "a query was restarted", now_ms)
+        elif pending.declined is not None and pending.is_excused:
+            self._give_up(pending.checkpoint_id, pending.waiting, pending.declined.message, now_ms)
         elif pending.declined is not None:
             return self._fail(pending, pending.declined.message, now_ms)
         elif len(pending.points) == len(pending.queries):
@@ -216,9 +225,9 @@ class CheckpointCoordinator:
 
     def _begin(self, workers: Collection[ResourceID], now_ms: int) -> None:
         checkpoint_id = self._executions.state.checkpoints.last_id + 1
-        queries = queries_by_worker(self._executions, workers)
+        looking = looking_of(self._executions, workers)
         waiting, self._asked = self._asked, []
         due_ms = now_ms + self.settings.timeout_ms
         self._executions.record(CheckpointTriggered(at_ms=now_ms, checkpoint_id=checkpoint_id))
-        self._pending = PendingCheckpoint(checkpoint_id, due_ms, queries, waiting, dict.fromkeys(queries))
+        self._pending = PendingCheckpoint(checkpoint_id, due_ms, looking, waiting, dict.fromkeys(looking.queries))
         self._send(self._pending, now_ms)

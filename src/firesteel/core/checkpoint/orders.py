@@ -1,6 +1,7 @@
 """Queries of a job's attempts, as workers are told of them, and what there is of a savepoint that they are told to write."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.scheduler.executions import Executions
@@ -17,18 +18,32 @@ def queries_of(executions: Executions, logical: LogicalRegion) -> SavepointQueri
     return SavepointQueries(region=attempt.region, attempt=attempt.attempt, uids=uids)
 
 
-def queries_by_worker(
-    executions: Executions, workers: Collection[ResourceID]
-) -> dict[ResourceID, tuple[SavepointQueries, ...]]:
-    """All of them, by the worker of `workers` that each is, or was, on: one that has ended and whose worker is gone is left
-    out, for nothing of it is to come."""
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """All queries of a job, by the worker of those that are there that is to look at them."""
+
+    queries: dict[ResourceID, tuple[SavepointQueries, ...]]
+    """By the worker that each is, or was, on; those that have ended on one that is gone by another."""
+    deputy: ResourceID | None = None
+    """Who looks at these: it finds their checkpoints where all workers share them."""
+
+
+def looking_of(executions: Executions, workers: Collection[ResourceID]) -> Looking:
+    """One query at least is on one of `workers`."""
     found: dict[ResourceID, tuple[SavepointQueries, ...]] = {}
+    left: tuple[SavepointQueries, ...] = ()
     for logical in executions.topology.logical:
         worker = executions.graph.worker_of(logical.offset)
         assert worker is not None, "all attempts were deployed"
         if worker in workers:
             found[worker] = (*found.get(worker, ()), queries_of(executions, logical))
-    return found
+        else:
+            left = (*left, queries_of(executions, logical))
+    if not left:
+        return Looking(found)
+    deputy = next(iter(found))
+    found[deputy] = (*found[deputy], *left)
+    return Looking(found, deputy)
 
 
 def is_of_order(held: Mapping[str, int], wanted: Iterable[SavepointQueries]) -> bool:
