@@ -433,6 +433,6 @@ def test_one_that_takes_longer_than_anybody_waits_gets_no_name(tmp_path: Path, m
     monkeypatch.setattr(checkpoints, "monotonic", lambda: next(now))
     with pytest.raises(TaskFailedError, match="it took too long, and was given up"):
         made.save(STREAM.job_id, order(tmp_path, 0, timeout_ms=5_000))
-    assert sorted(os.listdir(tmp_path)) == ["shared"]
+    assert sorted(os.listdir(tmp_path)) == ["shared", "streams"]
     made.save(STREAM.job_id, order(tmp_path, 0, timeout_ms=5_001))
     assert saved_batch(tmp_path) == 1

@@ -72,8 +72,11 @@ class Savepoints:
         location = f"{directory}/{savepoint_name(job_id, request.savepoint_id)}"
         if request.after.stops_first:
             drain = request.after is AfterSavepoint.DRAIN
+            ended = tuple(self._finished())
             self._executions.record(
-                StopIntended(at_ms=now_ms, savepoint_id=request.savepoint_id, location=location, drain=drain)
+                StopIntended(
+                    at_ms=now_ms, savepoint_id=request.savepoint_id, location=location, drain=drain, ended=ended
+                )
             )
         due_ms = now_ms + self._settings.timeout_ms
         made = PendingSavepoint(request.savepoint_id, location, request.after, due_ms, [request_id])
@@ -89,8 +92,9 @@ class Savepoints:
             return f"job {graph.job_id} ({graph.name}) is being stopped with a savepoint already"
         if not (request.directory or self._settings.directory):
             return "no directory for savepoints is named, and none is configured: execution.checkpointing.savepoint-dir"
-        running = executions.graph.count(ExecutionState.RUNNING) + self._unheard
-        if state.status is not JobStatus.RUNNING or running != executions.topology.region_count:
+        running, ended = executions.graph.count(ExecutionState.RUNNING) + self._unheard, len(self._finished())
+        is_running = running > 0 and running + ended == executions.topology.region_count
+        if state.status is not JobStatus.RUNNING or not is_running:
             return f"not all queries of job {graph.job_id} ({graph.name}) run: ask again when they do"
         return ""
 
@@ -203,9 +207,17 @@ class Savepoints:
             self._told.clear()
             graph = self._executions.graph
             live = np.flatnonzero(~TERMINAL[graph.state]).tolist()
+            stop = self._executions.state.stop
+            before = stop.ended if stop is not None else ()
             halted = tuple((RegionIndex(region), int(graph.attempt[region])) for region in live)
             self._executions.record(StopGivenUp(at_ms=now_ms, failure=failure, halted=halted))
-            self._run_again(graph.in_state(ExecutionState.FINISHED).tolist(), now_ms)
+            self._run_again([region for region, attempt in self._finished() if (region, attempt) not in before], now_ms)
+
+    def _finished(self) -> list[tuple[RegionIndex, int]]:
+        """Regions whose queries have ended, by themselves or stopped, with their attempts."""
+        graph = self._executions.graph
+        found = graph.in_state(ExecutionState.FINISHED).tolist()
+        return [(RegionIndex(region), int(graph.attempt[region])) for region in found]
 
     def _revive(self, now_ms: int) -> None:
         """Attempts that have stopped for a savepoint that was given up meanwhile run again."""

@@ -130,6 +130,8 @@ class StopIntended(Record, frozen=True):
     savepoint_id: str
     location: str
     drain: bool = False
+    ended: tuple[tuple[RegionIndex, int], ...] = ()
+    """Regions and attempts whose queries had ended by themselves before."""
 
 
 class StopGivenUp(Record, frozen=True):
