@@ -18,13 +18,14 @@ import pytest
 from firesteel.adapters.spark.streams import checkpoints, making, rivals
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
 from firesteel.adapters.spark.streams.snapshots import savepoints
+from firesteel.adapters.spark.streams.snapshots.errors import SnapshotOvertaken
 from firesteel.adapters.spark.streams.snapshots.fences import is_fence
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SinkLog
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint
 from firesteel.model.branches import Branch, branch_text
 from firesteel.model.checkpoints import CheckpointOrder
-from firesteel.model.failures import FailureKind
+from firesteel.model.failures import OVERTAKEN, FailureKind
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.options import Configuration
@@ -252,6 +253,17 @@ def test_a_job_does_not_begin_from_the_savepoint_of_one_that_has_not_ended(
     assert last_committed(begun["result"]) == 1
     third = msgspec.structs.replace(restored, job_id=JobID("3" * 32))
     assert f"job {restored.job_id} has not ended" in made.rival(third, deployed(0)), "both are of one savepoint"
+
+
+def test_a_query_that_is_too_fast_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = directories(tmp_path)
+    made.prepare(STREAM, deployed(0))
+    overtaken = SnapshotOvertaken("/checkpoints/result/0", 5, "commits/5", 3)
+    monkeypatch.setattr(checkpoints, "survey", FailsWith(overtaken))
+    queries = (SavepointQueries(region=RegionIndex(0), attempt=0, uids=("result",)),)
+    with pytest.raises(TaskFailedError, match="could not be copied") as raised:
+        made.look(STREAM.job_id, CheckpointOrder(checkpoint_id=1, queries=queries))
+    assert raised.value.failure.exception == OVERTAKEN
 
 
 def test_a_query_at_its_beginning_has_no_state_to_read(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ class CheckpointOrder(msgspec.Struct, frozen=True, kw_only=True):
     queries: tuple[SavepointQueries, ...]
     checkpoints_dir: str = ""
     """The job's own `execution.checkpointing.dir`."""
+    patience_ms: int = 0
+    """So long a worker looks again, at newer batches, at queries whose retention overtakes it."""
 
 
 class CheckpointSettings(msgspec.Struct, frozen=True, kw_only=True):

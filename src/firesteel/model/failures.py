@@ -10,6 +10,9 @@ from firesteel.model.secrets import redacted_code, redacted_text
 WORKER_LOST = "TaskManagerLost"
 """Exception of a failure whose worker is gone."""
 
+OVERTAKEN = "SnapshotOvertaken"
+"""Exception of a failure to look at a query that was too fast for that: it is well."""
+
 NO_RESOURCE_AVAILABLE = "NoResourceAvailableException"
 """Exception of a failure of a region that was given no slot."""
 

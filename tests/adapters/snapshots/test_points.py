@@ -313,6 +313,9 @@ def test_a_survey_begins_again_when_retention_has_overtaken_it(tmp_path: Path, m
     busy = 99
     with pytest.raises(SnapshotOvertaken):
         points.survey(str(query.root))
+    busy, before = len(runs) + 20, len(runs)
+    surveyed = points.survey(str(query.root), time.monotonic() + 600)
+    assert (len(runs) - before, surveyed.point.batch) == (21, runs[-1]), "as long as it may take"
     with pytest.raises(CheckpointMissing):
         points.survey(str(tmp_path / "nowhere"))
 

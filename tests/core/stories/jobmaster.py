@@ -15,7 +15,7 @@ from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings
 from firesteel.model import messages as m
 from firesteel.model.checkpoints import CheckpointSettings, QueryPoint
-from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.messages import Leader
@@ -204,9 +204,10 @@ class JobMasterPlayer(Player):
         """Request `number` is for a checkpoint."""
         self.give(Asked(int(number), TriggerCheckpoint()))
 
-    def do_looked(self, worker: str, number: str, *points: str, problem: str = "") -> None:
+    def do_looked(self, worker: str, number: str, *points: str, problem: str = "", fast: str = "") -> None:
         """`looked w1 3 v:7/2`: a worker has found batch 7 of `v` for checkpoint 3, and the oldest that is left is 2."""
-        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=problem) if problem else None
+        exception = OVERTAKEN if fast else ""
+        failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=problem, exception=exception) if problem else None
         body = m.AcknowledgeCheckpoint(
             resource_id=ResourceID(worker),
             job_id=JOB,

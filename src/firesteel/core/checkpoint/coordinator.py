@@ -13,11 +13,14 @@ from firesteel.core.checkpoint.orders import Looking, looking_of
 from firesteel.core.journal.journal import CheckpointCompleted, CheckpointGivenUp, CheckpointTriggered
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.checkpoints import CheckpointOrder, CheckpointSettings, QueryPoint
-from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind
 from firesteel.model.ids import ResourceID
 from firesteel.model.refusals import CheckpointFailed
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import SavepointQueries
+
+PATIENCE_MAX_MS = 30_000
+"""A worker looks no longer at a query that goes on faster than it can look, whatever the checkpoint's timeout."""
 
 
 @dataclass(slots=True)
@@ -36,7 +39,8 @@ class PendingCheckpoint:
     """What workers have acknowledged."""
     declined: FailureInfo | None = None
     is_excused: bool = False
-    """Who has declined it looked at queries that were on others, which may not share their checkpoints."""
+    """Who has declined it could not look, and the queries are well: one goes on too fast, or was on another worker, which may
+    not share its checkpoints."""
     is_asked: bool = False
     """Workers may have heard of it: their time runs."""
 
@@ -69,7 +73,8 @@ class CheckpointCoordinator:
             return
         wanted = sorted(uid for of in pending.queries[worker] for uid in of.uids)
         if failure is not None:
-            pending.is_excused = pending.is_excused or worker == pending.looking.deputy
+            excuses = worker == pending.looking.deputy or failure.exception == OVERTAKEN
+            pending.is_excused = pending.is_excused or excuses
             pending.declined = pending.declined or failure
         elif sorted(point.uid for point in points) == wanted:
             pending.points.setdefault(worker, points)
@@ -196,6 +201,7 @@ class CheckpointCoordinator:
                 checkpoint_id=pending.checkpoint_id,
                 queries=pending.queries[worker],
                 checkpoints_dir=self.settings.checkpoints_dir,
+                patience_ms=min(self.settings.timeout_ms // 2, PATIENCE_MAX_MS),
             )
             output.checkpoint.setdefault(worker, []).append(order)
         pending.unsent.clear()

@@ -20,7 +20,12 @@ from firesteel.adapters.spark.streams.inheritance import kept_log, known_fingerp
 from firesteel.adapters.spark.streams.making import made_directory, not_begun
 from firesteel.adapters.spark.streams.notes import output_of, sink_of
 from firesteel.adapters.spark.streams.rivals import attempts_of, rival_of
-from firesteel.adapters.spark.streams.snapshots.errors import SavepointGivenUp, SnapshotError, TargetUnwritable
+from firesteel.adapters.spark.streams.snapshots.errors import (
+    SavepointGivenUp,
+    SnapshotError,
+    SnapshotOvertaken,
+    TargetUnwritable,
+)
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.points import (
@@ -43,7 +48,7 @@ from firesteel.core.checkpoint.orders import is_of_order
 from firesteel.model import options
 from firesteel.model.branches import branch_of
 from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
-from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind
 from firesteel.model.ids import JobID, derived_id
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
 from firesteel.model.options import Configuration
@@ -175,8 +180,12 @@ class CheckpointDirectories:
         """Where these queries, which may run, have come to. Each point is whole. Raises TaskFailedError."""
         top = self._used.get(job_id) or self._place_of(order.checkpoints_dir)[0]
         queries = {uid: str(top / job_id / uid / str(of.attempt)) for of in order.queries for uid in of.uids}
+        give_up_s = time.monotonic() + order.patience_ms / 1_000
         try:
-            return tuple(_point(uid, directory) for uid, directory in queries.items())
+            return tuple(_point(uid, directory, give_up_s) for uid, directory in queries.items())
+        except SnapshotOvertaken as error:
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), exception=OVERTAKEN)
+            raise TaskFailedError(failure) from error
         except SnapshotError as error:
             raise _refused(str(error)) from error
 
@@ -304,8 +313,8 @@ def _restored(graph: JobGraph) -> dict[str, str]:
     return {uid: path for uid in sinks if uid in saved}
 
 
-def _point(uid: str, directory: str) -> QueryPoint:
-    surveyed = survey(directory)
+def _point(uid: str, directory: str, give_up_s: float) -> QueryPoint:
+    surveyed = survey(directory, give_up_s)
     point = surveyed.point
     return QueryPoint(
         uid=uid,

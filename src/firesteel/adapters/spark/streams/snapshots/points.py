@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 import zipfile
 from collections.abc import Mapping
@@ -140,16 +141,19 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The oldest one whose commit is there; -1 before the first."""
 
 
-def survey(checkpoint: str) -> Survey:
-    """The last committed point of the query with that checkpoint directory, which may be running. Raises a
-    SnapshotError."""
+def survey(checkpoint: str, give_up_s: float = 0.0) -> Survey:
+    """The last committed point of the query with that checkpoint directory, which may be running. Where retention overtakes
+    it, it looks again at the newest one, until `give_up_s` of the monotonic clock if that is to come, some times at least.
+    Raises a SnapshotError."""
     attempt = 0
     while (number := last_committed(checkpoint)) is not None:
         attempt += 1
         try:
             return _survey(local_path(checkpoint), number)
         except Gone as gone:
-            _bear(gone, checkpoint, number, missing_file(number, last_committed(checkpoint), attempt), attempt)
+            what = missing_file(number, last_committed(checkpoint), attempt)
+            if what is not Missing.TOO_OFTEN or time.monotonic() >= give_up_s:
+                _bear(gone, checkpoint, number, what, attempt)
     if not local_path(checkpoint).is_dir():
         raise CheckpointMissing(checkpoint)
     return Survey(point=BEGINNING, size_bytes=0, oldest_batch=-1)
