@@ -1,18 +1,25 @@
 """Planted bugs of streams: what counts of a query's batches, what a checkpoint or a savepoint holds, and how a job stops."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import msgspec
 import pytest
 
-from firesteel.core.checkpoint import history
+from firesteel.core.checkpoint import coordinator, history
+from firesteel.core.checkpoint.beginning import Beginning, beginning_of
 from firesteel.core.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.core.checkpoint.orders import Looking, looking_of
+from firesteel.core.checkpoint.requests import TriggerSavepoint
+from firesteel.core.checkpoint.savepoints import Savepoints
 from firesteel.core.journal.journal import JobState
+from firesteel.core.scheduler.executions import Executions
 from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, ResourceID
+from firesteel.model.states import ExecutionState
 from firesteel.model.streams import SavepointOrder
-from firesteel.testing.simulation.streams import outputs, saving
+from firesteel.testing.simulation.streams import outputs, queries, saving
 from firesteel.testing.simulation.streams.outputs import Output
 from firesteel.testing.simulation.streams.saving import Saving
 from firesteel.testing.simulation.streams.storage import SavedJob
@@ -23,14 +30,14 @@ def one_worker_speaks_for_all(patch: pytest.MonkeyPatch) -> None:
     acknowledged = CheckpointCoordinator.acknowledged
 
     def first_is_all(
-        coordinator: CheckpointCoordinator,
+        owner: CheckpointCoordinator,
         worker: ResourceID,
         checkpoint_id: int,
         points: tuple[QueryPoint, ...],
         failure: FailureInfo | None,
     ) -> None:
-        acknowledged(coordinator, worker, checkpoint_id, points, failure)
-        pending = coordinator._pending
+        acknowledged(owner, worker, checkpoint_id, points, failure)
+        pending = owner._pending
         if pending is not None and pending.points:
             pending.points.update({each: () for each in pending.queries if each not in pending.points})
 
@@ -104,3 +111,38 @@ def stopped_is_done(patch: pytest.MonkeyPatch) -> None:
 def whatever_is_there_is_the_savepoint(patch: pytest.MonkeyPatch) -> None:
     """A savepoint that was given up is taken for the one of a later order: of where its queries were then (a bug we had)."""
     patch.setattr(saving, "is_of_order", lambda held, wanted: True)
+
+
+def vanished_is_begun_anew(patch: pytest.MonkeyPatch) -> None:
+    """Where all workers look, nothing there is taken to mean that nothing was begun (a bug we had)."""
+
+    def trusting(attempt: int, known: Collection[int], **facts: Any) -> Beginning:
+        return beginning_of(attempt, known, **{**facts, "has_run": False})
+
+    patch.setattr(queries, "beginning_of", trusting)
+
+
+def ended_queries_are_left_out(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is complete without a query that has ended and whose worker is gone (a bug we had)."""
+
+    def without(executions: Executions, workers: Collection[ResourceID]) -> Looking:
+        found = looking_of(executions, workers)
+        graph = executions.graph
+        there = {
+            worker: tuple(each for each in of if graph.worker_of(each.region) == worker)
+            for worker, of in found.queries.items()
+        }
+        return Looking(there)
+
+    patch.setattr(coordinator, "looking_of", without)
+
+
+def ended_queries_are_in_the_way(patch: pytest.MonkeyPatch) -> None:
+    """No savepoint is taken, and no job stopped with one, when one of its queries has ended by itself (a bug we had)."""
+    refusal = Savepoints._refusal
+
+    def all_have_to_run(savepoints: Savepoints, request: TriggerSavepoint) -> str:
+        ended = savepoints._executions.graph.count(ExecutionState.FINISHED)
+        return refusal(savepoints, request) or ("not all queries run: ask again when they do" if ended else "")
+
+    patch.setattr(Savepoints, "_refusal", all_have_to_run)

@@ -350,7 +350,7 @@ PLANTS = {
         (restarts_adopted, 0, 10),
         (attempts_without_limit, 67, 117),
         (splits_lost_with_their_attempt, 25, 75),
-        (splits_drawn_again_after_a_change, 0, 10),
+        (splits_drawn_again_after_a_change, 0, 50),
         (draws_not_idempotent, 0, 50),
         (suspects_have_company, 24, 74),
         (running_attempts_not_adopted, 6, 56),

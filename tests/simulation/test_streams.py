@@ -23,6 +23,8 @@ from firesteel.testing.simulation.streams.storage import StreamStorage
 from firesteel.testing.simulation.summary import SimulationFailure
 from tests.simulation.streamplants import (
     batches_count_twice_after_a_restore,
+    ended_queries_are_in_the_way,
+    ended_queries_are_left_out,
     manifest_before_its_files,
     one_worker_speaks_for_all,
     overtaken_checkpoints_stay,
@@ -30,6 +32,7 @@ from tests.simulation.streamplants import (
     stopped_is_done,
     taken_back_before_what_is_staged,
     taken_back_oldest_first,
+    vanished_is_begun_anew,
     whatever_is_there_is_the_savepoint,
     zombies_publish,
 )
@@ -44,9 +47,12 @@ PLANTS = {
         (overtaken_checkpoints_stay, 0),
         (savepoints_have_no_number, 0),
         (batches_count_twice_after_a_restore, 0),
-        (zombies_publish, 0),
+        (zombies_publish, 200),
         (manifest_before_its_files, 0),
         (stopped_is_done, 0),
+        (vanished_is_begun_anew, 0),
+        (ended_queries_are_left_out, 0),
+        (ended_queries_are_in_the_way, 0),
     )
 }
 

@@ -113,6 +113,8 @@ class Faults:
     query_pause: float = 0.0
     """Chance that a query stands still at a step of making a batch visible, for up to `query_pause_ms_max`."""
     query_pause_ms_max: int = 5_000
+    checkpoints_vanish: float = 0.0
+    """Chance that the checkpoints of a query are gone when its next attempt begins."""
     savepoint_failure: float = 0.0
     """Chance that the storage fails while a savepoint is written."""
     # ── clients ──────────────────────────────────────────────────────────────────────────────
@@ -205,4 +207,5 @@ def draw(chance: random.Random) -> Faults:
         query_pause=sometimes(0.5, 0.02, 0.3),
         query_pause_ms_max=chance.choice((1_000, 5_000, 30_000)),
         savepoint_failure=sometimes(0.5, 0.05, 0.5),
+        checkpoints_vanish=sometimes(0.3, 0.02, 0.3),
     )

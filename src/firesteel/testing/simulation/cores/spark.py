@@ -204,7 +204,7 @@ class FakeSpark:
             failure = self.queries.start(attempt)
             if failure is not None:
                 self._queries_ended(attempt, failure)
-            else:
+            elif attempt in self.running:  # else its queries have read all there is already
                 self._change(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.RUNNING))
 
         self.world.after(self.world.stream("session").randint(0, SESSION_MS_MAX), begin)

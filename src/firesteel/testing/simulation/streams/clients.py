@@ -7,12 +7,13 @@ from typing import Any
 
 from firesteel.core.checkpoint.history import savepoint_of
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
+from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.requests import Request
 from firesteel.model.checkpoints import CheckpointHistory
 from firesteel.model.ids import derived_id
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import CheckpointFailed, SavepointFailed
-from firesteel.model.states import JobStatus
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import JobView
 from firesteel.testing.simulation.cores.clients import Client
@@ -35,6 +36,9 @@ JOBS_MAX = 3
 ROWS_MAX = 120
 ARRIVAL_MS_MAX = 1_200
 """Time between two rows, at most."""
+
+ASK_AGAIN = "ask again when they do"
+"""Ends the refusal of a savepoint while not all queries of a job run."""
 
 ENDINGS = {
     AfterSavepoint.STOP: JobStatus.FINISHED,
@@ -170,6 +174,8 @@ class StreamClient(Client):
             made = self._operations[id(request)] = Operation(asked, master)
 
             def told(value: object) -> None:
+                if isinstance(value, SavepointFailed):
+                    _is_no_pretext(str(value), master)
                 made.answer = value
                 answered(value)
 
@@ -212,6 +218,16 @@ class StreamClient(Client):
             assert self.ends_as in (None, status), f"{self.job_id} was to end with {self.last}, and was {status.value}"
             self.ended(self, self.last)
         return is_heard
+
+
+def _is_no_pretext(refusal: str, master: SimulatedEndpoint) -> None:
+    """Who is told to ask again when all queries run has a chance: one is to begin yet."""
+    if refusal.endswith(ASK_AGAIN) and isinstance(master.core, JobMasterCore):
+        view = master.core.view()
+        states = [vertex.status for vertex in view.vertices]
+        settled = all(state in (ExecutionState.RUNNING, ExecutionState.FINISHED) for state in states)
+        is_well = view.status is JobStatus.RUNNING and settled and ExecutionState.RUNNING in states
+        assert not is_well, f"{view.job_id} has no query that is to begin, and no savepoint is taken: {refusal}"
 
 
 class Pipeline:

@@ -27,6 +27,8 @@ STREAMS = 0.2
 """Share of the seeds that have a streaming pipeline."""
 
 QUERIES_MAX = 3
+ENDING = " once"
+"""Ends the names of sources whose queries read what is there, and end."""
 SAVEPOINTS = "/savepoints"
 
 
@@ -64,7 +66,8 @@ def random_stream(chance: random.Random, queries_max: int) -> JobGraph:
     datasets: list[IntermediateDataSet] = []
     edges: list[JobEdge] = []
     for number in range(chance.randint(1, queries_max)):
-        source = _vertex(job_id, f"source-{number}", FunctionKind.SOURCE)
+        ending = ENDING if number and chance.random() < 0.3 else ""  # one goes on at least
+        source = _vertex(job_id, f"source-{number}{ending}", FunctionKind.SOURCE)
         dataset = DataSetID(source.id)
         vertices.append(source)
         datasets.append(IntermediateDataSet(id=dataset, name=source.name, producer=source.id))
@@ -101,6 +104,13 @@ def uids_of(graph: JobGraph) -> list[str]:
     """Of its sinks: its queries."""
     functions = (each for vertex in graph.vertices for each in vertex.functions)
     return [each.uid for each in functions if each.kind is FunctionKind.SINK]
+
+
+def ending_uids(graph: JobGraph) -> list[str]:
+    """Of sinks whose queries end by themselves."""
+    sources = [DataSetID(vertex.id) for vertex in graph.vertices if vertex.name.endswith(ENDING)]
+    sinks = [edge.target for edge in graph.edges if edge.source in sources]
+    return [each.uid for vertex in graph.vertices if vertex.id in sinks for each in vertex.functions]
 
 
 def _vertex(job_id: JobID, name: str, kind: FunctionKind) -> JobVertex:

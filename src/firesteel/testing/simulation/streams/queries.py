@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
+
 from firesteel.core.checkpoint.beginning import Beginning, Start, beginning_of
 from firesteel.core.checkpoint.generations import Claim
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -14,6 +16,7 @@ from firesteel.model.tasks import TaskDeployment
 from firesteel.testing.simulation.cores.world import World
 from firesteel.testing.simulation.streams.directories import OFFSETS, Directory
 from firesteel.testing.simulation.streams.outputs import OutputLost, Superseded
+from firesteel.testing.simulation.streams.pipelines import ENDING
 from firesteel.testing.simulation.streams.storage import StreamStorage
 
 POLL_MS = 400
@@ -134,6 +137,8 @@ class FakeQueries:
         self.used: dict[JobID, None] = {}
         """Jobs whose directories it has made use of."""
         self._prepared: dict[RegionAttemptID, dict[str, Directory]] = {}
+        self._ending: dict[RegionAttemptID, None] = {}
+        """Attempts whose queries end when they have read what is there."""
 
     def prepare(self, graph: JobGraph, deployment: TaskDeployment) -> FailureInfo | None:
         """Make an attempt's directories. Returns why that can't be."""
@@ -143,8 +148,12 @@ class FakeQueries:
         for uid in sinks_of(graph, deployment):
             directory = self._directory(graph, deployment, uid)
             if isinstance(directory, FailureInfo):
-                return directory
+                for other in made:
+                    self.storage.home(self.worker, identity.job_id, other).pop(identity.attempt)
+                return msgspec.structs.replace(directory, unbegun=True)
             made[uid] = directory
+        if ends_by_itself(graph, deployment):
+            self._ending[identity] = None
         return None
 
     def start(self, identity: RegionAttemptID) -> FailureInfo | None:
@@ -161,7 +170,7 @@ class FakeQueries:
         self.attempts[identity] = made
         for query in made.queries.values():
             if identity in self.attempts:  # else one before has failed at once
-                query.start()
+                query.start(until_read=identity in self._ending)
         return None
 
     def stop(self, attempt: RegionAttemptID, *, drain: bool) -> None:
@@ -183,6 +192,7 @@ class FakeQueries:
         """The attempt is over."""
         known = self.attempts.pop(attempt, None)
         self._prepared.pop(attempt, None)
+        self._ending.pop(attempt, None)
         for query in known.queries.values() if known is not None else ():
             query.stop()
 
@@ -216,6 +226,13 @@ class FakeQueries:
         """Make the attempt's directory."""
         identity = deployment.attempt
         home = self.storage.home(self.worker, identity.job_id, uid)
+        # That they vanish, and nobody has heard that they were there, is not survived.
+        if deployment.has_run and self.world.mishaps.strikes(
+            "checkpoints vanish", self.world.faults.checkpoints_vanish
+        ):
+            for directory in home.values():
+                directory.is_deleted = True
+            home.clear()
         savepoint = Configuration(graph.configuration).get_option(RESTORE_PATH)
         beginning = beginning_of(
             identity.attempt,
@@ -227,6 +244,8 @@ class FakeQueries:
         )
         if beginning.start in (Start.LOST, Start.LATE):
             return FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=f"no checkpoints: {beginning.start.value}")
+        if beginning.start is not Start.FORMER and identity.attempt:
+            self.storage.anew.append((identity.job_id, uid))
         assert identity.attempt not in home, f"{identity} has a directory already"
         home[identity.attempt] = self._made(home, beginning, savepoint, uid)
         for number in beginning.obsolete:
@@ -244,6 +263,11 @@ class FakeQueries:
             case _:
                 storage.commits += 1
                 return Directory(f"query-{storage.commits}", storage.retained)
+
+
+def ends_by_itself(graph: JobGraph, deployment: TaskDeployment) -> bool:
+    """Whether the queries of a region read what is there, and end."""
+    return any(vertex.name.endswith(ENDING) for vertex in graph.vertices if vertex.id in deployment.vertices)
 
 
 def sinks_of(graph: JobGraph, deployment: TaskDeployment) -> list[str]:

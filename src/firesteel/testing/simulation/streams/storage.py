@@ -61,6 +61,8 @@ class StreamStorage:
     homes: dict[tuple[str, JobID, str], dict[int, Directory]] = field(default_factory=dict)
     """Directories of a query's attempts, by where they are, the job and the uid."""
     savepoints: dict[str, SavedJob] = field(default_factory=dict)
+    anew: list[tuple[JobID, str]] = field(default_factory=list)
+    """Queries, by job and uid, that a later attempt has begun anew, and no oracle has looked at yet."""
     commits: int = 0
     looked: dict[tuple[JobID, str, str], bool] = field(default_factory=dict)
     """Whether the points that were told for checkpoints were whole: by job, uid and commit."""
