@@ -1,6 +1,8 @@
 """What is archived of a job: its file, and as much as there may be of what it has printed."""
 
 import asyncio
+import contextlib
+import itertools
 import threading
 import tracemalloc
 from collections.abc import Sequence
@@ -13,9 +15,9 @@ from hypothesis import strategies as st
 
 from firesteel.adapters.blob.outputs import OutputStore
 from firesteel.adapters.history.archive import THREADS, HistoryArchive
-from firesteel.adapters.history.archivefile import Damaged, packed
+from firesteel.adapters.history.archivefile import Damaged, archive_head, packed
 from firesteel.adapters.history.collecting import collected, fair_shares
-from firesteel.adapters.history.keptlogs import KeptText, decode_logs, encode_logs, job_of_log, shown_text
+from firesteel.adapters.history.keptlogs import KeptLog, KeptText, decode_logs, encode_logs, job_of_log, shown_text
 from firesteel.adapters.history.record import archived_job, decode_job, decode_summary, encode_job
 from firesteel.adapters.inspection.desk import read_when_grown
 from firesteel.adapters.inspection.logfiles import LogFiles, NoSuchFile
@@ -148,12 +150,40 @@ def test_what_the_first_version_has_written_is_read(rewrite: bool) -> None:
         b"firesteel-archive 1 999999999999999999999\n",
         packed({"summary": b"\x80"}),
         packed({"origin": b"\xc1"}),
+        b"firesteel-archive 1 999999999\n",
+        archive_head({"origin": 1 << 62}),
+        archive_head({"origin": -5, "index": -5}),
+        archive_head({"xx": 1}).replace(b"xx", b"\xff\xff") + b"1",
+        packed({"origin": b"\xa2\xff\xff", "index": b"\x91\x81\xa2\xff\xff\x01"}),
     ],
 )
 def test_damage_is_told(data: bytes) -> None:
     for decode in (decode_job, decode_logs):
         with pytest.raises(Damaged):
             decode(data)
+
+
+LOGS = encode_logs([KeptText(KeptLog(task_manager=ONE, name="é_0-0.log", modified_ms=1, size_bytes=9), b"hello\n")])
+
+
+def read_or_damaged(data: bytes) -> None:
+    """Anything but Damaged would end who reads."""
+    for decode in (decode_job, decode_summary, decode_logs):
+        with contextlib.suppress(Damaged):
+            decode(data)
+
+
+@pytest.mark.parametrize("whole", [encode_job(WHOLE), LOGS], ids=["job", "logs"])
+def test_every_flipped_bit_gives_a_value_or_damage(whole: bytes) -> None:
+    for place, bit in itertools.product(range(len(whole)), range(8)):
+        read_or_damaged(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes_give_a_value_or_damage(data: bytes, has_head: bool) -> None:
+    read_or_damaged(b"firesteel-archive 1 %d\n%b" % (len(data), data) if has_head else data)
+    for name in ("origin", "summary", "index"):
+        read_or_damaged(packed({name: data}))
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=20), st.integers(0, 5_000))

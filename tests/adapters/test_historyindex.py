@@ -49,6 +49,8 @@ def test_what_is_broken_is_named_once_and_left_out(tmp_path: Path, caplog: pytes
     torn.write_bytes(torn.read_bytes()[:-9])
     newer = put(tmp_path, archived("newer"))
     newer.write_bytes(newer.read_bytes().replace(b"archive 1 ", b"archive 9 ", 1))
+    text = put(tmp_path, archived("no-text"))
+    text.write_bytes(text.read_bytes().replace(b"no-text", b"no-\xfft\xff\xff"))
     (tmp_path / f"{job_id('false')}.job").write_bytes(encode_job(archived("good")))
     (tmp_path / f"{job_id('directory')}.job").mkdir()
     (tmp_path / ("f" * 32)).write_text('{"archive": []}')
@@ -60,7 +62,7 @@ def test_what_is_broken_is_named_once_and_left_out(tmp_path: Path, caplog: pytes
             await it.refresh()
             await it.refresh()
         assert names(it) == ["good"]
-        for path in (torn, newer, tmp_path / f"{job_id('false')}.job"):
+        for path in (torn, newer, text, tmp_path / f"{job_id('false')}.job"):
             assert sum(path.name in record.getMessage() for record in caplog.records) == 1
         assert "begins with b'firesteel-archive 9" in caplog.text
         torn.unlink()

@@ -85,14 +85,21 @@ def test_jobs_that_end_together_share_a_file_which_goes_with_the_last(tmp_path: 
 def test_what_is_damaged_is_as_good_as_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         archive = FileJobArchive(tmp_path, 0)
-        for index in range(3):
-            await archive.put(view(index))
-        short, headless, newer = files_in(tmp_path)
+        for index in range(6):
+            await archive.put(view(index, owner="ada"))
+        short, headless, newer, no_text, nameless, directory = files_in(tmp_path)
         short.write_bytes(short.read_bytes()[:-3])
         headless.write_bytes(b"\x00" * 100)
         newer.write_bytes(newer.read_bytes().replace(b"archive 1 ", b"archive 9 ", 1))
+        no_text.write_bytes(no_text.read_bytes().replace(b"ada", b"\xffda"))
+        nameless.write_bytes(nameless.read_bytes().replace(b"00000", b"\xff0000", 1))
+        directory.unlink()
+        directory.mkdir()
+        await archive.put(view(6))
         later = FileJobArchive(tmp_path, 0)
-        assert [await later.get(JobID(f"{index:032x}")) for index in range(3)] == [None] * 3
+        await later.keep([JobID(f"{index:032x}") for index in range(7)])
+        found = [await later.get(JobID(f"{index:032x}")) for index in range(7)]
+        assert found == [*[None] * 6, view(6)]
         assert "begins with b'firesteel-archive 9" in caplog.text
 
     asyncio.run(story())

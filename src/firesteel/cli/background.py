@@ -21,7 +21,7 @@ from firesteel.cli.exits import UNREACHABLE, CommandError
 from firesteel.client.finding import PROCESSES_FILE, cluster_directory
 from firesteel.model import options
 from firesteel.model.options import Configuration
-from firesteel.model.stored import StoredRecord
+from firesteel.model.stored import UNREADABLE, StoredRecord
 
 START_LIMIT_S = 60.0
 """A process must say within this time that it serves."""
@@ -100,7 +100,7 @@ class ClusterDirectory:
             return msgspec.json.decode(self._records.read_bytes(), type=list[Recorded])
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             text = f"{self._records} can't be read ({error}); end the processes by hand and delete it"
             raise CommandError(text, UNREACHABLE) from None
 

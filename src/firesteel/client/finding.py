@@ -8,6 +8,7 @@ import msgspec
 
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.stored import UNREADABLE
 from firesteel.runtime.directories import state_directory
 from firesteel.runtime.register import LeaderRegister
 
@@ -55,7 +56,7 @@ def _recorded(configuration: Configuration) -> list[_Recorded]:
     try:
         content = (cluster_directory(configuration) / PROCESSES_FILE).read_bytes()
         return msgspec.json.decode(content, type=list[_Recorded])
-    except (OSError, msgspec.MsgspecError):  # there is none, or one that `firesteel cluster` complains of
+    except (OSError, *UNREADABLE):  # there is none, or one that `firesteel cluster` complains of
         return []
 
 

@@ -17,6 +17,7 @@ from firesteel.client.multipart import Multipart
 from firesteel.client.obstacles import obstacle
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.stored import UNREADABLE
 from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
 RETRY_DELAYS_S = ExponentialBackoff(0.1, 2.0)
@@ -324,7 +325,7 @@ def _timeouts(read_s: float) -> dict[str, dict[str, float]]:
 def _text(answer: httpcore.Response) -> str:
     """Text of an error's answer."""
     errors: list[str] = []
-    with contextlib.suppress(msgspec.MsgspecError):
+    with contextlib.suppress(*UNREADABLE):
         errors = msgspec.json.decode(answer.content, type=_Errors).errors
     reason: bytes = answer.extensions.get("reason_phrase", b"")
     return " ".join(errors) or f"HTTP {answer.status} {reason.decode(errors='replace')}".rstrip()

@@ -11,6 +11,7 @@ import msgspec
 from firesteel.model.ids import DataSetID, JobID, JobVertexID
 from firesteel.model.resources import UNSPECIFIED, ResourceProfile
 from firesteel.model.splits import InputFormat, is_moving
+from firesteel.model.stored import UNREADABLE
 
 SCHEMA_VERSION = 1
 
@@ -259,7 +260,7 @@ def decode_job_graph(data: bytes) -> JobGraph:
                 f"job graph has schema {schema}, this version reads {SCHEMA_VERSION}: use the same version of firesteel on both sides"
             )
         return msgspec.json.decode(data, type=JobGraph)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise InvalidJobGraph(f"not a job graph: {error}") from error
 
 

@@ -1,4 +1,5 @@
-"""The version of the form of every record that outlives the process which wrote it, checked as it is read.
+"""The version of the form of every record that outlives the process which wrote it, checked as it is read, and what is
+raised when it can't be.
 
 Journals and job graphs have versions of their own: `JOURNAL_VERSION`, `SCHEMA_VERSION`.
 """
@@ -6,6 +7,10 @@ Journals and job graphs have versions of their own: `JOURNAL_VERSION`, `SCHEMA_V
 from typing import ClassVar
 
 import msgspec
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises for bytes that have not the form they should have: text that is no UTF-8, and what is nested too
+deeply, are no MsgspecError."""
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):

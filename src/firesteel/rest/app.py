@@ -15,6 +15,7 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from firesteel.model import options
+from firesteel.model.stored import UNREADABLE
 from firesteel.rest.call import Call, Route, Services
 from firesteel.rest.codecs import JSON, error_response, json_response
 from firesteel.rest.compression import compressed
@@ -170,5 +171,5 @@ async def _body(route: Route, request: Request) -> Any:
             raise RestError(413, f"The request has more than {BODY_BYTES_MAX} bytes.")
     try:
         return msgspec.json.decode(content or b"{}", type=route.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise bad_request(f"Request did not match expected format: {error}") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.adapters.storage.files import Files
-from firesteel.model.stored import StoredRecord
+from firesteel.model.stored import UNREADABLE, StoredRecord
 from firesteel.pipeline.uploaded import UPLOAD_ENDINGS, NotUsable, declared_pipelines
 from firesteel.rest.errors import RestError, bad_request, not_found
 
@@ -82,7 +82,7 @@ class Jars:
         found = {}
         for note in self._files.names():
             if note.endswith(NOTE):
-                with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):  # deleted just now, or none of ours
+                with contextlib.suppress(FileNotFoundError, *UNREADABLE):  # deleted just now, or none of ours
                     found[note] = self._known.get(note) or self._read(note)
         self._known = found
         return sorted(found.values(), key=lambda jar: jar.uploaded_ms, reverse=True)
@@ -90,7 +90,7 @@ class Jars:
     def find(self, jar_id: str) -> tuple[UploadedJar, Path]:
         """Raises RestError 404."""
         if _ID.fullmatch(jar_id) is not None and "/" not in jar_id and "\0" not in jar_id:
-            with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
+            with contextlib.suppress(FileNotFoundError, *UNREADABLE):
                 return self._read(jar_id + NOTE), self._files.path(jar_id)
         raise not_found(f"There is no uploaded file {jar_id!r}: see GET /jars.")
 

@@ -13,6 +13,7 @@ import msgspec
 
 from firesteel.adapters.ha.disk import TEMPORARY, Disk
 from firesteel.core.leadership.lease import Sign
+from firesteel.model.stored import UNREADABLE
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 SUFFIX = ".leader"
@@ -53,7 +54,7 @@ class FileRegister(LeaderRegister):
         name = _name(epochs[-1])
         try:
             record = msgspec.json.decode(self._disk.read(name), type=LeaderRecord)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise OSError(f"{self._disk.directory / name} is not a record of a leader: delete it ({error})") from None
         moment = (self._disk.directory / name).stat().st_mtime_ns
         return Registered(epochs[-1], record, Sign(epochs[-1], moment))

@@ -15,6 +15,7 @@ import msgspec
 
 from firesteel.adapters.history.archivefile import Damaged, Extent, archive_head, extents, read_extents
 from firesteel.model.ids import JobID
+from firesteel.model.stored import UNREADABLE
 from firesteel.model.views import JobView
 
 SHARE_S = 0.02
@@ -189,12 +190,13 @@ class FileJobArchive:
 
 
 def _places_in(path: Path) -> dict[JobID, _Place]:
-    with open(path, "rb") as file:
-        try:
+    """One file that can't be read keeps nobody from leading."""
+    try:
+        with open(path, "rb") as file:
             return _placed(path.name, read_extents(file))
-        except Damaged as error:
-            logger.warning("archived jobs in %s can't be read: %s", path, error)
-            return {}
+    except (OSError, Damaged) as error:
+        logger.warning("archived jobs in %s can't be read: %s", path, error)
+        return {}
 
 
 def _placed(file: str, jobs: Mapping[str, Extent]) -> dict[JobID, _Place]:
@@ -204,6 +206,6 @@ def _placed(file: str, jobs: Mapping[str, Extent]) -> dict[JobID, _Place]:
 def _decoded(data: bytes) -> JobView | None:
     try:
         return msgspec.msgpack.decode(data, type=JobView)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         logger.warning("an archived job can't be read any more, and is shown without its vertices: %s", error)
         return None

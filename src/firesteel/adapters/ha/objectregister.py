@@ -11,7 +11,7 @@ import msgspec
 
 from firesteel.adapters.storage.objects import Conflict, Objects, put_once
 from firesteel.core.leadership.lease import Sign
-from firesteel.model.stored import StoredRecord
+from firesteel.model.stored import UNREADABLE, StoredRecord
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 
@@ -73,7 +73,7 @@ class ObjectRegister(LeaderRegister):
             return None, None
         try:
             return msgspec.json.decode(found.data, type=LeaderObject), found.tag
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise OSError(f"{self._name} is not a record of a leader: delete it ({error})") from None
 
     def _write(self, content: LeaderObject, tag: str | None) -> bool:

@@ -22,7 +22,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from firesteel.core.leadership.lease import Sign
-from firesteel.model.stored import StoredRecord
+from firesteel.model.stored import UNREADABLE, StoredRecord
 from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 RECONNECT_DELAY_MAX_S = 1.0
@@ -133,7 +133,7 @@ class ZooKeeperRegister(LeaderRegister):
             return None
         try:
             found = msgspec.json.decode(content, type=LeaderNode)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise OSError(f"{self._leader} is not a record of a leader: delete the node ({error})") from None
         self._known = (found.epoch, stat.version)
         return found

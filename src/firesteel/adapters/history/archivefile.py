@@ -4,15 +4,19 @@ What an entry holds is the business of whoever writes it; an archive of a master
 server has all that is kept of one job.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple
 
 import msgspec
+
+from firesteel.model.stored import UNREADABLE
 
 ARCHIVE_VERSION = 1
 _HEAD = re.compile(rb"firesteel-archive (\d{1,9}) (\d{1,9})\n")
 _HEAD_BYTES_MAX = 64
+_Lengths = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
 
 
 class Damaged(ValueError):
@@ -38,17 +42,25 @@ def packed(entries: Mapping[str, bytes]) -> bytes:
 
 
 def read_extents(file: BinaryIO) -> dict[str, Extent]:
-    """Places of the entries of a file that is read from its beginning. Raises Damaged."""
+    """Places of the entries of a file that is read from its beginning, all within it. Raises Damaged, and nothing else
+    whatever the bytes are."""
     line = file.readline(_HEAD_BYTES_MAX)
     found = _HEAD.fullmatch(line)
     if found is None or int(found[1]) != ARCHIVE_VERSION:
         raise Damaged(f"it begins with {line!r}")
     length = int(found[2])
+    size = file.seek(0, os.SEEK_END)
+    if len(line) + length > size:
+        raise Damaged(f"it has {size} bytes, and its index ends at {len(line) + length}")
+    file.seek(len(line))
     try:
-        lengths = msgspec.msgpack.decode(file.read(length), type=dict[str, int])
-    except msgspec.MsgspecError as error:
+        places = dict(extents(len(line) + length, msgspec.msgpack.decode(file.read(length), type=_Lengths)))
+    except UNREADABLE as error:
         raise Damaged(str(error)) from None
-    return dict(extents(len(line) + length, lengths))
+    end = max((place.offset + place.length for place in places.values()), default=0)
+    if end > size:
+        raise Damaged(f"it has {size} bytes, and should have {end}")
+    return places
 
 
 def extents(offset: int, lengths: Mapping[str, int]) -> Iterator[tuple[str, Extent]]:

@@ -22,6 +22,7 @@ from firesteel.model.inquiries import (
     ReadFile,
 )
 from firesteel.model.secrets import redacted_text
+from firesteel.model.stored import UNREADABLE
 
 _INDEX = "index"
 _OF_A_JOB = re.compile(r"([0-9a-f]{32})_.*", re.DOTALL)
@@ -113,7 +114,7 @@ def decode_logs(data: bytes) -> KeptLogs:
     try:
         logs = msgspec.msgpack.decode(entries[_INDEX], type=list[KeptLog])
         return KeptLogs([KeptText(log, entries[str(number)]) for number, log in enumerate(logs)])
-    except (KeyError, msgspec.MsgspecError) as error:
+    except (KeyError, *UNREADABLE) as error:
         raise Damaged(f"its logs: {error}") from None
 
 

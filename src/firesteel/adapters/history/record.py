@@ -10,6 +10,7 @@ import msgspec
 from firesteel.adapters.history.archivefile import Damaged, packed, read_extents
 from firesteel.model.ids import JobID
 from firesteel.model.secrets import HIDDEN, is_secret, redacted_value
+from firesteel.model.stored import UNREADABLE
 from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
 
 JOB_SUFFIX, LOGS_SUFFIX = ".job", ".logs"
@@ -80,9 +81,6 @@ def decode_summary(data: bytes) -> JobSummary:
 def decode_entries(data: bytes) -> dict[str, bytes]:
     """Entries of a whole file by name. Raises Damaged."""
     places = read_extents(io.BytesIO(data))
-    end = max((place.offset + place.length for place in places.values()), default=0)
-    if end > len(data):
-        raise Damaged(f"it has {len(data)} bytes and should have {end}")
     return {name: data[place.offset : place.offset + place.length] for name, place in places.items()}
 
 
@@ -91,7 +89,7 @@ def _decoded(entries: Mapping[str, bytes], name: str, kind: type[T]) -> T:
         raise Damaged(f"it has no {name}")
     try:
         return msgspec.msgpack.decode(entries[name], type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise Damaged(f"its {name}: {error}") from None
 
 

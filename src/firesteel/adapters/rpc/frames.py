@@ -13,6 +13,7 @@ import msgspec
 
 from firesteel.model.ids import Address
 from firesteel.model.messages import Envelope
+from firesteel.model.stored import UNREADABLE
 
 MAGIC = b"FSTL"
 PROTOCOL_VERSION = 2
@@ -212,6 +213,6 @@ class FrameDecoder:
 def _decoded(payload: bytes) -> Frame:
     try:
         frame: Frame = _DECODER.decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"it sent what is no message ({error})") from None
     return frame

@@ -16,7 +16,7 @@ from firesteel.cli.clusters.ssh import Outcome, Ssh
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, UNREACHABLE, CommandError
 from firesteel.model import options
 from firesteel.model.options import Configuration
-from firesteel.model.stored import StoredRecord
+from firesteel.model.stored import UNREADABLE, StoredRecord
 
 AT_ONCE = 32
 """Connections at the same time."""
@@ -97,7 +97,7 @@ def read_cluster(directory: ClusterDirectory) -> HostCluster | None:
         return msgspec.json.decode(_record(directory).read_bytes(), type=HostCluster)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNREADABLE) as error:
         text = f"{_record(directory)} can't be read ({error}): `{thishost.STOP_COMMAND} --hosts FILE`, then delete it"
         raise CommandError(text, UNREACHABLE) from None
 

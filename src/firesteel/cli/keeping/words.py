@@ -12,6 +12,7 @@ import msgspec
 from firesteel.cli.keeping.identity import Identity
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
+from firesteel.model.stored import UNREADABLE
 
 BYTES_MAX = 64 << 20
 """Largest message: a job that was built has its graph in it."""
@@ -115,5 +116,5 @@ async def hear(reader: asyncio.StreamReader, kind: Any) -> Any:
         if length > BYTES_MAX:
             raise ConnectionError(f"a message of {length} bytes")
         return msgspec.msgpack.decode(await reader.readexactly(length), type=kind)
-    except (asyncio.IncompleteReadError, msgspec.MsgspecError) as error:
+    except (asyncio.IncompleteReadError, *UNREADABLE) as error:
         raise ConnectionError(f"no word from the other side: {error}") from None

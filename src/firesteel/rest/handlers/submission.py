@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.model.jobgraph import JobGraph, decode_job_graph
+from firesteel.model.stored import UNREADABLE
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import ID
 from firesteel.rest.errors import RestError, bad_request
@@ -64,7 +65,7 @@ def _request(upload: Upload) -> JobSubmitRequestBody:
         raise bad_request(f"The part {REQUEST_PART!r} with the names of the files is missing.")
     try:
         return msgspec.json.decode(upload.fields[REQUEST_PART], type=JobSubmitRequestBody)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise bad_request(f"The part {REQUEST_PART!r} is not what it should be: {error}") from None
 
 

@@ -15,7 +15,7 @@ from firesteel.adapters.spark.exchange import footers
 from firesteel.adapters.spark.refusals import StorageFailed
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.errors import TargetRefused
-from firesteel.model.stored import StoredRecord
+from firesteel.model.stored import UNREADABLE, StoredRecord
 from firesteel.model.tasks import ResultPartition
 
 MANIFEST_FILE = "_firesteel.json"
@@ -122,7 +122,7 @@ class ResultFiles:
             try:
                 data = self._at(location).read(location, MANIFEST_FILE)
                 self._manifests[location] = msgspec.json.decode(data, type=Manifest)
-            except (FileNotFoundError, msgspec.MsgspecError):  # gone, torn by a power cut, or of another version
+            except (FileNotFoundError, *UNREADABLE):  # gone, torn by a power cut, or of another version
                 raise PartitionLost(location) from None
         return self._manifests[location]
 

@@ -18,6 +18,7 @@ import msgspec
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED
 from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, jobs_noted
 from firesteel.model.ids import JobID
+from firesteel.model.stored import UNREADABLE
 
 LOCK = "worker.lock"
 TEMPORARY = "firesteel-taskmanager-"
@@ -146,7 +147,7 @@ def of_other_hosts(parent: Path, pattern: str) -> list[tuple[Path, Owner]]:
 def _owner(file: Path) -> Owner | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Owner)
-    except (OSError, msgspec.DecodeError):  # it is being made, or removed
+    except (OSError, *UNREADABLE):  # it is being made, or removed
         return None
 
 

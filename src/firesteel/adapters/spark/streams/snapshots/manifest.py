@@ -11,6 +11,7 @@ import msgspec
 
 from firesteel.adapters.spark.streams.snapshots.errors import NoSavepoint
 from firesteel.adapters.spark.streams.snapshots.points import CommittedPoint
+from firesteel.model.stored import UNREADABLE
 
 MANIFEST = "savepoint.json"
 VERSION = 1
@@ -102,7 +103,7 @@ def decode(data: bytes, path: str) -> SavepointManifest:
         if version != VERSION:
             raise NoSavepoint(path, f"its format is {version}, and this firesteel knows {VERSION}")
         manifest = msgspec.json.decode(data, type=SavepointManifest)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise NoSavepoint(path, f"{MANIFEST} can't be read ({error})") from None
     names = (name for query in manifest.queries for name in (query.directory, *(file.name for file in query.files)))
     for name in names:
