@@ -22,6 +22,13 @@ from firesteel.adapters.history.record import archived_job, decode_job, decode_s
 from firesteel.adapters.inspection.desk import read_when_grown
 from firesteel.adapters.inspection.logfiles import LogFiles, NoSuchFile
 from firesteel.adapters.storage.files import DirectoryFiles
+from firesteel.model.checkpoints import (
+    Checkpoint,
+    CheckpointHistory,
+    CheckpointSettings,
+    CheckpointStatus,
+    CheckpointsView,
+)
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, ResourceID, derived_id
 from firesteel.model.inquiries import (
@@ -127,10 +134,17 @@ def test_secrets_in_failures_are_not_archived() -> None:
     text = "jdbc:h://u:hunter2@db refused password=hunter2"
     failure = FailureInfo(kind=FailureKind.USER, message=text, trace=f"File x\n{text}\n")
     inner = ExceptionEntry(timestamp_ms=3, failure=failure)
-    failed = view("failed", exceptions=(ExceptionEntry(timestamp_ms=2, failure=failure, concurrent=(inner,)),))
+    checkpoint = Checkpoint(checkpoint_id=1, status=CheckpointStatus.FAILED, triggered_ms=1, failure=text)
+    history = CheckpointHistory(newest=(checkpoint,), latest_failed=checkpoint)
+    failed = view(
+        "failed",
+        exceptions=(ExceptionEntry(timestamp_ms=2, failure=failure, concurrent=(inner,)),),
+        reason=f"words: {text}",
+        checkpoints=CheckpointsView(settings=CheckpointSettings(), history=history),
+    )
     written = encode_job(archived_job(failed, result(failed, failure=failure), ORIGIN))
     assert b"hunter2" not in written
-    assert written.count(b"jdbc:h://u:******@db refused password=******") == 6
+    assert written.count(b"jdbc:h://u:******@db refused password=******") == 10
 
 
 def test_what_the_first_version_has_written_is_read(rewrite: bool) -> None:

@@ -43,6 +43,16 @@ def archived(job_entry: JobEntry) -> JobView:
     return msgspec.structs.replace(last_known_view(job_entry), name="as archived")
 
 
+def test_why_a_job_was_cancelled_is_shown_without_secrets() -> None:
+    ended = entry(JobStage.DONE)
+    failure = FailureInfo(kind=FailureKind.USER, message="jdbc:x://me:geheim@host is away", vertex="words")
+    assert ended.result is not None
+    ended.result = msgspec.structs.replace(ended.result, failure=failure)
+    assert shown_summary(ended, None).reason == "words: jdbc:x://me:******@host is away"
+    core = job_master("> graph v\n> start\n> cancel Bearer-geheim\n")
+    assert (core.view().reason, core.summary().reason) == ("Bearer ******", "Bearer ******")
+
+
 @pytest.mark.parametrize("leads", [None, JobReleasePlayer().make_core()], ids=["nothing", "release"])
 def test_a_job_that_nobody_tells_of_is_shown_as_it_was_known_last(leads: Core | None) -> None:
     running = entry(JobStage.RUNNING)

@@ -73,7 +73,7 @@ def test_checkpoints_are_told_as_flink_tells_them(do: Do, script: TaskScript, tm
             script.checkpoint_error = ""
             async with HttpClusterClient([rest.server.address]) as client:
                 assert await client.take_checkpoint(STREAM.job_id) == 3
-                script.checkpoint_error = "the disk is away"
+                script.checkpoint_error = "the disk is away: s3://me:geheim@disk"
                 with pytest.raises(CheckpointFailed, match="checkpoint 4 failed"):
                     await client.take_checkpoint(STREAM.job_id)
                 await client.take_savepoint(STREAM.job_id, "/savepoints")
@@ -84,7 +84,11 @@ def test_checkpoints_are_told_as_flink_tells_them(do: Do, script: TaskScript, tm
             ]
             assert found["summary"]["state_size"]["avg"] == 1_000
             assert found["latest"]["savepoint"]["external_path"].startswith("/savepoints/savepoint-")
-            assert found["latest"]["failed"]["failure_message"] == "the disk is away"
+            assert found["latest"]["failed"]["failure_message"] == "the disk is away: s3://me:******@disk"
+            for path in ("/checkpoints", "/checkpoints/details/4", "/view"):
+                answer = await rest.http.get(f"{JOB}{path}")
+                assert "the disk is away: s3://me:******@disk" in answer.text, path
+                assert "geheim" not in answer.text, path
             completed = found["latest"]["completed"]
             assert (completed["id"], completed["discarded"], completed["external_path"]) == (3, False, NOT_EXTERNAL)
             assert [each["discarded"] for each in found["history"] if each["id"] == 1] == [True], "one is retained"

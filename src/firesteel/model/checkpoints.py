@@ -5,6 +5,7 @@ from enum import Enum
 import msgspec
 
 from firesteel.model.ids import JobVertexID
+from firesteel.model.secrets import redacted_text
 from firesteel.model.streams import SavepointQueries
 
 
@@ -82,6 +83,10 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def size_bytes(self) -> int:
         return sum(point.size_bytes for point in self.points)
 
+    def redacted(self) -> "Checkpoint":
+        """The same, without what looks like a secret in why it failed."""
+        return msgspec.structs.replace(self, failure=redacted_text(self.failure)) if self.failure else self
+
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Smallest, largest and sum of so many figures."""
@@ -120,6 +125,14 @@ class CheckpointHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """Durations of the completed ones."""
     sizes_bytes: Tally = Tally()
 
+    def redacted(self) -> "CheckpointHistory":
+        """The same, without what looks like a secret in why some failed."""
+        return msgspec.structs.replace(
+            self,
+            newest=tuple(each.redacted() for each in self.newest),
+            latest_failed=self.latest_failed.redacted() if self.latest_failed is not None else None,
+        )
+
     @property
     def in_progress(self) -> Checkpoint | None:
         return next((each for each in self.newest if each.status is CheckpointStatus.IN_PROGRESS), None)
@@ -130,3 +143,7 @@ class CheckpointsView(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: CheckpointSettings
     history: CheckpointHistory
+
+    def redacted(self) -> "CheckpointsView":
+        """The same, without secrets."""
+        return msgspec.structs.replace(self, history=self.history.redacted())

@@ -69,6 +69,10 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         text = f"{where}: {self.message}" if where else self.message
         return f"{text} (failed for good: {self.verdict})" if self.verdict else text
 
+    def shown_headline(self) -> str:
+        """The same for views and for other systems, without what looks like a secret."""
+        return redacted_text(self.headline())
+
     def redacted(self) -> "FailureInfo":
         """The same, without what looks like a secret in what the program has raised, or in its code."""
         return msgspec.structs.replace(

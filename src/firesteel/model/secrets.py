@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
 HIDDEN = "******"
+T = TypeVar("T")
 
 SECRET_KEYS = (
     r"(?i)password|passwd|secret|token|credential(?!s?[.-]?provider)|api-?key|access[.-]?key|account\.key|service-key"
@@ -46,6 +48,14 @@ def redacted_value(key: str, value: str) -> str:
         return HIDDEN
     value = _CONNECT.sub(lambda match: match[1] + _CONNECT_VALUE.sub(f"={HIDDEN}", match[2]), value)
     return _SENSITIVE_PART.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", value)
+
+
+def redacted_values(values: Mapping[str, T]) -> dict[str, T | str]:
+    """The values by key, but for secrets; others keep their type."""
+    return {
+        key: redacted_value(key, value) if isinstance(value, str) else HIDDEN if is_secret(key) else value
+        for key, value in values.items()
+    }
 
 
 def redacted_text(text: str) -> str:

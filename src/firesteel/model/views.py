@@ -9,6 +9,7 @@ from firesteel.model.jobgraph import JobType
 from firesteel.model.labels import Labels
 from firesteel.model.metric import MetricValue
 from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
+from firesteel.model.secrets import redacted_text, redacted_values
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import IOMetrics, TaskProgress
 
@@ -140,6 +141,17 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_script(self) -> bool:
         return any(vertex.is_script for vertex in self.vertices)
+
+    def redacted(self) -> "JobView":
+        """The same without secrets, wherever a view may have any: what is shown to others and what is archived."""
+        return msgspec.structs.replace(
+            self,
+            reason=redacted_text(self.reason),
+            exceptions=tuple(entry.redacted() for entry in self.exceptions),
+            parameters=redacted_values(self.parameters),
+            configuration=redacted_values(self.configuration),
+            checkpoints=self.checkpoints.redacted() if self.checkpoints is not None else None,
+        )
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ def throwable(failure: FailureInfo) -> SerializedThrowable:
     """A failure as Flink's Java clients read it."""
     name = failure.exception or f"firesteel.{failure.kind.value}"
     text = stack_text(failure)
-    headline = failure.redacted().headline()
+    headline = failure.shown_headline()
     return SerializedThrowable(
         class_name=name, stack_trace=text, serialized_throwable=encode_throwable(headline, text, name)
     )

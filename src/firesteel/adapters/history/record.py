@@ -9,7 +9,6 @@ import msgspec
 
 from firesteel.adapters.history.archivefile import Damaged, packed, read_extents
 from firesteel.model.ids import JobID
-from firesteel.model.secrets import HIDDEN, is_secret, redacted_value
 from firesteel.model.stored import UNREADABLE
 from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
 
@@ -40,12 +39,7 @@ class ArchivedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 def archived_job(view: JobView, result: JobResult, origin: Origin) -> ArchivedJob:
     """What is kept of a job that has ended so."""
-    shown = msgspec.structs.replace(
-        view,
-        configuration=_hidden(view.configuration),
-        parameters=_hidden(view.parameters),
-        exceptions=tuple(entry.redacted() for entry in view.exceptions),
-    )
+    shown = view.redacted()
     return ArchivedJob(origin=origin, summary=summary_of(shown), result=result.redacted(), view=shown)
 
 
@@ -91,11 +85,3 @@ def _decoded(entries: Mapping[str, bytes], name: str, kind: type[T]) -> T:
         return msgspec.msgpack.decode(entries[name], type=kind)
     except UNREADABLE as error:
         raise Damaged(f"its {name}: {error}") from None
-
-
-def _hidden(values: Mapping[str, object]) -> dict[str, object]:
-    """The values, but for secrets; others keep their type."""
-    return {
-        key: redacted_value(key, value) if isinstance(value, str) else HIDDEN if is_secret(key) else value
-        for key, value in values.items()
-    }

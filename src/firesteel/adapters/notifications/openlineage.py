@@ -163,7 +163,7 @@ def _run_facets(failure: FailureInfo | None) -> dict[str, dict[str, Any]]:
     if failure is None:
         return {}
     facet = _facet("1-0-0/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet")
-    told = {"message": redacted_text(failure.headline()), "programmingLanguage": "PYTHON"}
+    told = {"message": failure.shown_headline(), "programmingLanguage": "PYTHON"}
     if failure.trace:
         told["stackTrace"] = redacted_text(failure.trace)
     return {"errorMessage": {**facet, **told}}

@@ -59,4 +59,4 @@ def _cancelled_because(result: JobResult) -> str:
     """Empty when somebody has asked for it, or it was not cancelled."""
     if result.status is not JobStatus.CANCELED or result.failure is None:
         return ""
-    return result.failure.headline()
+    return result.failure.shown_headline()

@@ -220,7 +220,7 @@ def _times_ms(executions: Executions, status: JobStatus) -> dict[str, int]:
 def _reason(executions: Executions, status: JobStatus, running: Mapping[RegionIndex, TaskProgress]) -> str:
     """Why it waits, or was cancelled."""
     if executions.state.failure is not None and status in (JobStatus.CANCELLING, JobStatus.CANCELED):
-        return executions.state.failure.headline()
+        return executions.state.failure.shown_headline()
     waits = [item.waits_for for item in running.values() if item.waits_for]
     reasons = [(len(executions.pool.waiting), "a slot"), (len(waits), next(iter(waits), ""))]
     return ", ".join(_waiting(count, what) for count, what in reasons if count)

@@ -81,7 +81,7 @@ async def _checkpoints(call: Call) -> tuple[JobView, CheckpointsView]:
     view = await call.gateway.request_job(call.job_id)
     if view.checkpoints is None:
         raise not_found(f"Checkpointing is not enabled for this job ({call.job_id}): it is a batch job.")
-    return view, view.checkpoints
+    return view, view.checkpoints.redacted()
 
 
 def _any(checkpoint: Checkpoint, history: CheckpointHistory) -> ck.CheckpointDetails:

@@ -184,14 +184,9 @@ def io_info(io: IOMetrics, lacking: Collection[str] = ()) -> j.IOMetricsInfo:
 
 
 def shown(view: JobView) -> JobView:
-    """A view without secrets."""
-    hidden = {
-        "configuration": redacted(view.configuration),
-        "parameters": redacted(view.parameters),
-        "exceptions": tuple(entry.redacted() for entry in view.exceptions),
-    }
-    fields = {name: getattr(view, name) for name in view.__struct_fields__}
-    return JobView(**{**fields, **hidden})
+    """A view without secrets; parameters as texts, since JSON has no infinite numbers."""
+    texts = {"configuration": redacted(view.configuration), "parameters": redacted(view.parameters)}
+    return msgspec.structs.replace(view.redacted(), **texts)
 
 
 def task_name(view: JobView, entry: ExceptionEntry) -> str | None:
