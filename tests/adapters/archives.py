@@ -6,9 +6,9 @@ from typing import Any
 from firesteel.adapters.history.index import HistoryIndex, Place
 from firesteel.adapters.history.record import ArchivedJob, Origin, archived_job, encode_job
 from firesteel.adapters.storage.files import DirectoryFiles
-from firesteel.model.ids import JobID, derived_id
-from firesteel.model.states import JobStatus
-from firesteel.model.views import JobResult, JobView
+from firesteel.model.ids import JobID, JobVertexID, ResourceID, derived_id
+from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.views import JobResult, JobView, SubtaskView, VertexView
 
 ORIGIN = Origin(cluster="first", firesteel="0.1.0", archived_ms=9)
 
@@ -30,6 +30,24 @@ def result(of: JobView, **fields: Any) -> JobResult:
         start_time_ms=of.start_time_ms,
         end_time_ms=of.end_time_ms,
         **fields,
+    )
+
+
+def vertex(*workers: ResourceID, parallelism: int = 0, is_script: bool = False) -> VertexView:
+    subtasks = tuple(
+        SubtaskView(subtask=number, state=ExecutionState.FINISHED, attempt=0, task_manager=worker)
+        for number, worker in enumerate(workers)
+    )
+    return VertexView(
+        id=JobVertexID(derived_id("words")),
+        name="words",
+        functions=("words",),
+        parallelism=parallelism or len(workers),
+        status=ExecutionState.FINISHED,
+        tasks={"FINISHED": len(workers)},
+        attempts=1,
+        is_script=is_script,
+        subtasks=subtasks,
     )
 
 

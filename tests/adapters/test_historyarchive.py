@@ -1,11 +1,9 @@
-"""What is archived of a job: its file, and as much as there may be of what it has printed."""
+"""What is archived of a job, once, and as much as there may be of what it has printed."""
 
 import asyncio
-import contextlib
-import itertools
 import threading
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,23 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.adapters.blob.outputs import OutputStore
-from firesteel.adapters.history.archive import THREADS, HistoryArchive
-from firesteel.adapters.history.archivefile import Damaged, archive_head, packed
-from firesteel.adapters.history.collecting import collected, fair_shares
-from firesteel.adapters.history.keptlogs import KeptLog, KeptText, decode_logs, encode_logs, job_of_log, shown_text
-from firesteel.adapters.history.record import archived_job, decode_job, decode_summary, encode_job
+from firesteel.adapters.history.archive import READING_THREADS, HistoryArchive
+from firesteel.adapters.history.collecting import WORKERS_AT_ONCE, collected, fair_shares
+from firesteel.adapters.history.keptlogs import KeptText, decode_logs, encode_logs, job_of_log, shown_text
+from firesteel.adapters.history.record import decode_job
 from firesteel.adapters.inspection.desk import read_when_grown
 from firesteel.adapters.inspection.logfiles import LogFiles, NoSuchFile
 from firesteel.adapters.storage.files import DirectoryFiles
-from firesteel.model.checkpoints import (
-    Checkpoint,
-    CheckpointHistory,
-    CheckpointSettings,
-    CheckpointStatus,
-    CheckpointsView,
-)
-from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import JobVertexID, ResourceID, derived_id
+from firesteel.model.ids import ResourceID
 from firesteel.model.inquiries import (
     AnyAnswer,
     AnyInquiry,
@@ -42,50 +31,23 @@ from firesteel.model.inquiries import (
     ReadFile,
 )
 from firesteel.model.refusals import NoAnswer, UnknownTaskManager
-from firesteel.model.states import ExecutionState
-from firesteel.model.views import ExceptionEntry, JobView, SubtaskView, VertexView, summary_of
+from firesteel.model.views import JobView
 from firesteel.runtime.clock import SystemClock
-from tests.adapters.archives import ORIGIN, archived, job_id, result, view
+from tests.adapters.archives import job_id, result, vertex, view
 
-GOLDEN = Path(__file__).parent / "golden" / "history_v1.job"
-FAILURE = FailureInfo(kind=FailureKind.USER, message="no such column", vertex="words", trace="line 3")
 ONE, TWO, GONE = ResourceID("worker-1"), ResourceID("worker-2"), ResourceID("gone")
-
-
-def vertex(*workers: ResourceID, parallelism: int = 0, is_script: bool = False) -> VertexView:
-    subtasks = tuple(
-        SubtaskView(subtask=number, state=ExecutionState.FINISHED, attempt=0, task_manager=worker)
-        for number, worker in enumerate(workers)
-    )
-    return VertexView(
-        id=JobVertexID(derived_id("words")),
-        name="words",
-        functions=("words",),
-        parallelism=parallelism or len(workers),
-        status=ExecutionState.FINISHED,
-        tasks={"FINISHED": len(workers)},
-        attempts=1,
-        is_script=is_script,
-        subtasks=subtasks,
-    )
-
-
-WHOLE = archived(
-    "whole",
-    owner="ada",
-    parameters={"input": "/in", "db_password": "hunter2", "token": 7, "limit": 3, "exact": True},
-    configuration={"spark.x": "jdbc:h://u:hunter2@db"},
-    vertices=(vertex(ONE, TWO),),
-    exceptions=(ExceptionEntry(timestamp_ms=3, failure=FAILURE, region=0, attempt=0, task_manager=ONE),),
-)
 
 
 class FakeWorkers:
     """Workers whose log files lie in `root/WORKER`; of those that are `silent` no answer comes."""
 
-    def __init__(self, root: Path, *here: ResourceID, silent: Sequence[ResourceID] = ()) -> None:
-        self._root, self._here, self._silent = root, here, silent
+    def __init__(
+        self, root: Path, *here: ResourceID, silent: Sequence[ResourceID] = (), forgetful: Sequence[ResourceID] = ()
+    ) -> None:
+        """Those that are `forgetful` say which files there are, and then no more; each that is asked waits for `turn`."""
+        self._root, self._here, self._silent, self._forgetful = root, here, silent, forgetful
         self.asked: list[ResourceID] = []
+        self.turn: Callable[[], Awaitable[None]] | None = None
 
     def ids(self) -> Sequence[ResourceID]:
         return self._here
@@ -97,7 +59,9 @@ class FakeWorkers:
 
     async def ask(self, resource_id: ResourceID, inquiry: AnyInquiry, limit_s: float) -> AnyAnswer:
         self.asked.append(resource_id)
-        if resource_id in self._silent:
+        if self.turn is not None:
+            await self.turn()
+        if resource_id in self._silent or (resource_id in self._forgetful and isinstance(inquiry, ReadFile)):
             raise NoAnswer("silent")
         if resource_id not in self._here:
             raise UnknownTaskManager("gone")
@@ -114,90 +78,6 @@ class FakeWorkers:
 def gathered(of: JobView, workers: FakeWorkers, tmp_path: Path, limit: int = 1 << 20) -> list[KeptText]:
     found = asyncio.run(collected(of, workers, OutputStore(tmp_path / "outputs"), limit))
     return [shown_text(each) for each in found]
-
-
-def test_a_job_is_read_as_it_was_written_but_for_its_secrets() -> None:
-    found = decode_job(encode_job(WHOLE))
-    assert found == WHOLE
-    assert decode_summary(encode_job(WHOLE)) == msgspec.structs.replace(summary_of(WHOLE.view), cluster="first")
-    assert b"hunter2" not in encode_job(WHOLE)
-    assert found.view.parameters == {
-        "input": "/in",
-        "db_password": "******",
-        "token": "******",
-        "limit": 3,
-        "exact": True,
-    }
-
-
-def test_secrets_in_failures_are_not_archived() -> None:
-    text = "jdbc:h://u:hunter2@db refused password=hunter2"
-    failure = FailureInfo(kind=FailureKind.USER, message=text, trace=f"File x\n{text}\n")
-    inner = ExceptionEntry(timestamp_ms=3, failure=failure)
-    checkpoint = Checkpoint(checkpoint_id=1, status=CheckpointStatus.FAILED, triggered_ms=1, failure=text)
-    history = CheckpointHistory(newest=(checkpoint,), latest_failed=checkpoint)
-    failed = view(
-        "failed",
-        exceptions=(ExceptionEntry(timestamp_ms=2, failure=failure, concurrent=(inner,)),),
-        reason=f"words: {text}",
-        checkpoints=CheckpointsView(settings=CheckpointSettings(), history=history),
-    )
-    written = encode_job(archived_job(failed, result(failed, failure=failure), ORIGIN))
-    assert b"hunter2" not in written
-    assert written.count(b"jdbc:h://u:******@db refused password=******") == 10
-
-
-def test_what_the_first_version_has_written_is_read(rewrite: bool) -> None:
-    if rewrite and not GOLDEN.exists():
-        GOLDEN.write_bytes(encode_job(WHOLE))
-    assert decode_job(GOLDEN.read_bytes()) == WHOLE
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\0" * 200,
-        encode_job(WHOLE)[:-1],
-        encode_job(WHOLE).replace(b"archive 1 ", b"archive 2 ", 1),
-        b"firesteel-archive 1 5\n\xff\xff\xff\xff\xff",
-        b"firesteel-archive 1 999999999999999999999\n",
-        packed({"summary": b"\x80"}),
-        packed({"origin": b"\xc1"}),
-        b"firesteel-archive 1 999999999\n",
-        archive_head({"origin": 1 << 62}),
-        archive_head({"origin": -5, "index": -5}),
-        archive_head({"xx": 1}).replace(b"xx", b"\xff\xff") + b"1",
-        packed({"origin": b"\xa2\xff\xff", "index": b"\x91\x81\xa2\xff\xff\x01"}),
-    ],
-)
-def test_damage_is_told(data: bytes) -> None:
-    for decode in (decode_job, decode_logs):
-        with pytest.raises(Damaged):
-            decode(data)
-
-
-LOGS = encode_logs([KeptText(KeptLog(task_manager=ONE, name="é_0-0.log", modified_ms=1, size_bytes=9), b"hello\n")])
-
-
-def read_or_damaged(data: bytes) -> None:
-    """Anything but Damaged would end who reads."""
-    for decode in (decode_job, decode_summary, decode_logs):
-        with contextlib.suppress(Damaged):
-            decode(data)
-
-
-@pytest.mark.parametrize("whole", [encode_job(WHOLE), LOGS], ids=["job", "logs"])
-def test_every_flipped_bit_gives_a_value_or_damage(whole: bytes) -> None:
-    for place, bit in itertools.product(range(len(whole)), range(8)):
-        read_or_damaged(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-
-
-@given(st.binary(max_size=200), st.booleans())
-def test_any_bytes_give_a_value_or_damage(data: bytes, has_head: bool) -> None:
-    read_or_damaged(b"firesteel-archive 1 %d\n%b" % (len(data), data) if has_head else data)
-    for name in ("origin", "summary", "index"):
-        read_or_damaged(packed({name: data}))
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=20), st.integers(0, 5_000))
@@ -228,6 +108,31 @@ def test_a_worker_that_is_silent_costs_its_logs_only(tmp_path: Path) -> None:
     workers = FakeWorkers(tmp_path, ONE, TWO, silent=[ONE])
     workers.printed(TWO, f"{it.job_id}_1-0.log", "here")
     assert [each.data for each in gathered(it, workers, tmp_path)] == [b"here"]
+
+
+def test_a_worker_that_did_not_answer_is_not_asked_again(tmp_path: Path) -> None:
+    it = view("it", vertices=(vertex(ONE, TWO),))
+    workers = FakeWorkers(tmp_path, ONE, TWO, forgetful=[ONE])
+    for number in range(20):
+        workers.printed(ONE, f"{it.job_id}_{number}-0.log", "lost")
+    workers.printed(TWO, f"{it.job_id}_99-0.log", "here")
+    kept = gathered(it, workers, tmp_path)
+    assert sorted(each.data for each in kept if each.log.task_manager == TWO) == [b"here"]
+    assert workers.asked.count(ONE) == 2, "for the list, and for the first file"
+
+
+def test_workers_are_asked_at_the_same_time(tmp_path: Path) -> None:
+    names = [ResourceID(f"worker-{number}") for number in range(WORKERS_AT_ONCE)]
+    it = view("it", vertices=(vertex(*names),))
+    workers = FakeWorkers(tmp_path, *names, silent=names)
+    together = asyncio.Barrier(len(names))
+
+    async def all_here() -> None:
+        await together.wait()
+
+    workers.turn = all_here
+    assert gathered(it, workers, tmp_path) == []
+    assert workers.asked == names
 
 
 def test_of_long_logs_the_ends_are_kept_in_whole_lines(tmp_path: Path) -> None:
@@ -378,7 +283,7 @@ def test_who_reads_logs_of_a_storage_that_hangs_is_answered_and_holds_up_no_arch
         archive = HistoryArchive(files, "mine", SystemClock(), 0, read_limit_s=0.05)
         try:
             async with asyncio.timeout(300.0):
-                found = await asyncio.gather(*(archive.logs(job_id(number)) for number in range(2 * THREADS)))
+                found = await asyncio.gather(*(archive.logs(job_id(number)) for number in range(2 * READING_THREADS)))
                 assert [logs.holders() for logs in found] == [[]] * len(found)
                 await archive.put(it, result(it), FakeWorkers(tmp_path), OutputStore(tmp_path / "outputs"))
         finally:

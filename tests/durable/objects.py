@@ -83,6 +83,9 @@ class FakeObjects:
         below = [name.removeprefix(prefix) for name in self.contents if name.startswith(prefix)]
         return sorted(name for name in below if "/" not in name)
 
+    def has(self, name: str) -> bool:
+        return self._call(lambda: name in self.contents)
+
     def listed(self, prefix: str) -> Iterator[Listed]:
         for name in sorted(name for name in self.contents if name.startswith(prefix)):
             yield Listed(name, len(self.contents[name].data), 0)

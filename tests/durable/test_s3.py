@@ -168,6 +168,7 @@ def test_files_are_there_for_other_masters(kind: str, objects: Objects, tmp_path
         one.write("note", content)
     objects.put("jars.other", b"", None)
     assert one.names() == two.names() == ["large", "note"]
+    assert (one.has("note"), two.has("note"), two.has("not")) == (True, True, False)
     assert (one.read("note"), two.read("note")) == (b"second", b"second")
     assert [each.path("large").read_bytes() for each in (one, two, two)] == [LARGE] * 3
     assert not [*tmp_path.rglob(".write-*")]

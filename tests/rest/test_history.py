@@ -15,6 +15,7 @@ from firesteel.adapters.history.keptlogs import KeptLog, KeptText, encode_logs
 from firesteel.adapters.storage.files import DirectoryFiles
 from firesteel.assembly.historyserver import HistoryServer
 from firesteel.cli.main import cli
+from firesteel.core.dispatcher.jobentry import JobStage
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import ResourceID, derived_id
 from firesteel.model.options import Configuration, ConfigurationError
@@ -198,6 +199,33 @@ def test_prints_are_read_after_the_worker_has_gone(tmp_path: Path, do: Do, scrip
             assert "words" in await asyncio.to_thread(command, "list", "--all")
             for name in ("info", "exceptions", "wait"):
                 await asyncio.to_thread(command, name, WORDS.job_id)
+
+    do(story())
+
+
+def test_of_too_many_jobs_that_wait_for_the_archive_the_oldest_is_cleaned_up(
+    tmp_path: Path, do: Do, script: TaskScript, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "archive"
+    broken.touch()
+    first, second = (graph("lines", name) for name in ("first", "second"))
+
+    async def story() -> None:
+        options = {**archiving(broken), "jobmanager.archive.max-waiting-jobs": "1"}
+        async with rest_cluster(tmp_path, script=script, options=options) as rest:
+            jobs = rest.cluster.master.dispatcher().core.jobs
+            for each in (first, second):
+                await rest.submit(each)
+                await rest.finish(each.job_id)
+            async with asyncio.timeout(LIMIT_S):
+                while jobs[first.job_id].stage is not JobStage.DONE:
+                    await asyncio.sleep(0.01)
+            assert jobs[second.job_id].stage is not JobStage.DONE
+            assert f"job {first.job_id} is not archived" in caplog.text
+            assert (await rest.get(f"/jobs/{first.job_id}"))["vertices"], "its master shows it as before"
+            broken.unlink()
+            await cleaned_up(broken, second.job_id)
+        assert not (broken / f"{first.job_id}.job").exists()
 
     do(story())
 

@@ -26,11 +26,13 @@ from firesteel.model.options import Configuration
 from firesteel.model.refusals import UnknownJob
 from firesteel.model.views import JobSummary, JobView, SubtaskView, VertexView
 from firesteel.runtime.about import about
+from firesteel.runtime.archiving import ArchiveBacklog
 from firesteel.runtime.changes import JobChanges
 from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings, job_release_settings
 from firesteel.runtime.leadership import LeaderRunner, Service, failure_of
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.orphans import Named, Sweep, swept
+from firesteel.runtime.retries import retried
 from firesteel.runtime.services import (
     AnnounceStatus,
     ArchiveJob,
@@ -77,6 +79,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         super().__init__(core, rpc, clock, on_broken)
         self._config, self._election, self._store = config, election, store
         self._archive, self._archive_job = archive, archive_job
+        self._backlog = ArchiveBacklog(config.get_option(options.ARCHIVE_WAITING_MAX))
         self._delete_blobs, self._delete_output, self._sweep = delete_blobs, delete_output, sweep
         self.changes = JobChanges()
         self._statuses = StatusAnnouncer(announce_status, clock)
@@ -226,16 +229,16 @@ class DispatcherEndpoint(LeadingEndpoint):
             self._statuses.look(job, last_failure)
 
     async def _load(self) -> None:
-        graphs, results = await self._retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
+        graphs, results = await retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
         text = "leading in epoch %d: %d stored jobs go on, %d have ended"
         logger.info(text, self.leader.token.epoch, len(graphs), len(results))
         self.tell(r.JobsLoaded(graphs, results))
         await self.catch_up()
-        await self._retried("looking through the archive", lambda: self._archive.keep(self.core.jobs))
+        await retried("looking through the archive", lambda: self._archive.keep(self.core.jobs))
         self.recovered.set()
         sweep = partial(self._sweep, self._clock.now_ms(), self._named)
         grace_s = self._config.get_option(options.BLOB_ORPHANS_GRACE) / 1000
-        self.background(swept(partial(self._retried, "deleting orphans", sweep), grace_s))
+        self.background(swept(partial(retried, "deleting orphans", sweep), grace_s))
 
     async def _store_graph(self, graph: JobGraph) -> None:
         """What a failing store has of it is not known: whoever asks again, under the same id, will know."""
@@ -252,7 +255,7 @@ class DispatcherEndpoint(LeadingEndpoint):
 
     async def _store_result(self, effect: r.StoreJobResult) -> None:
         result = effect.result
-        await self._retried(
+        await retried(
             f"storing the result of job {result.job_id}", lambda: self._store.put_result(result, self.leader.token)
         )
         self.tell(r.JobResultStored(result.job_id))
@@ -266,10 +269,11 @@ class DispatcherEndpoint(LeadingEndpoint):
             await self._put_away(job.view)
         view, result = job.view or last_known_view(job), job.result
         assert result is not None, "a job that is cleaned up has ended"
-        await self._retried(f"archiving job {job_id}", lambda: self._archive_job(view, result))
+        archive = partial(retried, f"archiving job {job_id}", lambda: self._archive_job(view, result))
+        await self._backlog.archived(job_id, archive)
         blobs = [artifact.sha256 for artifact in graph.artifacts] if graph is not None else []
-        await self._retried(what, lambda: self.delete_unused_blobs(blobs))
-        await self._retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
+        await retried(what, lambda: self.delete_unused_blobs(blobs))
+        await retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
         self.tell(r.JobCleanedUp(job_id))
 
     async def _put_away(self, view: JobView) -> None:
@@ -285,22 +289,10 @@ class DispatcherEndpoint(LeadingEndpoint):
         what = f"forgetting job {effect.job_id}"
         self.changes.notify(effect.job_id)
         self._statuses.forget(effect.job_id)
-        await self._retried(what, lambda: self.delete_unused_blobs(effect.blobs))
-        await self._retried(what, lambda: self._delete_output(effect.job_id))
-        await self._retried(what, lambda: self._archive.delete(effect.job_id))
-        await self._retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
-
-    async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Until the store does it, or this leadership ends: nothing here may be given up."""
-        failures = 0
-        while True:
-            try:
-                return await work()
-            except OSError as error:
-                failures += 1
-                delay_s = r.STORE_RETRIES.after(failures) / 1_000
-                logger.warning("%s failed, again in %.1f s (%s: %s)", what, delay_s, type(error).__name__, error)
-            await asyncio.sleep(delay_s)
+        await retried(what, lambda: self.delete_unused_blobs(effect.blobs))
+        await retried(what, lambda: self._delete_output(effect.job_id))
+        await retried(what, lambda: self._archive.delete(effect.job_id))
+        await retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def _lead(self, start: r.StartJobMaster | r.ReleaseJob) -> None:

@@ -19,11 +19,12 @@ from firesteel.model.ids import JobID
 from firesteel.model.views import JobResult, JobView
 from firesteel.runtime.services import Clock
 
-AT_ONCE = 8
-"""Jobs that are archived at the same time: others wait, in their clean-up."""
+AT_ONCE, LOGS_AT_ONCE = 32, 8
+"""Jobs that are archived at the same time, and those of them whose logs are in memory: others wait, in their clean-up."""
 
-THREADS = 4
-"""Threads of its own to write, and as many to read: a storage that hangs keeps nothing else in the process waiting."""
+THREADS, READING_THREADS = 16, 4
+"""Threads of its own to write and to read: a storage that hangs keeps nothing else in the process waiting. Of a bucket each
+write takes a round trip."""
 
 READ_LIMIT_S = 10.0
 """Time that a storage has to answer who asks for logs."""
@@ -45,9 +46,9 @@ class HistoryArchive:
         self._files, self._cluster, self._clock = files, cluster, clock
         self._logs_max_bytes, self._read_limit_s = logs_max_bytes, read_limit_s
         self._version = version("firesteel")
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns, self._logs_turns = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LOGS_AT_ONCE)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="history")
-        self._reading = ThreadPoolExecutor(THREADS, thread_name_prefix="history-read")
+        self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="history-read")
         self._logs: OrderedDict[JobID, KeptLogs] = OrderedDict()
 
     def close(self) -> None:
@@ -59,13 +60,14 @@ class HistoryArchive:
         """Archive a job, with what its workers still have of it, unless it is there. Raises OSError."""
         async with self._turns:
             job_file, logs_file = f"{view.job_id}{JOB_SUFFIX}", f"{view.job_id}{LOGS_SUFFIX}"
-            if await self._in_thread(partial(self._has, job_file)):
+            if await self._in_thread(partial(self._files.has, job_file)):
                 return
             # Who comes after a master that has died in between finds less on the workers, so what is there stays.
-            if self._logs_max_bytes and not await self._in_thread(partial(self._has, logs_file)):
-                logs = await collected(view, workers, outputs, self._logs_max_bytes)
-                if logs:
-                    await self._in_thread(lambda: self._write_logs(logs_file, logs))
+            if self._logs_max_bytes and not await self._in_thread(partial(self._files.has, logs_file)):
+                async with self._logs_turns:
+                    logs = await collected(view, workers, outputs, self._logs_max_bytes)
+                    if logs:
+                        await self._in_thread(partial(self._write_logs, logs_file, logs))
             origin = Origin(cluster=self._cluster, firesteel=self._version, archived_ms=self._clock.now_ms())
             job = archived_job(view, result, origin)
             await self._in_thread(lambda: self._files.write(job_file, encode_job(job)))
@@ -92,13 +94,6 @@ class HistoryArchive:
 
     def _write_logs(self, name: str, logs: Sequence[KeptText]) -> None:
         self._files.write(name, encode_logs([shown_text(each) for each in logs]))
-
-    def _has(self, name: str) -> bool:
-        try:
-            self._files.read(name)
-        except FileNotFoundError:
-            return False
-        return True
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 
 from firesteel.adapters.blob.outputs import Outputs
 from firesteel.adapters.history.keptlogs import KeptLog, KeptText
@@ -13,7 +13,10 @@ from firesteel.model.refusals import NoAnswer, UnknownTaskManager
 from firesteel.model.views import JobView
 
 ANSWER_LIMIT_S = 10.0
-"""Time that a worker has for each answer; of one that does not answer nothing is kept."""
+"""Time that a worker has for each answer; one that does not answer is not asked again for that job."""
+
+WORKERS_AT_ONCE = 16
+"""Workers that are asked at the same time for the logs of one job."""
 
 FILES_MAX = 2_000
 """Most log files that are kept of one job: those that were written last."""
@@ -21,6 +24,7 @@ FILES_MAX = 2_000
 SCRIPT_ATTEMPTS_MAX = 16
 STREAMS = ("stdout", "stderr")
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
@@ -39,21 +43,21 @@ async def collected(view: JobView, workers: Workers, outputs: Outputs, limit_byt
 
     Where all is more than `limit_bytes`, the ends of the longest are kept. Raises OSError, or NoLeader.
     """
-    found = [
-        (worker, file)
-        for worker in _workers_of(view, workers)
-        for file in await _files_on(workers, worker, view.job_id)
-    ]
+    asked = [_Worker(workers, each, view.job_id) for each in _workers_of(view, workers)]
+    lists = await _each(asked, lambda worker: worker.files())
+    found = [(worker, file) for worker, files in zip(asked, lists, strict=True) for file in files]
     found = sorted(found, key=lambda each: each[1].modified_ms)[-FILES_MAX:]
     may_print = view.is_script or not view.vertices
     printed = await _printed(view, outputs) if may_print else []
     sizes = [*(file.size_bytes for _, file in found), *(size for _, size in printed)]
     shares = fair_shares(sizes, limit_bytes)
+    wanted = [(worker, file, share) for (worker, file), share in zip(found, shares, strict=False)]
+    parts = await _each(asked, lambda worker: worker.ends([each[1:] for each in wanted if each[0] is worker]))
+    of_worker = {worker.id: iter(ends) for worker, ends in zip(asked, parts, strict=True)}
     kept = []
-    for (worker, file), share in zip(found, shares, strict=False):
-        data = await _last_bytes(workers, worker, file, share)
-        log = KeptLog(task_manager=worker, name=file.name, modified_ms=file.modified_ms, size_bytes=file.size_bytes)
-        kept.append(KeptText(log, data))
+    for worker, file, _ in wanted:
+        log = KeptLog(task_manager=worker.id, name=file.name, modified_ms=file.modified_ms, size_bytes=file.size_bytes)
+        kept.append(KeptText(log, next(of_worker[worker.id])))
     for (name, size), share in zip(printed, shares[len(found) :], strict=True):
         data = b"".join([part async for part in _parts(outputs, view.job_id, name, size - share)])
         log = KeptLog(task_manager=ResourceID(""), name=name, modified_ms=view.end_time_ms, size_bytes=size)
@@ -81,28 +85,53 @@ def _workers_of(view: JobView, workers: Workers) -> list[ResourceID]:
     return [worker for worker in here if worker in ran]
 
 
-async def _files_on(workers: Workers, worker: ResourceID, job_id: JobID) -> Sequence[FileEntry]:
-    try:
-        answer = await workers.ask(worker, ListFiles(prefix=f"{job_id}_"), ANSWER_LIMIT_S)
-    except (UnknownTaskManager, NoAnswer) as error:
-        logger.info("job %s: what it has printed on %s is not archived (%s)", job_id, worker, error)
-        return ()
-    return answer.files if isinstance(answer, FileList) else ()
+class _Worker:
+    """A worker that is asked for what one job has printed there, until it does not answer for the first time."""
 
+    def __init__(self, workers: Workers, worker: ResourceID, job_id: JobID) -> None:
+        self._workers, self.id, self._job_id = workers, worker, job_id
+        self._is_silent = False
 
-async def _last_bytes(workers: Workers, worker: ResourceID, file: FileEntry, limit: int) -> bytes:
-    """The last bytes of a file, from the beginning of a line on; as far as they can be had."""
-    data, offset = bytearray(), 0 if limit >= file.size_bytes else -limit
-    while offset < file.size_bytes and limit > 0:
+    async def files(self) -> Sequence[FileEntry]:
+        answer = await self._ask(ListFiles(prefix=f"{self._job_id}_"))
+        return answer.files if isinstance(answer, FileList) else ()
+
+    async def ends(self, wanted: Sequence[tuple[FileEntry, int]]) -> list[bytes]:
+        """The ends of files, one after the other, none longer than wanted."""
+        return [await self._last_bytes(file, share) for file, share in wanted]
+
+    async def _last_bytes(self, file: FileEntry, limit: int) -> bytes:
+        """The last bytes of a file, from the beginning of a line on; as far as they can be had."""
+        data, offset = bytearray(), 0 if limit >= file.size_bytes else -limit
+        while offset < file.size_bytes and limit > 0:
+            answer = await self._ask(ReadFile(name=file.name, offset=offset))
+            if not isinstance(answer, FilePart) or not answer.data:
+                break
+            data += answer.data
+            offset = answer.end
+        return bytes(data[-limit:]) if limit else b""
+
+    async def _ask(self, inquiry: ListFiles | ReadFile) -> AnyAnswer | None:
+        if self._is_silent:
+            return None
         try:
-            answer = await workers.ask(worker, ReadFile(name=file.name, offset=offset), ANSWER_LIMIT_S)
-        except (UnknownTaskManager, NoAnswer):
-            break
-        if not isinstance(answer, FilePart) or not answer.data:
-            break
-        data += answer.data
-        offset = answer.end
-    return bytes(data[-limit:]) if limit else b""
+            return await self._workers.ask(self.id, inquiry, ANSWER_LIMIT_S)
+        except (UnknownTaskManager, NoAnswer) as error:
+            self._is_silent = True
+            text = "job %s: what it has printed on %s is not archived, or not all of it (%s)"
+            logger.info(text, self._job_id, self.id, error)
+            return None
+
+
+async def _each(workers: Sequence[_Worker], ask: Callable[[_Worker], Awaitable[T]]) -> list[T]:
+    """What each worker is asked for, several at a time: one that is silent holds up no other."""
+    turns = asyncio.Semaphore(WORKERS_AT_ONCE)
+
+    async def in_turn(worker: _Worker) -> T:
+        async with turns:
+            return await ask(worker)
+
+    return await asyncio.gather(*(in_turn(worker) for worker in workers))
 
 
 async def _printed(view: JobView, outputs: Outputs) -> list[tuple[str, int]]:

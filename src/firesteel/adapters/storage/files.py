@@ -21,6 +21,9 @@ class Files(Protocol):
     def names(self) -> list[str]:
         """Names of all files, sorted."""
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a file; nothing of it is read."""
+
     def read(self, name: str) -> bytes: ...
 
     def path(self, name: str) -> Path:
@@ -43,6 +46,9 @@ class DirectoryFiles:
         with contextlib.suppress(FileNotFoundError):
             return sorted(name for name in os.listdir(self._directory) if not name.startswith(_UNFINISHED))
         return []
+
+    def has(self, name: str) -> bool:
+        return (self._directory / name).is_file()
 
     def read(self, name: str) -> bytes:
         return self.path(name).read_bytes()
@@ -72,6 +78,9 @@ class ObjectFiles:
 
     def names(self) -> list[str]:
         return self._objects.files(self._prefix)
+
+    def has(self, name: str) -> bool:
+        return self._objects.has(self._prefix + name)
 
     def read(self, name: str) -> bytes:
         with _new_file(self._cache) as new:

@@ -51,6 +51,9 @@ class Objects(Versions, Protocol):
     def files(self, prefix: str = "") -> list[str]:
         """Names, without the prefix, of the objects directly below: up to the next `/`; sorted."""
 
+    def has(self, name: str) -> bool:
+        """Whether there is such an object; nothing of it is read."""
+
     def listed(self, prefix: str) -> Iterator[Listed]:
         """All objects below, at any depth, with their whole names; sorted."""
 

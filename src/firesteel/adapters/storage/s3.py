@@ -71,6 +71,12 @@ class S3Objects:
             found = self._obstore.list_with_delimiter(self._store, whole)
             return sorted(each["path"].removeprefix(whole) for each in found["objects"])
 
+    def has(self, name: str) -> bool:
+        with self._naming(name), contextlib.suppress(FileNotFoundError):
+            self._obstore.head(self._store, self._prefix + name)
+            return True
+        return False
+
     def listed(self, prefix: str) -> Iterator[Listed]:
         with self._naming(prefix):
             for chunk in self._obstore.list(self._store, self._prefix + prefix):

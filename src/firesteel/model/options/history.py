@@ -14,6 +14,12 @@ ARCHIVE_LOGS_MAX_SIZE = ConfigOption(
     16,
     "Most that is archived of what one job has printed; of longer logs the ends are kept. 0 archives none.",
 )
+ARCHIVE_WAITING_MAX = ConfigOption(
+    "jobmanager.archive.max-waiting-jobs",
+    "int",
+    10_000,
+    "Jobs that may wait to be archived while the storage fails; of more the one that ended first is not archived, which the log says.",
+)
 HISTORY_ARCHIVE_DIRS = ConfigOption(
     "historyserver.archive.fs.dir",
     "str",
