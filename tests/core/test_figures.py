@@ -55,7 +55,7 @@ def test_each_sink_of_a_region_has_written_its_own_rows_and_its_one_source_has_r
         ("rows_read", "bytes_read"),
     )
     assert of(figures, graph, "y")[1] == ("rows_read", "bytes_read", "rows_written")
-    assert figures.of_subtask(graph.vertices[0], 0).rows_read == 7
+    assert [each.rows_read for each in figures.of_subtasks(graph.vertices[0], slice(0, 1))] == [7]
 
 
 def test_of_two_sources_in_a_region_nobody_knows_which_has_read_what() -> None:

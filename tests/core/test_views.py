@@ -17,6 +17,9 @@ def test_a_running_jobs_views_show_attempts_commits_and_what_it_is_going_to_retu
     player.play("> graph v*2\n> start\n> report w1 slots=a,b\n> state w1 0#0:RUNNING 1#0:RUNNING\n")
     views = player.core.views
     assert [each.state.name for each in views.subtasks(JobVertexID("v"))] == ["RUNNING", "RUNNING"]
+    assert [each.subtask for each in views.subtasks(JobVertexID("v"), range(1, 2))] == [1]
+    assert [each.subtask for each in views.subtasks(JobVertexID("v"), range(1, 9))] == [1]
+    assert views.subtasks(JobVertexID("v"), range(2, 9)) == ()
     assert (views.returned_blobs(), views.intended) == ((), ())
     rows = msgspec.structs.replace(commit_of("v"), format=RESULT_FORMAT, target="sha-of-rows")
     update = TaskStateUpdate(

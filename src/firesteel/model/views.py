@@ -13,6 +13,9 @@ from firesteel.model.secrets import redacted_text, redacted_values
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import IOMetrics, TaskProgress
 
+EVERY_SUBTASK = range(1 << 62)
+"""Indices of all subtasks, however many there are."""
+
 
 class ExceptionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A root failure in a job's exception history, with those that came while it was handled."""
@@ -141,6 +144,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_script(self) -> bool:
         return any(vertex.is_script for vertex in self.vertices)
+
+    def subtasks_of(self, vertex_id: JobVertexID, chosen: range) -> tuple[SubtaskView, ...]:
+        """Those of a vertex that the view itself has, of these indices."""
+        kept = next((vertex.subtasks for vertex in self.vertices if vertex.id == vertex_id), ())
+        return kept[chosen.start : chosen.stop]
 
     def redacted(self) -> "JobView":
         """The same without secrets, wherever a view may have any: what is shown to others and what is archived."""

@@ -23,6 +23,7 @@ from firesteel.model.refusals import (
 )
 from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import (
+    EVERY_SUBTASK,
     ClusterOverview,
     ClusterView,
     JobResult,
@@ -175,8 +176,10 @@ class ClusterGateway(ClusterOperations, Protocol):
     async def report_client_heartbeat(self, job_id: JobID) -> None:
         """The client of a job is there; matters for jobs that end with theirs."""
 
-    async def request_subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
-        """The current or last attempts of a vertex's subtasks; those of large ended jobs are not all kept."""
+    async def request_subtasks(
+        self, job_id: JobID, vertex: VertexView, chosen: range = EVERY_SUBTASK
+    ) -> tuple[SubtaskView, ...]:
+        """The current or last attempts of a vertex's subtasks of these indices; those of large ended jobs are not all kept."""
 
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]: ...
 

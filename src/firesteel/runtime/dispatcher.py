@@ -120,14 +120,14 @@ class DispatcherEndpoint(LeadingEndpoint):
         """A line for every known job, newest first."""
         return [shown_summary(job, self._leads(job)) for job in reversed(self.core.jobs.values())]
 
-    async def subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
-        """The current or last attempts of a vertex's subtasks, as far as they are known. Raises UnknownJob."""
+    async def subtasks(self, job_id: JobID, vertex: VertexView, chosen: range) -> tuple[SubtaskView, ...]:
+        """The current or last attempts of a vertex's subtasks of these indices, as far as they are known. Raises UnknownJob."""
         job = self._known(job_id)
         core = teller_of(job, self._leads(job))
         if core is not None:
-            return core.views.subtasks(vertex.id)
+            return core.views.subtasks(vertex.id, chosen)
         view = job.view or await self._archived(job_id)
-        return next((each.subtasks for each in view.vertices if each.id == vertex.id), ()) if view is not None else ()
+        return view.subtasks_of(vertex.id, chosen) if view is not None else ()
 
     def cleans_up(self) -> bool:
         """Whether a job has ended that is not cleaned up yet, and so may not be archived."""

@@ -15,6 +15,7 @@ from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import ReadOnly, UnknownTaskManager
 from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import (
+    EVERY_SUBTASK,
     ClusterOverview,
     JobResult,
     JobSummary,
@@ -63,9 +64,10 @@ class HistoryGateway:
         """Nothing changes any more."""
         return asyncio.get_running_loop().create_future()
 
-    async def request_subtasks(self, job_id: JobID, vertex: VertexView) -> tuple[SubtaskView, ...]:
-        view = await self.request_job(job_id)
-        return next((each.subtasks for each in view.vertices if each.id == vertex.id), ())
+    async def request_subtasks(
+        self, job_id: JobID, vertex: VertexView, chosen: range = EVERY_SUBTASK
+    ) -> tuple[SubtaskView, ...]:
+        return (await self.request_job(job_id)).subtasks_of(vertex.id, chosen)
 
     async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
         chosen = returned_rows(await self.request_job_result(job_id), function)

@@ -49,11 +49,12 @@ class Figures:
             for vertex in logical.vertices:
                 self.written[vertex.id][:, part - logical.offset] = UNKNOWN
 
-    def of_subtask(self, vertex: JobVertex, subtask: int) -> IOMetrics:
+    def of_subtasks(self, vertex: JobVertex, chosen: slice) -> list[IOMetrics]:
+        """Figures of some of its subtasks. Costs nothing for the others."""
         logical = self._topology.by_vertex[vertex.id]
-        read = self._read_of(vertex, logical)[:, subtask].tolist()
-        values = (*read, *self.written[vertex.id][:, subtask].tolist())
-        return IOMetrics(**dict(zip((*READ, *WRITTEN), values, strict=True)))
+        columns = np.concatenate((self._read_of(vertex, logical, chosen), self.written[vertex.id][:, chosen]))
+        names = (*READ, *WRITTEN)
+        return [IOMetrics(**dict(zip(names, values, strict=True))) for values in columns.T.tolist()]
 
     def of_vertex(self, vertex: JobVertex) -> tuple[IOMetrics, tuple[str, ...]]:
         """The sums of what is known of its subtasks, and the names of those that lack any."""
@@ -68,10 +69,10 @@ class Figures:
     def nbytes(self) -> int:
         return self.read.nbytes + sum(columns.nbytes for columns in self.written.values())
 
-    def _read_of(self, vertex: JobVertex, logical: LogicalRegion) -> npt.NDArray[np.int64]:
-        """[READ, subtasks]. Of several vertices of a region nobody knows which has read what, unless it is only one that
+    def _read_of(self, vertex: JobVertex, logical: LogicalRegion, chosen: slice = slice(None)) -> npt.NDArray[np.int64]:
+        """[READ, chosen subtasks]. Of several vertices of a region nobody knows which has read what, unless it is only one that
         reads what was there before."""
-        columns = self.read[:, logical.offset : logical.offset + logical.parallelism]
+        columns = self.read[:, logical.offset : logical.offset + logical.parallelism][:, chosen]
         readers = [each.id for each in logical.vertices if _reads(each, logical)]
         if len(logical.vertices) == 1 or readers == [vertex.id]:
             return columns

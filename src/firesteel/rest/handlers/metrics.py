@@ -4,6 +4,7 @@ import asyncio
 
 from starlette.responses import Response
 
+from firesteel.model.metric import MetricValue
 from firesteel.rest.call import Call
 from firesteel.rest.handlers.taskmanagers import found_worker
 from firesteel.rest.handlers.vertices import found_subtask
@@ -11,6 +12,7 @@ from firesteel.rest.metrics.figures import job_values, task_values, watermark_va
 from firesteel.rest.metrics.selection import aggregated, number_text, told
 from firesteel.rest.metrics.sources import job_views, master_values, scraped
 from firesteel.rest.schema.cluster import AggregatedMetric, Metric
+from firesteel.rest.subtasks import subtasks_in_turns
 
 JOBS_MAX = 1_000
 """Jobs that one request aggregates over, where it names none: the newest."""
@@ -55,19 +57,22 @@ async def of_jobs(call: Call) -> list[AggregatedMetric]:
 async def of_vertex(call: Call) -> list[Metric]:
     """Of all its subtasks: each name with the subtask's index before it."""
     vertex, wanted = await call.vertex(), call.query["get"]
-    subtasks = await call.gateway.request_subtasks(call.job_id, vertex)
-    return [line for each in subtasks for line in told(task_values(vertex, each), wanted, f"{each.subtask}.")]
+    lines: list[Metric] = []
+    async for subtasks in subtasks_in_turns(call, vertex):
+        for each in subtasks:
+            lines += told(task_values(vertex, each), wanted, f"{each.subtask}.")
+    return lines
 
 
 async def of_subtask(call: Call) -> list[Metric]:
-    vertex = await call.vertex()
-    return told(task_values(vertex, await found_subtask(call)), call.query["get"])
+    vertex, subtask = await found_subtask(call)
+    return told(task_values(vertex, subtask), call.query["get"])
 
 
 async def of_subtasks(call: Call) -> list[AggregatedMetric]:
-    vertex, wanted = await call.vertex(), call.query["subtasks"]
-    subtasks = await call.gateway.request_subtasks(call.job_id, vertex)
-    values = [task_values(vertex, each) for each in subtasks if wanted is None or each.subtask in wanted]
+    vertex, values = await call.vertex(), list[list[MetricValue]]()
+    async for subtasks in subtasks_in_turns(call, vertex, call.query["subtasks"]):
+        values += [task_values(vertex, each) for each in subtasks]
     return aggregated(values, call.query["get"], call.query["agg"])
 
 

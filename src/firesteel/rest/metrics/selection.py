@@ -56,9 +56,9 @@ def aggregations(text: str) -> tuple[str, ...]:
     return wanted
 
 
-def subtasks(text: str) -> frozenset[int]:
-    """Indices of subtasks, like `0,3-5`: numbers and ranges, parted by commas. Raises ValueError."""
-    found: set[int] = set()
+def subtasks(text: str) -> tuple[range, ...]:
+    """Indices of subtasks, like `0,3-5`: numbers and ranges, parted by commas; in order, each once. Raises ValueError."""
+    found: list[range] = []
     left = SUBTASKS_MAX
     for part in names(text):
         first, is_range, last = part.partition("-")
@@ -66,8 +66,14 @@ def subtasks(text: str) -> frozenset[int]:
         left -= end + 1 - start
         if not 0 <= start <= end < SUBTASKS_MAX or left < 0:
             raise ValueError(text)
-        found.update(range(start, end + 1))
-    return frozenset(found)
+        found.append(range(start, end + 1))
+    apart: list[range] = []
+    for each in sorted(found, key=lambda indices: indices.start):
+        if apart and each.start <= apart[-1].stop:
+            apart[-1] = range(apart[-1].start, max(apart[-1].stop, each.stop))
+        else:
+            apart.append(each)
+    return tuple(apart)
 
 
 def told(values: Iterable[MetricValue], wanted: Sequence[str] | None, prefix: str = "") -> list[Metric]:
