@@ -1,13 +1,13 @@
 """What firesteel's dashboard asks beside Flink's routes: the cluster's events, who waits, who one is, attempts."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from firesteel.model.ids import JobID
 from firesteel.model.states import ExecutionState
-from firesteel.model.views import JobView, SubtaskView, VertexView
+from firesteel.model.views import SubtaskView
 from firesteel.rest.broadcast import queue_info
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import checked_id
@@ -15,6 +15,7 @@ from firesteel.rest.errors import RestError
 from firesteel.rest.eventbuffer import EventBuffer, event
 from firesteel.rest.handlers.cluster import leader
 from firesteel.rest.schema import events as e
+from firesteel.rest.subtasks import subtasks_in_turns
 
 STREAMS_MAX = 1_000
 """Streams of events that are open at a time."""
@@ -89,26 +90,21 @@ async def user(call: Call) -> e.UserInfo:
 
 
 async def attempts(call: Call) -> e.AttemptsInfo:
-    """Every attempt of a job, or of one of its vertices, as far as they are kept."""
+    """Every attempt of a job, or of one of its vertices, as far as they are kept and one answer tells them."""
     view, wanted = await call.job(), call.query["vertex"]
-    shown = [vertex for vertex in view.vertices if wanted in ("", vertex.id)]
-    subtasks = {vertex.id: await call.gateway.request_subtasks(call.job_id, vertex) for vertex in shown}
-    return attempts_info(view, [(vertex, subtasks[vertex.id]) for vertex in shown], call.now_ms)
-
-
-def attempts_info(
-    view: JobView, vertices: Iterable[tuple[VertexView, Sequence[SubtaskView]]], now_ms: int
-) -> e.AttemptsInfo:
-    """Attempts of some vertices of a job."""
-    places = {vertex.id: index for index, vertex in enumerate(view.vertices)}
     rows: list[e.AttemptRow] = []
     is_truncated = False
-    for vertex, subtasks in vertices:
-        is_truncated |= len(subtasks) < vertex.parallelism
-        for subtask in subtasks:
-            rows += [_row(places[vertex.id], each) for each in (*subtask.earlier, subtask)]
+    for place, vertex in enumerate(view.vertices):
+        told = 0
+        if wanted in ("", vertex.id) and len(rows) <= ATTEMPTS_MAX:
+            async for subtasks in subtasks_in_turns(call, vertex):
+                rows += [_row(place, each) for subtask in subtasks for each in (*subtask.earlier, subtask)]
+                told += len(subtasks)
+                if len(rows) > ATTEMPTS_MAX:
+                    break
+            is_truncated |= told < vertex.parallelism
     return e.AttemptsInfo(
-        now=now_ms,
+        now=call.now_ms,
         vertices=[vertex.id for vertex in view.vertices],
         attempts=rows[:ATTEMPTS_MAX],
         truncated=is_truncated or len(rows) > ATTEMPTS_MAX,
