@@ -2,16 +2,21 @@
 
 import asyncio
 import logging
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from firesteel.adapters.history import index as module
+from firesteel.adapters.history.cache import JobCache
 from firesteel.adapters.history.gateway import HistoryGateway
-from firesteel.adapters.history.index import HistoryIndex
+from firesteel.adapters.history.index import HistoryIndex, Place
+from firesteel.adapters.history.keptlogs import KeptLog, KeptText, encode_logs
 from firesteel.adapters.history.record import encode_job
-from firesteel.model.refusals import UnknownJob
+from firesteel.adapters.storage.files import DirectoryFiles
+from firesteel.model.ids import ResourceID
+from firesteel.model.refusals import StorageUnavailable, UnknownJob
 from firesteel.model.views import summary_of
 from firesteel.runtime.client import UnknownResult
 from tests.adapters.archives import archived, index, job_id, put
@@ -136,10 +141,9 @@ def test_only_the_newest_archives_are_retained_in_each_directory(tmp_path: Path)
     asyncio.run(story())
 
 
-def test_memory_holds_a_few_whole_jobs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BODIES_CACHED", 3)
-    for number in range(10):
-        put(tmp_path, archived(number))
+def test_memory_holds_what_was_looked_at_last_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [put(tmp_path, archived(number)).stat().st_size for number in range(10)]
+    monkeypatch.setattr(module, "BODIES_CACHE_BYTES", 3 * max(sizes))
 
     async def story() -> None:
         it = index(tmp_path)
@@ -148,7 +152,83 @@ def test_memory_holds_a_few_whole_jobs_only(tmp_path: Path, monkeypatch: pytest.
             found = await it.job(job_id(number))
             assert found is not None
             assert found.view.name == str(number)
-        assert list(it._bodies) == [job_id(8), job_id(9), job_id(0)]
+        assert it._bodies.jobs() == [job_id(8), job_id(9), job_id(0)]
+        it.close()
+
+    asyncio.run(story())
+
+
+def test_what_is_larger_than_the_memory_for_it_is_kept_alone() -> None:
+    cache = JobCache[str](10)
+    for name, size in (("a", 4), ("b", 6), ("a", 5), ("c", 99), ("d", 1)):
+        cache.put(job_id(name), name, size)
+        if name == "c":
+            assert cache.jobs() == [job_id("c")]
+    assert (cache.jobs(), cache.get(job_id("c"))) == ([job_id("d")], None)
+
+
+class HangingFiles(DirectoryFiles):
+    """Says nothing before its `release`; fails then while it `fails`."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.release, self.fails = threading.Event(), False
+
+    def names(self) -> list[str]:
+        self.release.wait()
+        return super().names()
+
+    def read(self, name: str) -> bytes:
+        self.release.wait()
+        if self.fails:
+            raise OSError("the bucket is away")
+        return super().read(name)
+
+
+def test_a_directory_that_hangs_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+    put(tmp_path / "one", archived("one"))
+    put(tmp_path / "two", archived("two"))
+    hanging = HangingFiles(tmp_path / "one")
+    places = [Place("one", hanging), Place("two", DirectoryFiles(tmp_path / "two"))]
+
+    async def story() -> None:
+        it = HistoryIndex(places, forgets_deleted=False, retained=-1, read_limit_s=0.05)
+        async with asyncio.timeout(300.0), asyncio.TaskGroup() as group:
+            hangs = group.create_task(it.refresh())
+            while names(it) != ["two"]:
+                await asyncio.sleep(0.001)
+            assert not hangs.done()
+            hanging.release.set()
+            await hangs
+            assert sorted(names(it)) == ["one", "two"]
+            hanging.release.clear()
+            for _ in range(module.READING_THREADS + 1):
+                with pytest.raises(StorageUnavailable, match="one has not answered within"):
+                    await it.job(job_id("one"))
+            assert (await it.logs(job_id("one"))).holders() == []
+            assert await it.job(job_id("two")) is not None
+        hanging.release.set()
+        it.close()
+
+    asyncio.run(story())
+
+
+def test_logs_that_could_not_be_read_are_read_again(tmp_path: Path) -> None:
+    put(tmp_path, archived("it"))
+    log = KeptLog(task_manager=ResourceID("worker"), name="x_0-0.log", modified_ms=1, size_bytes=5)
+    (tmp_path / f"{job_id('it')}.logs").write_bytes(encode_logs([KeptText(log, b"hello")]))
+    files = HangingFiles(tmp_path)
+    files.release.set()
+
+    async def story() -> None:
+        it = HistoryIndex([Place("it", files)], forgets_deleted=False, retained=-1)
+        await it.refresh()
+        files.fails = True
+        assert (await it.logs(job_id("it"))).holders() == []
+        with pytest.raises(StorageUnavailable, match="the bucket is away"):
+            await it.job(job_id("it"))
+        files.fails = False
+        assert (await it.logs(job_id("it"))).holders() == ["worker"]
         it.close()
 
     asyncio.run(story())

@@ -63,14 +63,16 @@ class HistoryServer:
             keys = f"{options.HISTORY_WEB_ADDRESS.key}, {options.HISTORY_WEB_PORT.key}"
             raise OSError(error.errno, f"{error.strerror} (here: {keys})") from None
         self._ends.push_async_callback(self._tasks.close)
-        self._tasks.start(self._refresh(), "looking for archives")
+        for place in self.index.places:
+            self._tasks.start(self._refresh(place), f"looking for archives in {place.uri}")
 
     async def stop(self) -> None:
         await self._ends.aclose()
 
-    async def _refresh(self) -> None:
+    async def _refresh(self, place: Place) -> None:
+        """Each directory for itself: one that hangs holds up no other."""
         while True:
-            await self.index.refresh()
+            await self.index.refresh_place(place)
             await asyncio.sleep(self._interval_s)
 
     def _broke(self, error: Exception) -> None:

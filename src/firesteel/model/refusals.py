@@ -18,7 +18,7 @@ class StorageFull(RuntimeError):
 
 
 class StorageUnavailable(RuntimeError):
-    """The store's fault: the job may be durable or not. The same submission may be repeated, and tells."""
+    """The store's fault. A job that was handed in may be durable or not: the same submission may be repeated, and tells."""
 
 
 class ReadOnly(PermissionError):

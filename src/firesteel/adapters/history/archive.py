@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 from firesteel.adapters.blob.outputs import Outputs
 from firesteel.adapters.history.archivefile import Damaged
+from firesteel.adapters.history.cache import JobCache
 from firesteel.adapters.history.collecting import Workers, collected
 from firesteel.adapters.history.keptlogs import KeptLogs, KeptText, decode_logs, encode_logs, shown_text
 from firesteel.adapters.history.record import JOB_SUFFIX, LOGS_SUFFIX, Origin, archived_job, encode_job
@@ -29,8 +29,8 @@ write takes a round trip."""
 READ_LIMIT_S = 10.0
 """Time that a storage has to answer who asks for logs."""
 
-LOGS_CACHED = 4
-"""Jobs whose logs are kept in memory: those that were read last."""
+LOGS_CACHE_BYTES = 64 << 20
+"""Logs that are kept in memory: those that were read last."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class HistoryArchive:
         self._turns, self._logs_turns = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LOGS_AT_ONCE)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="history")
         self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="history-read")
-        self._logs: OrderedDict[JobID, KeptLogs] = OrderedDict()
+        self._logs = JobCache[KeptLogs](LOGS_CACHE_BYTES)
 
     def close(self) -> None:
         """What is being written goes on to its end."""
@@ -74,20 +74,18 @@ class HistoryArchive:
 
     async def logs(self, job_id: JobID) -> KeptLogs:
         """What is kept of a job's prints; nothing, where that can't be read, or not in time."""
-        known = self._logs.pop(job_id, None)
+        known = self._logs.get(job_id)
         if known is None:
             known = await self._read(job_id)
-        if known.holders():  # else they may be about to come
-            self._logs[job_id] = known
-        while len(self._logs) > LOGS_CACHED:
-            self._logs.popitem(last=False)
+            if known.holders():  # else they may be about to come
+                self._logs.put(job_id, known, known.size_bytes)
         return known
 
     async def _read(self, job_id: JobID) -> KeptLogs:
         reading = asyncio.get_running_loop().run_in_executor(self._reading, read_logs, self._files, job_id)
         try:
             async with asyncio.timeout(self._read_limit_s):
-                return await reading
+                return await reading or KeptLogs(())
         except TimeoutError:
             logger.warning("the archive does not say within %g s what job %s has printed", self._read_limit_s, job_id)
             return KeptLogs(())
@@ -115,12 +113,16 @@ class NoHistory:
 History = HistoryArchive | NoHistory
 
 
-def read_logs(files: Files, job_id: JobID) -> KeptLogs:
-    """Logs of a job that is archived there; none when there are none, or they can't be read. Blocking."""
+def read_logs(files: Files, job_id: JobID) -> KeptLogs | None:
+    """Logs of a job that is archived there: no texts when there are none, or they are damaged, and None when the storage
+    fails, which may be over soon. Blocking."""
     try:
         return decode_logs(files.read(f"{job_id}{LOGS_SUFFIX}"))
     except FileNotFoundError:
-        pass
-    except (OSError, Damaged) as error:
+        return KeptLogs(())
+    except Damaged as error:
         logger.warning("what job %s has printed can't be read from its archive: %s", job_id, error)
-    return KeptLogs(())
+        return KeptLogs(())
+    except OSError as error:
+        logger.warning("what job %s has printed can't be read from its archive now: %s", job_id, error)
+        return None

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from firesteel.adapters.history.archive import read_logs
 from firesteel.adapters.history.archivefile import Damaged
+from firesteel.adapters.history.cache import JobCache
 from firesteel.adapters.history.keptlogs import KeptLogs
 from firesteel.adapters.history.record import (
     JOB_SUFFIX,
@@ -21,16 +21,23 @@ from firesteel.adapters.history.record import (
 )
 from firesteel.adapters.storage.files import Files
 from firesteel.model.ids import JobID
-from firesteel.model.refusals import UnknownJob
+from firesteel.model.refusals import StorageUnavailable, UnknownJob
 from firesteel.model.views import JobSummary
 
-THREADS = 8
-"""Files that are read at the same time: of a bucket each takes a round trip."""
+THREADS, READING_THREADS = 8, 4
+"""Files of a directory that are read at the same time, of a bucket each takes a round trip: in looking for what is new, and for
+those who look at a job. Each directory has its own, so that one that hangs keeps nobody from the others."""
 
-BODIES_CACHED, LOGS_CACHED = 64, 4
-"""Jobs that are kept in memory whole, and jobs whose logs are: those that were read last."""
+READ_LIMIT_S = 30.0
+"""Time that a directory has to answer who looks at a job."""
+
+BODIES_CACHE_BYTES, LOGS_CACHE_BYTES = 16 << 20, 64 << 20
+"""Jobs and logs that are kept in memory, in the size of their files: those that were looked at last. In memory a job takes
+about five times as much."""
 
 T = TypeVar("T")
+Sized = tuple[T, int]
+"""A value, and the size of what it was read from in bytes."""
 logger = logging.getLogger(__name__)
 
 
@@ -41,6 +48,18 @@ class Place(NamedTuple):
     files: Files
 
 
+class _Threads:
+    """Those of one directory."""
+
+    def __init__(self) -> None:
+        self.listing = ThreadPoolExecutor(THREADS, thread_name_prefix="history")
+        self.reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="history-read")
+
+    def close(self) -> None:
+        for threads in (self.listing, self.reading):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
 class _Line(NamedTuple):
     place: Place
     summary: JobSummary
@@ -49,20 +68,23 @@ class _Line(NamedTuple):
 class HistoryIndex:
     """The index of some directories, as of the last `refresh`. Files that can't be read are named in the log, and left out."""
 
-    def __init__(self, places: Sequence[Place], *, forgets_deleted: bool, retained: int) -> None:
+    def __init__(
+        self, places: Sequence[Place], *, forgets_deleted: bool, retained: int, read_limit_s: float = READ_LIMIT_S
+    ) -> None:
         """`forgets_deleted`: a job goes from the list when its archive is deleted. More than `retained` archives in one
         directory are too many, and the oldest are deleted there; of -1 there is no limit."""
-        self._places, self._forgets_deleted, self._retained = tuple(places), forgets_deleted, retained
+        self.places, self._forgets_deleted, self._retained = tuple(places), forgets_deleted, retained
+        self._read_limit_s = read_limit_s
         self._lines: dict[JobID, _Line] = {}
         self._listed: tuple[JobSummary, ...] = ()
         self._broken: dict[Place, frozenset[str]] = {}
         """Files that were found to be none that can be read: nobody changes what is there, so they are not read again."""
-        self._bodies: OrderedDict[JobID, ArchivedJob] = OrderedDict()
-        self._logs: OrderedDict[JobID, KeptLogs] = OrderedDict()
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="history")
+        self._bodies, self._logs = JobCache[ArchivedJob](BODIES_CACHE_BYTES), JobCache[KeptLogs](LOGS_CACHE_BYTES)
+        self._threads = {place: _Threads() for place in self.places}
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in self._threads.values():
+            threads.close()
 
     def summaries(self) -> list[JobSummary]:
         """A line for each job, that which began last first; the same object for the same job at each call."""
@@ -75,49 +97,68 @@ class HistoryIndex:
         return self._lines[job_id].summary
 
     async def job(self, job_id: JobID) -> ArchivedJob | None:
-        """A job of the index; None when its archive has been deleted, or can't be read. Raises UnknownJob, or OSError."""
+        """A job of the index; None when its archive has been deleted, or is damaged. Raises UnknownJob, or StorageUnavailable."""
         self.summary(job_id)
-        files = self._lines[job_id].place.files
+        place = self._lines[job_id].place
 
-        def read() -> ArchivedJob | None:
+        def read() -> Sized[ArchivedJob] | None:
             try:
-                return decode_job(files.read(f"{job_id}{JOB_SUFFIX}"))
+                data = place.files.read(f"{job_id}{JOB_SUFFIX}")
+                return decode_job(data), len(data)
             except (FileNotFoundError, Damaged) as error:
                 logger.warning("job %s is shown without its vertices: its archive can't be read (%s)", job_id, error)
                 return None
 
-        return await self._cached(self._bodies, BODIES_CACHED, job_id, read)
+        try:
+            return await self._cached(self._bodies, job_id, place, read)
+        except OSError as error:
+            raise StorageUnavailable(f"the archive of job {job_id} can't be read now: {error}") from None
 
     async def logs(self, job_id: JobID) -> KeptLogs:
-        """What is kept of a job's prints; nothing, of one that is not in the index."""
+        """What is kept of a job's prints; nothing, of one that is not in the index, or while that can't be read."""
         if job_id not in self._lines:
             return KeptLogs(())
-        files = self._lines[job_id].place.files
-        return await self._cached(self._logs, LOGS_CACHED, job_id, lambda: read_logs(files, job_id)) or KeptLogs(())
+        place = self._lines[job_id].place
+
+        def read() -> Sized[KeptLogs] | None:
+            logs = read_logs(place.files, job_id)
+            return (logs, logs.size_bytes) if logs is not None else None
+
+        try:
+            return await self._cached(self._logs, job_id, place, read) or KeptLogs(())
+        except TimeoutError as error:
+            logger.warning("what job %s has printed can't be read now: %s", job_id, error)
+            return KeptLogs(())
 
     async def refresh(self) -> None:
-        """Look for what is new in each directory, and for what has gone. One that can't be read keeps its jobs."""
-        for place in self._places:
-            try:
-                await self._refresh(place)
-            except OSError as error:
-                logger.warning("the archives in %s can't be listed now, again later: %s", place.uri, error)
+        """Look through all directories, at the same time."""
+        await asyncio.gather(*(self.refresh_place(place) for place in self.places))
+
+    async def refresh_place(self, place: Place) -> None:
+        """Look for what is new in a directory, and for what has gone. One that can't be read keeps its jobs."""
+        try:
+            await self._refresh(place)
+        except OSError as error:
+            logger.warning("the archives in %s can't be listed now, again later: %s", place.uri, error)
         self._listed = tuple(
             sorted((line.summary for line in self._lines.values()), key=lambda job: job.start_time_ms, reverse=True)
         )
 
     async def _refresh(self, place: Place) -> None:
-        names = await self._in_thread(place.files.names)
+        names = await self._listing(place, place.files.names)
         files = {job_id: name for name in names if (job_id := job_of_file(name)) is not None}
         known = {job_id for job_id, line in self._lines.items() if line.place is place}
         broken = self._broken.get(place, frozenset()) & set(files.values())
         new = [name for job_id, name in files.items() if job_id not in self._lines and name not in broken]
         chunks = [new[first::THREADS] for first in range(THREADS)]
-        found = await asyncio.gather(*(self._in_thread(partial(_summaries, place, each)) for each in chunks if each))
+        found = await asyncio.gather(
+            *(self._listing(place, partial(_summaries, place, each)) for each in chunks if each)
+        )
         for summaries, damaged in found:
             broken |= damaged
-            self._lines.update({each.job_id: _Line(place, each) for each in summaries})
-            known.update(each.job_id for each in summaries)
+            mine = [each for each in summaries if each.job_id not in self._lines]  # others have looked meanwhile
+            self._lines.update({each.job_id: _Line(place, each) for each in mine})
+            known.update(each.job_id for each in mine)
         self._broken[place] = broken
         if self._forgets_deleted:
             self._forget(job_id for job_id in known if job_id not in files)
@@ -136,30 +177,37 @@ class HistoryIndex:
                 place.files.delete(f"{job_id}{JOB_SUFFIX}")
 
         if old:
-            await self._in_thread(delete)
+            await self._listing(place, delete)
             logger.info("deleted the archives of the %d oldest jobs in %s", len(old), place.uri)
         self._forget(old)
 
     def _forget(self, jobs: Iterable[JobID]) -> None:
         for job_id in jobs:
             del self._lines[job_id]
-            self._bodies.pop(job_id, None)
-            self._logs.pop(job_id, None)
+            self._bodies.drop(job_id)
+            self._logs.drop(job_id)
 
     async def _cached(
-        self, cache: OrderedDict[JobID, T], size: int, job_id: JobID, read: Callable[[], T | None]
+        self, cache: JobCache[T], job_id: JobID, place: Place, read: Callable[[], Sized[T] | None]
     ) -> T | None:
-        value = cache.pop(job_id, None)
-        if value is None:
-            value = await self._in_thread(read)
-        if value is not None:
-            cache[job_id] = value
-        while len(cache) > size:
-            cache.popitem(last=False)
-        return value
+        """What is known, or is read now. Raises OSError, and so TimeoutError."""
+        known = cache.get(job_id)
+        if known is not None:
+            return known
+        reading = asyncio.get_running_loop().run_in_executor(self._threads[place].reading, read)
+        try:
+            async with asyncio.timeout(self._read_limit_s):
+                found = await reading
+        except TimeoutError:
+            raise TimeoutError(f"{place.uri} has not answered within {self._read_limit_s:g} s") from None
+        if found is None:
+            return None
+        if job_id in self._lines:
+            cache.put(job_id, *found)
+        return found[0]
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _listing(self, place: Place, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[place].listing, work)
 
 
 def _summaries(place: Place, names: Sequence[str]) -> tuple[list[JobSummary], frozenset[str]]:

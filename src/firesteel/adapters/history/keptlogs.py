@@ -53,6 +53,10 @@ class KeptLogs:
     def __init__(self, texts: Sequence[KeptText]) -> None:
         self._texts = tuple(texts)
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(each.data) for each in self._texts)
+
     def holders(self) -> list[ResourceID]:
         """Workers whose files are kept."""
         return list(dict.fromkeys(each.log.task_manager for each in self._texts if each.log.task_manager))
