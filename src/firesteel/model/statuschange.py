@@ -10,7 +10,8 @@ from firesteel.model.views import JobResult
 
 
 class JobStatusChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One change. It may be told again after a change of leader: `id` says that it is the same."""
+    """One change. After a change of leader the state of a job may be told again: an end by the same `id`, which has the time of
+    the end; any other state by a new one, which has the time at which the new leader heard of it."""
 
     job_id: JobID
     name: str

@@ -34,7 +34,7 @@ class WebhookEvent(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     event: str = "job-status-changed"
     id: str
-    """The same again for the same change."""
+    """The same again for the same end of a job; another state that is told again has a new one."""
     cluster: str
     jid: str
     name: str

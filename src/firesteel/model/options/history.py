@@ -57,5 +57,5 @@ HISTORY_WEB_REFRESH_INTERVAL = ConfigOption(
     "historyserver.web.refresh-interval",
     "duration",
     10_000,
-    "How often the dashboard of the history server asks for what it shows.",
+    "The same for a history server: what its /config tells Flink's dashboard.",
 )

@@ -72,7 +72,10 @@ REST_CA = ConfigOption(
     "PEM file with the authorities that clients trust; at the endpoint, clients must show a certificate of one of them.",
 )
 WEB_REFRESH_INTERVAL = ConfigOption(
-    "web.refresh-interval", "duration", 3_000, "How often the dashboard asks for what it shows."
+    "web.refresh-interval",
+    "duration",
+    3_000,
+    "How often Flink's dashboard is told, by /config, to ask for what it shows; the one that comes with firesteel hears of changes by itself.",
 )
 WEB_ALLOW_ORIGIN = ConfigOption(
     "web.access-control-allow-origin",
