@@ -9,10 +9,13 @@ import pytest
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
-from firesteel.model.metrics import FORK_SERVER_SPARES, JVM_HEAP_USED
+from firesteel.model.metric import Kind
+from firesteel.model.metrics import FORK_SERVER_SPARES, JOB_IO, JVM_HEAP_USED, TASK_IO
+from firesteel.model.states import JobStatus
 from firesteel.model.streams import QueryProgress
 from firesteel.model.tasks import IOMetrics
-from firesteel.model.views import QueuePlace
+from firesteel.model.views import JobView, QueuePlace
+from firesteel.rest.metrics.figures import job_values
 from firesteel.rest.metrics.selection import AGGREGATIONS, SUBTASKS_MAX, number_text, skew, subtasks
 from firesteel.rest.metrics.sources import JOBS_A_TURN, job_views
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint
@@ -173,6 +176,27 @@ def test_a_job_that_runs_tells_its_times(do: Do, script: TaskScript, tmp_path: P
             assert "uptime" not in await names(rest, path)
 
     do(story())
+
+
+@pytest.mark.parametrize(
+    ("status", "times_ms", "down_ms"),
+    [
+        ("RUNNING", {"CREATED": 10, "RUNNING": 20}, 0),
+        ("RESTARTING", {"RUNNING": 20, "RESTARTING": 30}, 70),
+        ("FAILING", {"RUNNING": 20, "RESTARTING": 30, "FAILING": 90}, 70),
+        ("FAILING", {"RESTARTING": 30, "RUNNING": 80, "FAILING": 90}, 10),
+        ("RESTARTING", {"CREATED": 10, "RESTARTING": 40}, 60),
+        ("CANCELLING", {}, 0),
+    ],
+)
+def test_a_job_is_down_since_it_was_running_last(status: str, times_ms: dict[str, int], down_ms: int) -> None:
+    job = JobView(job_id=WORDS.job_id, name="it", status=JobStatus(status), timestamps_ms=times_ms)
+    assert {each.id: each.value for each in job_values(job, 100)}["downtime"] == down_ms
+
+
+def test_what_falls_when_subtasks_run_again_is_no_counter() -> None:
+    assert {metric.kind for metric in JOB_IO.values()} == {Kind.GAUGE}
+    assert {metric.kind for metric in TASK_IO.values()} == {Kind.COUNTER}, "it begins at 0 with each attempt"
 
 
 def test_workers_tell_what_they_measure(do: Do, script: TaskScript, tmp_path: Path) -> None:

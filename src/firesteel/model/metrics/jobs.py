@@ -20,7 +20,7 @@ DOWNTIME = Metric(
     Scope.JOB,
     "downtime",
     Unit.MILLISECONDS,
-    "Time since it was RUNNING last, while it is failing or to be restarted; 0 while it is RUNNING.",
+    "Time since it was RUNNING last, while it fails, is cancelled or waits to be restarted; 0 while it is RUNNING.",
     is_flinks=True,
 )
 STATE_TIMES = {
@@ -55,7 +55,7 @@ def _io(scope: Scope, of_whom: str) -> dict[str, Metric]:
             name,
             unit,
             f"{text}, {of_whom}.",
-            kind=Kind.COUNTER,
+            kind=Kind.COUNTER if scope is Scope.TASK else Kind.GAUGE,
             is_flinks=is_flinks and scope is Scope.TASK,
         )
         for name, (unit, text, is_flinks) in _IO.items()
@@ -66,7 +66,7 @@ TASK_IO = _io(
     Scope.TASK,
     "by the current attempt; while it runs, bytes read and tasks of its whole region until now",
 )
-JOB_IO = _io(Scope.JOB, "by all subtasks that have finished")
+JOB_IO = _io(Scope.JOB, "by all subtasks that have finished; it falls when some of them run again")
 SPARK_TASKS_PLANNED = Metric(
     Scope.TASK, "sparkTasksPlanned", Unit.NUMBER, "Tasks of Spark that are known to be to do, while the attempt runs."
 )

@@ -22,7 +22,7 @@ JVM_CPU_TIME = Metric(
     _SCOPE,
     "Status.JVM.CPU.Time",
     Unit.NANOSECONDS,
-    "Processor time of the JVMs of Spark that run, together.",
+    "Processor time of all JVMs of Spark that it has had, together, up to when each was last looked at.",
     kind=Kind.COUNTER,
     is_flinks=True,
 )

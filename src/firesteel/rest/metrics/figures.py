@@ -140,8 +140,15 @@ def _times(job: JobView, now_ms: int) -> list[MetricValue]:
     if job.status is JobStatus.RUNNING:
         values += [metrics.UPTIME.of(current_ms), metrics.DOWNTIME.of(0)]
     elif job.status in _DOWN:
-        values += [metrics.UPTIME.of(0), metrics.DOWNTIME.of(current_ms)]
+        values += [metrics.UPTIME.of(0), metrics.DOWNTIME.of(max(current_ms, now_ms - _down_since_ms(job, now_ms)))]
     return values
+
+
+def _down_since_ms(job: JobView, now_ms: int) -> int:
+    """When it left RUNNING: a state that it came to after that may have led to the one that it is in."""
+    running_ms = job.timestamps_ms.get(JobStatus.RUNNING.value, -1)
+    entered_ms = [job.timestamps_ms.get(status.value, -1) for status in _DOWN]
+    return min((at_ms for at_ms in entered_ms if at_ms >= max(0, running_ms)), default=now_ms)
 
 
 def task_values(vertex: VertexView, subtask: SubtaskView) -> list[MetricValue]:
