@@ -5,6 +5,23 @@ import pytest
 from firesteel.model.secrets import redacted, redacted_text, redacted_value
 
 
+def test_of_the_url_of_a_webhook_the_host_is_shown() -> None:
+    shown = redacted(
+        {
+            "jobmanager.webhook.url": "https://hooks.slack.com/services/T0/B0/abcd",
+            "slack_webhook": "https://chat:8443?key=abcd",
+            "jobmanager.webhook.timeout": "10 s",
+            "jobmanager.openlineage.url": "http://host:5000/api/v1/lineage",
+        }
+    )
+    assert shown == {
+        "jobmanager.openlineage.url": "http://host:5000/api/v1/lineage",
+        "jobmanager.webhook.timeout": "10 s",
+        "jobmanager.webhook.url": "https://hooks.slack.com/******",
+        "slack_webhook": "https://chat:8443?******",
+    }
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

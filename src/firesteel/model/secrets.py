@@ -21,6 +21,9 @@ _SECRET_KEY = re.compile(SECRET_KEYS)
 _SENSITIVE_PART = re.compile(
     r"(?i)((?:password|passwd|pwd|secret|token|api_?key)=)[^&;\s]+|(://[^/:@\s]*:)[^/@\s]+(?=@)"
 )
+_WEBHOOK_KEY = re.compile(r"(?i)web-?_?hook")
+_BEHIND_HOST = re.compile(r"(?i)(https?://[^/?#\s]*[/?#])\S+")
+"""Chat services' webhooks have their secret in the path."""
 _CONNECT = re.compile(r"(?i)(sc://[^;/\s]*(?:/[^;/\s]*){0,3};)(\S*)")
 """Address of a Connect server, then parameters: tokens, and headers of any name."""
 _CONNECT_VALUE = re.compile(r"=[^;]*")
@@ -46,6 +49,8 @@ def redacted(values: Mapping[str, object]) -> dict[str, str]:
 def redacted_value(key: str, value: str) -> str:
     if is_secret(key):
         return HIDDEN
+    if _WEBHOOK_KEY.search(key) is not None:
+        value = _BEHIND_HOST.sub(rf"\1{HIDDEN}", value)
     value = _CONNECT.sub(lambda match: match[1] + _CONNECT_VALUE.sub(f"={HIDDEN}", match[2]), value)
     return _SENSITIVE_PART.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", value)
 
