@@ -276,3 +276,16 @@ def test_a_buffer() -> None:
     assert buffer.batch(0, None)[0] is first
     assert buffer.batch(number, None) == (b"id: %s-3\n%s" % (buffer.name.encode(), event("job", big)), 3)
     assert (buffer.place(f"{buffer.name}-3"), buffer.place(f"{buffer.name}-4"), buffer.place("")) == (3, None, None)
+
+
+def test_a_buffer_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eventbuffer, "EVENTS_BYTES_MAX", 1_000)
+    buffer = EventBuffer()
+    for _ in range(20):
+        buffer.add("job", b"x" * 200)
+    kept = [number for number in range(21) if not buffer.has_outrun(number)]
+    assert kept == [16, 17, 18, 19, 20], "who knows one of these can go on"
+    assert sum(len(each[2]) for each in buffer._events) == buffer._size_bytes <= 1_000
+    buffer.add("job", b"x" * 2_000)
+    assert [each[0] for each in buffer._events] == [21]
+    assert buffer.batch(20, None)[1] == 21

@@ -6,8 +6,8 @@ from collections import deque
 
 from firesteel.model.ids import JobID
 
-EVENTS_MAX = 10_000
-"""Events that are kept for those who read slowly, or come back."""
+EVENTS_MAX, EVENTS_BYTES_MAX = 10_000, 16 << 20
+"""Events that are kept for those who read slowly, or come back, and most bytes that they have together; one is always kept."""
 
 BATCH_BYTES_MAX = 256 << 10
 """About how much is handed to a reader at a time."""
@@ -22,12 +22,17 @@ class EventBuffer:
     def __init__(self) -> None:
         self.name = uuid.uuid4().hex[:12]
         self.newest = 0
-        self._events: deque[tuple[int, JobID | None, bytes]] = deque(maxlen=EVENTS_MAX)
+        self._events: deque[tuple[int, JobID | None, bytes]] = deque()
+        self._size_bytes = 0
         self._batches: dict[tuple[int, JobID | None], tuple[bytes, int]] = {}
 
     def add(self, kind: str, data: bytes, job_id: JobID | None = None) -> None:
         self.newest += 1
-        self._events.append((self.newest, job_id, b"id: %s\n%s" % (self.id(self.newest), event(kind, data))))
+        whole = b"id: %s\n%s" % (self.id(self.newest), event(kind, data))
+        self._events.append((self.newest, job_id, whole))
+        self._size_bytes += len(whole)
+        while len(self._events) > EVENTS_MAX or (self._size_bytes > EVENTS_BYTES_MAX and len(self._events) > 1):
+            self._size_bytes -= len(self._events.popleft()[2])
         self._batches.clear()
 
     def id(self, number: int) -> bytes:
