@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -11,11 +12,17 @@ from firesteel.assembly.client import MasterClient
 from firesteel.cli.exits import CommandError
 from firesteel.cli.main import cli
 from firesteel.client.http import HttpClusterClient
+from firesteel.core.checkpoint.history import completed, failed, triggered
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.requests import Request
+from firesteel.model.checkpoints import CheckpointHistory, CheckpointSettings, CheckpointsView, QueryPoint
+from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
 from firesteel.model.options import Configuration
-from firesteel.rest.handlers.checkpoints import NEVER_MS, NOT_EXTERNAL
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobView
+from firesteel.rest.call import Call
+from firesteel.rest.handlers.checkpoints import NEVER_MS, NOT_EXTERNAL, statistics
 from firesteel.rest.server import serve_rest
 from firesteel.runtime.client import CheckpointFailed, SavepointFailed, UnknownJob
 from firesteel.runtime.endpoint import EndpointStopped
@@ -104,6 +111,51 @@ def test_checkpoints_are_told_as_flink_tells_them(do: Do, script: TaskScript, tm
             await rest.finish(STREAM.job_id)
             ended = await described(rest, "", "")
             assert ended["latest"]["completed"]["discarded"], "the directories of the queries are gone"
+
+    do(story())
+
+
+@pytest.mark.parametrize("where", ["cluster", "job"])
+def test_the_state_backend_is_that_of_the_job_or_of_its_cluster(
+    do: Do, script: TaskScript, tmp_path: Path, where: str
+) -> None:
+    rocks = {"spark.sql.streaming.stateStore.providerClass": "org.apache.spark.RocksDBStateStoreProvider"}
+    stream = msgspec.structs.replace(STREAM, configuration=rocks if where == "job" else {})
+
+    async def story() -> None:
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script, options=rocks if where == "cluster" else {}) as rest:
+            await rest.submit(stream)
+            assert (await described(rest, "/config", "/config"))["state_backend"] == "RocksDB"
+            script.release("clicks")
+            await rest.finish(stream.job_id)
+
+    do(story())
+
+
+def test_percentiles_are_of_what_was_measured(do: Do) -> None:
+    """The newest have all failed, so only the last one that was completed is remembered."""
+    history = CheckpointHistory()
+    for number, size in enumerate((900, 300), start=1):
+        points = (QueryPoint(uid="v", batch=number, size_bytes=size),)
+        history = completed(triggered(history, number, 0), number, points, 1, size // 10)
+    for number in range(3, 15):
+        history = failed(triggered(history, number, 0), number, "late", 1, 1)
+
+    class Gateway:
+        async def request_job(self, job_id: JobID) -> JobView:
+            shown = CheckpointsView(settings=CheckpointSettings(), history=history)
+            return JobView(job_id=job_id, name="it", status=JobStatus.RUNNING, checkpoints=shown)
+
+    class Asked(Call):
+        gateway = Gateway()  # type: ignore[assignment]
+        job_id = STREAM.job_id
+
+    async def story() -> None:
+        summary = (await statistics(Asked(None, None, None, {}))).summary  # type: ignore[arg-type]
+        sizes, durations = summary.checkpointed_size, summary.end_to_end_duration
+        assert (sizes.min, sizes.max, sizes.avg, sizes.p50, sizes.p999) == (300, 900, 600, 300.0, 300.0)
+        assert (durations.max, durations.p99) == (90, 30.0)
 
     do(story())
 

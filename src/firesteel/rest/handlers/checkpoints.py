@@ -16,12 +16,15 @@ NEVER_MS = (1 << 63) - 1
 NOT_EXTERNAL = "<checkpoint-not-externally-addressable>"
 """Flink's path of a checkpoint that nobody else can begin with."""
 STATE_BACKENDS = {"RocksDBStateStoreProvider": "RocksDB"}
+SPARKS_STATE_STORE = "HDFSBackedStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 async def statistics(call: Call) -> ck.CheckpointingStatistics:
     history = (await _checkpoints(call))[1].history
-    done = [each for each in history.newest if each.status is CheckpointStatus.COMPLETED]
+    latest = (history.latest_completed, history.latest_savepoint)
+    known = {each.checkpoint_id: each for each in (*history.newest, *latest) if each is not None}
+    done = [each for each in known.values() if each.status is CheckpointStatus.COMPLETED]
     in_progress = int(history.in_progress is not None)
     sizes = _summary(history.sizes_bytes, [each.size_bytes for each in done if not each.savepoint])
     return ck.CheckpointingStatistics(
@@ -50,7 +53,10 @@ async def statistics(call: Call) -> ck.CheckpointingStatistics:
 async def config(call: Call) -> ck.CheckpointConfigInfo:
     view, checkpoints = await _checkpoints(call)
     settings = checkpoints.settings
-    provider = view.configuration.get(STATE_STORE, "HDFSBackedStateStoreProvider").rpartition(".")[2]
+    of_cluster = (
+        {} if call.services.read_only else call.services.config.spark()
+    )  # a history server's is that of no cluster
+    provider = {**of_cluster, **view.configuration}.get(STATE_STORE, SPARKS_STATE_STORE).rpartition(".")[2]
     return ck.CheckpointConfigInfo(
         interval=settings.interval_ms or NEVER_MS,
         timeout=settings.timeout_ms,
@@ -155,9 +161,9 @@ def _common(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _summary(tally: Tally, remembered: Sequence[int]) -> ck.StatsSummary:
-    if not tally.count:
+    found = sorted(remembered)
+    if not tally.count or not found:
         return ck.StatsSummary()
-    found = sorted(remembered) or [tally.max]
 
     def percentile(part: float) -> float:
         return float(found[max(0, math.ceil(part * len(found)) - 1)])
