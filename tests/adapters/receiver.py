@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 LIMIT_S = 300.0
+PART_BYTES = 1 << 16
 
 
 @dataclass
@@ -16,6 +17,10 @@ class Receiver:
     url: str = ""
     answers: list[int] = field(default_factory=list)
     """Statuses of the next answers; 0 breaks the connection off. Then all is well."""
+    answer_bytes: int = 0
+    """Size of its answers."""
+    sent_bytes: int = 0
+    """What of that was taken, as far as is known here."""
     bodies: list[bytes] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
     refused: int = 0
@@ -51,8 +56,12 @@ class Receiver:
                     self._came.notify_all()
                 if status == 0:
                     break
-                writer.write(b"HTTP/1.1 %d It\r\nContent-Length: 0\r\n\r\n" % status)
+                writer.write(b"HTTP/1.1 %d It\r\nContent-Length: %d\r\n\r\n" % (status, self.answer_bytes))
                 await writer.drain()
+                for _ in range(0, self.answer_bytes, PART_BYTES):
+                    writer.write(b"x" * PART_BYTES)
+                    await writer.drain()
+                    self.sent_bytes += PART_BYTES
         writer.close()
 
 

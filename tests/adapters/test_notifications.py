@@ -114,6 +114,22 @@ def test_what_may_help_is_tried_again_and_order_is_kept() -> None:
     asyncio.run(story())
 
 
+def test_no_more_is_read_of_an_answer_than_is_wanted() -> None:
+    async def story() -> None:
+        async with receiver() as it:
+            it.answer_bytes = 1 << 30
+            hook = delivery(it.url)
+            hook.start()
+            for number in range(3):
+                hook.offer(b"%d" % number)
+            assert await it.until(3) == [0, 1, 2]
+            await hook.close()
+            assert len(it.connections) == 3
+            assert it.sent_bytes < 1 << 28, "what the system has buffered"
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(("answers", "tries"), [([404], 1), ([500] * 4, 4)])
 def test_what_does_not_help_is_given_up(answers: list[int], tries: int, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:

@@ -18,6 +18,9 @@ PAUSES = ExponentialBackoff(1.0, 60.0)
 GRACE_S, LOOK_S = 5.0, 0.01
 """Time that what is in the queue has when the process ends, and between two looks at it."""
 
+ANSWER_BYTES_MAX = 64 << 10
+"""What is read of an answer; the connection of a longer one is closed."""
+
 AGAIN = (408, 425, 429)
 """Statuses below 500 after which another try may help."""
 
@@ -110,13 +113,23 @@ class HttpDelivery:
         limits = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer = await self._http.request(
-                    "POST", self._url, headers=list(given.items()), content=body, extensions={"timeout": limits}
-                )
+                status = await self._status(list(given.items()), body, limits)
         except TimeoutError:
             return f"no answer within {self._timeout_s:g} s", True
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
             return str(error) or type(error).__name__, True
-        if 200 <= answer.status < 300:
+        if 200 <= status < 300:
             return "", False
-        return f"it answers {answer.status}", answer.status >= 500 or answer.status in AGAIN
+        return f"it answers {status}", status >= 500 or status in AGAIN
+
+    async def _status(self, headers: list[tuple[str, str]], body: bytes, limits: dict[str, float]) -> int:
+        """That of the answer, of which nothing else is wanted: its end is read where it is near, to use the connection again."""
+        left = ANSWER_BYTES_MAX
+        async with self._http.stream(
+            "POST", self._url, headers=headers, content=body, extensions={"timeout": limits}
+        ) as answer:
+            async for part in answer.aiter_stream():
+                left -= len(part)
+                if left < 0:
+                    break
+            return answer.status
