@@ -15,6 +15,7 @@ from firesteel.model.states import JobStatus
 from firesteel.model.streams import QueryProgress
 from firesteel.model.tasks import IOMetrics
 from firesteel.model.views import JobView, QueuePlace
+from firesteel.rest.metrics.backlog import backlog_level, backlog_ratio
 from firesteel.rest.metrics.figures import job_values
 from firesteel.rest.metrics.selection import AGGREGATIONS, SUBTASKS_MAX, number_text, skew, subtasks
 from firesteel.rest.metrics.sources import JOBS_A_TURN, job_views
@@ -291,6 +292,11 @@ def test_a_stream_tells_of_its_checkpoints_and_queries(do: Do, tmp_path: Path) -
                 "queries.counted.inputRowsPerSecond": "2.5",
                 "queries.counted.processedRowsPerSecond": "10",
             }, "nothing of a query that Spark has not told of"
+            keeps_up = await rest.get(f"{clicks}/backpressure")
+            assert (keeps_up["status"], keeps_up["backpressureLevel"]) == ("ok", "ok")
+            assert keeps_up["subtasks"] == [
+                {"subtask": 0, "attempt-number": 0, "backpressureLevel": "ok", "ratio": 0.0}
+            ]
             assert figures(await rest.get(f"{clicks}/watermarks")) == {"0.currentInputWatermark": "1700000000000"}
             wanted = "0.numRecordsIn,0.numRecordsInPerSecond,0.currentInputWatermark,0.numBytesIn"
             assert figures(await rest.get(f"{clicks}/metrics?get={wanted}")) == {
@@ -305,5 +311,40 @@ def test_a_stream_tells_of_its_checkpoints_and_queries(do: Do, tmp_path: Path) -
             script.release("clicks")
             await rest.finish(stream.job_id)
             assert "queries.counted.batch" not in await names(rest, f"{job}/metrics")
+            assert await rest.get(f"{clicks}/backpressure") == {"status": "deprecated"}
 
     do(story())
+
+
+def measured(given: float, done: float, batch_duration_ms: int = 5) -> QueryProgress:
+    return QueryProgress(
+        uid="it",
+        batch_duration_ms=batch_duration_ms,
+        input_rows_per_second=given,
+        processed_rows_per_second=done,
+    )
+
+
+@pytest.mark.parametrize(
+    ("queries", "ratio", "level"),
+    [
+        ([measured(10, 20)], 0.0, "ok"),
+        ([measured(0, 0)], 0.0, "ok"),
+        ([measured(100, 90)], 0.1, "ok"),
+        ([measured(100, 89), measured(10, 20)], 0.11, "low"),
+        ([measured(10, 5)], 0.5, "low"),
+        ([measured(10, 0)], 1.0, "high"),
+        ([measured(10, 0, batch_duration_ms=-1), measured(10, 4)], 0.6, "high"),
+    ],
+)
+def test_the_slowest_query_says_how_far_a_stream_falls_behind(
+    queries: list[QueryProgress], ratio: float, level: str
+) -> None:
+    found = backlog_ratio(queries)
+    assert found == pytest.approx(ratio)
+    assert backlog_level(round(found or 0.0, 9)) == level
+
+
+def test_what_no_query_was_measured_of_is_absent() -> None:
+    assert backlog_ratio([]) is None
+    assert backlog_ratio([measured(10, 1, batch_duration_ms=-1)]) is None

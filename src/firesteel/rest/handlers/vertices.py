@@ -13,6 +13,7 @@ from firesteel.rest.handlers.aggregates import (
     worker_name,
 )
 from firesteel.rest.handlers.jobs import all_states, io_info
+from firesteel.rest.metrics.backlog import backlog_level, backlog_ratio
 from firesteel.rest.schema import vertices as v
 from firesteel.rest.subtasks import subtasks_in_turns, subtasks_of
 
@@ -74,9 +75,25 @@ async def vertex_task_managers(call: Call) -> v.JobVertexTaskManagersInfo:
 
 
 async def back_pressure(call: Call) -> v.JobVertexBackPressureInfo:
-    """Spark pulls, and nobody measures who waits for whom."""
-    await call.vertex()
-    return v.JobVertexBackPressureInfo("deprecated")
+    """Of streams, how far their queries fall behind; in a batch job Spark pulls, and nobody measures who waits for whom."""
+    found = await call.vertex()
+    told = [(each.attempt, ratio) for each in found.progress if (ratio := backlog_ratio(each.queries)) is not None]
+    if not told:
+        return v.JobVertexBackPressureInfo(status="deprecated")
+    return v.JobVertexBackPressureInfo(
+        status="ok",
+        level=backlog_level(max(ratio for _, ratio in told)),
+        end_timestamp=call.now_ms,
+        subtasks=[
+            v.SubtaskBackPressureInfo(
+                subtask=attempt.region - found.first_region,
+                attempt=attempt.attempt,
+                level=backlog_level(ratio),
+                ratio=ratio,
+            )
+            for attempt, ratio in told
+        ],
+    )
 
 
 async def accumulators(call: Call) -> v.UserAccumulators:

@@ -81,10 +81,22 @@ class JobVertexTaskManagersInfo(msgspec.Struct, frozen=True):
     taskmanagers: list[VertexTaskManager]
 
 
-class JobVertexBackPressureInfo(msgspec.Struct, frozen=True):
-    """Back pressure without a level, a time and subtasks, as Flink answers where nothing was measured."""
+class SubtaskBackPressureInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Without the ratios of what nobody measures: how long a task was idle, and busy."""
+
+    subtask: int
+    attempt: int = msgspec.field(name="attempt-number")
+    level: str = msgspec.field(name="backpressureLevel")
+    ratio: float
+
+
+class JobVertexBackPressureInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Back pressure; without a level, a time and subtasks, as Flink answers, where nothing was measured."""
 
     status: str
+    level: str | msgspec.UnsetType = msgspec.field(name="backpressureLevel", default=msgspec.UNSET)
+    end_timestamp: int | msgspec.UnsetType = msgspec.field(name="end-timestamp", default=msgspec.UNSET)
+    subtasks: list[SubtaskBackPressureInfo] | msgspec.UnsetType = msgspec.UNSET
 
 
 class UserAccumulators(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
