@@ -23,6 +23,7 @@ from benchmarks import (
     takeover,
     tasks,
     warm,
+    watched,
 )
 from benchmarks.report import ROOT, Report, compare, save, show
 from benchmarks.scale import suite as scheduling
@@ -41,6 +42,7 @@ CASES: dict[str, Callable[[int], Report]] = {
     "takeover": takeover.measure,
     "tasks": tasks.measure,
     "warm": warm.measure,
+    "watched": watched.measure,
 }
 """Each takes the number of rounds and measures all its sides once per round, so that noise hits all alike."""
 

@@ -1,0 +1,95 @@
+"""What it costs to be looked at: no-ops while nobody looks, while Prometheus scrapes, and while dashboards are open.
+
+Metrics that nobody scrapes are measured all the same, so they are compared with a cluster whose worker measures once a day.
+"""
+
+import contextlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.report import ROOT, Report, Series, Verdict
+from benchmarks.rest import CLIENTS, SETTINGS, WARM_UP_JOBS
+from benchmarks.session import Cluster, Run, started
+from benchmarks.tasks import no_ops
+
+JOBS = 960
+"""Of a round, in each of its ways."""
+DASHBOARDS = 100
+SCRAPE_S = 1.0
+"""Time between two scrapes: Prometheus waits 15 times as long unless it is configured."""
+METRICS_RATIO_MAX, DASHBOARDS_RATIO_MAX = 1.02, 1.10
+"""Times as many jobs a second, at most, where nothing is measured, and where nobody looks."""
+
+UNMEASURED = {**SETTINGS, "metrics.fetcher.update-interval": "1 d"}
+
+
+def measure(rounds: int) -> Report:
+    """Jobs a second, and the master's processor time a job, in each way; ways take turns within a round."""
+    unmeasured: list[Run] = []
+    measured: list[Run] = []
+    scraped: list[Run] = []
+    watched: list[Run] = []
+    with contextlib.ExitStack() as ends:
+        first, second = (Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="firesteel-bench-"))) for _ in "ab")
+        graph = no_ops(first, 1).graph
+        plain, cluster = (ends.enter_context(started(*each)) for each in ((first, UNMEASURED), (second, SETTINGS)))
+        for each in (plain, cluster):
+            each.load(graph, CLIENTS, WARM_UP_JOBS)
+        for _ in range(rounds):
+            unmeasured.append(plain.load(graph, CLIENTS, JOBS))
+            measured.append(cluster.load(graph, CLIENTS, JOBS))
+            with _looked_at(cluster, 0, SCRAPE_S):
+                scraped.append(cluster.load(graph, CLIENTS, JOBS))
+            with _looked_at(cluster, DASHBOARDS, 0.0):
+                watched.append(cluster.load(graph, CLIENTS, JOBS))
+    metrics, dashboards = _ratio(unmeasured, scraped), _ratio(measured, watched)
+    ways = {
+        "nothing is measured": unmeasured,
+        "metrics": measured,
+        f"metrics, scraped every {SCRAPE_S:g} s": scraped,
+        f"{DASHBOARDS} dashboards": watched,
+    }
+    return Report(
+        case="watched",
+        series=(
+            *(Series(f"no-ops, {way}", "jobs/s", _throughput(runs)) for way, runs in ways.items()),
+            *(Series(f"master's processor time a job, {way}", "ms", _cpu_ms(runs)) for way, runs in ways.items()),
+        ),
+        verdicts=(
+            Verdict("without metrics / with them, scraped", metrics, "times", at_most=METRICS_RATIO_MAX),
+            Verdict(f"nobody looks / {DASHBOARDS} dashboards", dashboards, "times", at_most=DASHBOARDS_RATIO_MAX),
+        ),
+        notes=("those who look are on the same machine: what they take is a part of the ratios.",),
+    )
+
+
+@contextlib.contextmanager
+def _looked_at(cluster: Cluster, streams: int, scrape_s: float) -> Iterator[None]:
+    """By a process of its own, within the block."""
+    program = (sys.executable, "-m", "benchmarks.watchers", cluster.address, str(streams), str(scrape_s))
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as looking:
+        assert looking.stdout is not None, "it is piped"
+        if not looking.stdout.readline():
+            raise RuntimeError("those who look could not begin")
+        yield
+        looking.communicate(b"")
+    if looking.returncode != 0:
+        raise RuntimeError("those who look were cut off")
+
+
+def _throughput(runs: list[Run]) -> tuple[float, ...]:
+    return tuple(run.jobs_per_second for run in runs)
+
+
+def _cpu_ms(runs: list[Run]) -> tuple[float, ...]:
+    return tuple(run.cpu_ms(run.master_cpu_s) for run in runs)
+
+
+def _ratio(undisturbed: list[Run], others: list[Run]) -> float:
+    """Of the two ways in each round, of which the median: what else the machine does hits both alike."""
+    pairs = zip(_throughput(undisturbed), _throughput(others), strict=True)
+    return statistics.median(one / other for one, other in pairs)
