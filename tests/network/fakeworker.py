@@ -1,7 +1,8 @@
 """`python -m tests.network.fakeworker DIRECTORY -D key=value...`: `firesteel taskmanager` with attempts that are files.
 
 Everything but Spark is the real thing. An attempt writes a line `function worker` to DIRECTORY/attempts
-when it begins, and runs while there is a file DIRECTORY/hold-<function>.
+when it begins, and runs while there is a file DIRECTORY/hold-<function>. Checkpoints fail while there is a file
+DIRECTORY/checkpoint-error, which says why.
 """
 
 import asyncio
@@ -40,6 +41,8 @@ class FileScript(TaskScript):
         with open(self.directory / "attempts", "a") as file:
             file.writelines(f"{name} {self.worker}\n" for name in functions)
         while any((self.directory / f"hold-{name}").exists() for name in functions):
+            error = self.directory / "checkpoint-error"
+            self.checkpoint_error = error.read_text() if error.exists() else ""
             await asyncio.sleep(LOOK_S)
 
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 import yaml
 
+from firesteel.model.jobgraph import JobType
 from tests.network.processes import Cluster, cluster, until
 from tests.rest.cluster import graph
 from tests.tidy.source import ROOT
@@ -106,6 +107,38 @@ def test_a_dead_worker_and_a_job_that_waits_too_long_are_noticed(tmp_path: Path)
                 promtool("check", "metrics", text=exposition)
 
     asyncio.run(story())
+
+
+def test_checkpoints_that_fail_are_noticed(tmp_path: Path) -> None:
+    stream = graph("clicks -> counts", "stream", job_type=JobType.STREAMING)
+
+    async def story() -> None:
+        options = {
+            "taskmanager.numberOfTaskSlots": "1",
+            "heartbeat.interval": "200 ms",
+            "execution.checkpointing.interval": "200 ms",
+            "execution.checkpointing.tolerable-failed-checkpoints": "1000",
+        }
+        async with cluster(tmp_path, options) as made:
+            made.hold("clicks")
+            await made.start_worker("w1")
+            await made.until_slots(1)
+            host, port = made.master.rest.host_port
+            (tmp_path / "prometheus").mkdir()
+            async with prometheus(tmp_path / "prometheus", f"{host}:{port}") as client:
+                await made.client.submit_job(stream, {})
+                await until(lambda: has_completed_checkpoints(client))
+                assert await firing(client) == set()
+                (tmp_path / "checkpoint-error").write_text("the disk is away")
+                await until(lambda: fires(client, "FiresteelCheckpointsFail"))
+                (alert,) = (await client.get("/api/v1/alerts")).json()["data"]["alerts"]
+                assert alert["annotations"]["summary"] == "Checkpoints of job stream fail"
+
+    asyncio.run(story())
+
+
+async def has_completed_checkpoints(client: httpx.AsyncClient) -> bool:
+    return bool(await query(client, "firesteel_job_number_of_completed_checkpoints_total > 1"))
 
 
 async def has_both_workers(client: httpx.AsyncClient) -> bool:
