@@ -292,11 +292,7 @@ def test_a_stream_tells_of_its_checkpoints_and_queries(do: Do, tmp_path: Path) -
                 "queries.counted.inputRowsPerSecond": "2.5",
                 "queries.counted.processedRowsPerSecond": "10",
             }, "nothing of a query that Spark has not told of"
-            keeps_up = await rest.get(f"{clicks}/backpressure")
-            assert (keeps_up["status"], keeps_up["backpressureLevel"]) == ("ok", "ok")
-            assert keeps_up["subtasks"] == [
-                {"subtask": 0, "attempt-number": 0, "backpressureLevel": "ok", "ratio": 0.0}
-            ]
+            await check_that_it_keeps_up(rest, clicks)
             assert figures(await rest.get(f"{clicks}/watermarks")) == {"0.currentInputWatermark": "1700000000000"}
             wanted = "0.numRecordsIn,0.numRecordsInPerSecond,0.currentInputWatermark,0.numBytesIn"
             assert figures(await rest.get(f"{clicks}/metrics?get={wanted}")) == {
@@ -314,6 +310,12 @@ def test_a_stream_tells_of_its_checkpoints_and_queries(do: Do, tmp_path: Path) -
             assert await rest.get(f"{clicks}/backpressure") == {"status": "deprecated"}
 
     do(story())
+
+
+async def check_that_it_keeps_up(rest: RestCluster, vertex: str) -> None:
+    found = await rest.get(f"{vertex}/backpressure")
+    assert (found["status"], found["backpressureLevel"]) == ("ok", "ok")
+    assert found["subtasks"] == [{"subtask": 0, "attempt-number": 0, "backpressureLevel": "ok", "ratio": 0.0}]
 
 
 def measured(given: float, done: float, batch_duration_ms: int = 5) -> QueryProgress:

@@ -45,8 +45,8 @@ from firesteel.model.refusals import (
 )
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
+from firesteel.model.views import EVERY_SUBTASK as ALL
 from firesteel.model.views import (
-    EVERY_SUBTASK,
     ClusterOverview,
     ClusterView,
     JobResult,
@@ -160,9 +160,7 @@ class MasterClient:
     def follow_job(self, job_id: JobID) -> AsyncIterator[JobView]:
         return job_changes(self, job_id)
 
-    async def request_subtasks(
-        self, job_id: JobID, vertex: VertexView, chosen: range = EVERY_SUBTASK
-    ) -> tuple[SubtaskView, ...]:
+    async def request_subtasks(self, job_id: JobID, vertex: VertexView, chosen: range = ALL) -> tuple[SubtaskView, ...]:
         return await (await self._dispatcher()).subtasks(job_id, vertex, chosen)
 
     async def list_task_managers(self) -> tuple[TaskManagerView, ...]:
