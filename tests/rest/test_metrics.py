@@ -307,7 +307,6 @@ def test_a_stream_tells_of_its_checkpoints_and_queries(do: Do, tmp_path: Path) -
             script.release("clicks")
             await rest.finish(stream.job_id)
             assert "queries.counted.batch" not in await names(rest, f"{job}/metrics")
-            assert await rest.get(f"{clicks}/backpressure") == {"status": "deprecated"}
 
     do(story())
 
