@@ -1,7 +1,9 @@
 """Whose JVM dies with whom: a job's own, and that of an attempt that is to run alone. Real JVMs, several at once."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -33,7 +35,12 @@ def patient(spark, mark, gate, output):
     while not pathlib.Path(gate).exists():
         time.sleep(0.02)
     write_parquet(spark.table("mine"), output)
+
+def tabled(spark):
+    from firesteel.adapters.spark.sinks.tables import write_table
+    write_table(spark.range(3), "lost")
 """
+TABLED = (function("tabled", "sink", wants_session=True),)
 HUNGRY = (function("hungry", "sink", wants_session=True, parameters=("output",)),)
 PATIENT = (function("patient", "sink", wants_session=True, parameters=("mark", "gate", "output")),)
 
@@ -75,6 +82,18 @@ def test_a_job_that_exhausts_its_heap_does_not_touch_another(
         await until_jvms(0, others)
 
     asyncio.run(story())
+
+
+def test_a_table_that_would_go_with_its_jvm_is_refused(
+    backend: SparkTaskBackend, jobs: JobMaker, do: Callable[[Any], Any]
+) -> None:
+    """Where the job's rows were staged, and where they are committed, are catalogs that know nothing of one another."""
+    job = jobs.job(BODY, TABLED)
+    with pytest.raises(TaskFailedError) as caught:
+        do(run(backend, job, msgspec.structs.replace(deployment(job), alone=True)))
+    assert "this attempt has a JVM of its own (taskmanager.spark.isolation" in caught.value.failure.message
+    assert caught.value.failure.kind is FailureKind.NON_RECOVERABLE
+    assert len(do(run(backend, job)).sinks) == 1, "in the JVM that all share there is one catalog"
 
 
 @pytest.mark.parametrize(

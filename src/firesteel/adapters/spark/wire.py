@@ -73,6 +73,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Scheduler pool of its session, unless the job's settings name another."""
     settings: dict[str, str]
     """The job's own Spark settings, apart from those the backend was started with: some of them can't be set later."""
+    is_backend_shared: bool = True
+    """Whether all attempts of the worker use that JVM, and its commits do."""
     storage: dict[str, str] = {}
     """Settings of storages, with their secrets: by Hadoop's keys."""
     staged_note: str

@@ -328,6 +328,8 @@ class Seat:
     def __init__(self, pool: BackendPool, deployment: TaskDeployment) -> None:
         self._pool, self._attempt = pool, deployment.attempt
         self._place = pool.place_of(deployment)
+        self.is_shared = self._place == Place()
+        """Whether everybody uses its backend."""
         self._backend: SparkBackend | None = None
         self._number: int | None = pool.numbers.take()
         self.scheduler_pool = f"attempt-{self._number}"

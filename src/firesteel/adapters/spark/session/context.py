@@ -68,6 +68,8 @@ class AttemptContext:
         """Where a streaming attempt writes."""
         self.settings: Mapping[str, str] = {}
         """Settings that the session was opened with: Spark shows it none that look secret."""
+        self.is_backend_shared = True
+        """Whether what it commits is committed in the same JVM."""
         self.artifacts: tuple[Artifact, ...] = ()
         """The job's code, for whoever commits what its sinks have written."""
 

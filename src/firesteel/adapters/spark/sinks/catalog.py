@@ -8,6 +8,8 @@ import msgspec
 from firesteel.adapters.spark.refusals import SinkRefused
 
 SESSION_CATALOG = "spark_catalog"
+KIND, IN_MEMORY = "spark.sql.catalogImplementation", "in-memory"
+"""Setting that says where the session catalog is, and its value for the one in the JVM's memory."""
 MADE_BY = "firesteel.commit"
 """Property of a table: the commit that has made it."""
 FORMATS = ("parquet", "csv", "json", "orc")

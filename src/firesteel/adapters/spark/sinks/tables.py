@@ -17,6 +17,7 @@ from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles
 from firesteel.adapters.storage.local import holds_data
 from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.adapters.storage.localsinks import local_path
+from firesteel.model.options import SPARK_ISOLATION
 
 
 def write_table(
@@ -51,6 +52,7 @@ def write_table(
             f" ({catalog.SESSION_CATALOG}): its rows can't be committed with the job; use fs.write_jdbc or"
             " fs.write_two_phase, or df.writeTo(...) in a sink that is declared idempotent=True"
         )
+    _refuse_own_memory(spark, whole)
     if key or mode == versioned.UPSERT:
         raise SinkRefused("write_table: mode='upsert' is for tables of Delta and Iceberg")
     known = look_up(spark, str(whole))
@@ -67,6 +69,17 @@ def write_table(
         write.at_once(target)
     else:
         write.stage(attempt, target)
+
+
+def _refuse_own_memory(spark: Any, whole: TableName) -> None:
+    """Of a catalog that only this attempt's JVM has nothing is left when the job commits, in another one."""
+    attempt = current_attempt.get()
+    if attempt is not None and not attempt.is_backend_shared and spark.conf.get(catalog.KIND) == catalog.IN_MEMORY:
+        raise SinkRefused(
+            f"write_table: {whole} is a table of Spark's built-in catalog, which is in the memory of one JVM, and this attempt"
+            f" has a JVM of its own ({SPARK_ISOLATION.key}, or a region whose JVMs have died): nothing of it would be left. Use a"
+            f" metastore ({catalog.KIND}: hive), {SPARK_ISOLATION.key}: shared, or fs.write_parquet"
+        )
 
 
 class _TableWrite:

@@ -81,6 +81,7 @@ class TaskProcess:
         )
         self._attempt.draw_splits = self._draw_splits
         self._attempt.checkpoints, self._attempt.settings = task.checkpoints, task.settings
+        self._attempt.is_backend_shared = task.is_backend_shared
         self._attempt.outputs = StreamOutputs(branch_of(task.job.graph.configuration))
         self._paths = ClientPaths(task.client_directory, self.session)
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)

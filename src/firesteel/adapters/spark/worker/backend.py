@@ -321,6 +321,7 @@ class SparkTaskBackend:
             results=f"{self._results}/{attempt.job_id}/{name}" if self._results else partitions,
             scheduler_pool=seat.scheduler_pool,
             settings=self._session_settings(Configuration(job.graph.configuration).spark()),
+            is_backend_shared=seat.is_shared,
             storage=self._storage,
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
