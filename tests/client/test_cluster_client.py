@@ -55,7 +55,7 @@ def test_a_program_and_its_jobs(served: Served, script: TaskScript, tmp_path: Pa
         assert cluster.wait(own).status is JobStatus.FINISHED
         assert cluster.show(own).status is JobStatus.FINISHED
         served.call(script.hold, "lines")
-        other = cluster.submit(file, {"input": "/data"})
+        other = cluster.submit(file, {"input": "/data"}, configuration={"job.priority": 5})
         served.do(script.until_running("lines"))
         assert cluster.overview().jobs == {"RUNNING": 1, "FINISHED": 1}
         cluster.cancel(other)

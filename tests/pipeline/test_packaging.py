@@ -35,6 +35,7 @@ def test_gitignore_and_caches_are_left_out(tmp_path: Path) -> None:
             "etl.py": "", "lib/a.py": "", "lib/data.csv": "", "lib/.gitignore": "*.csv\n!keep.csv\n", "lib/keep.csv": "",
             ".gitignore": "/out\n*.log\n", "out/part.parquet": "", "x.log": "", "lib/out/kept.py": "",
             "__pycache__/etl.pyc": "", ".git/config": "", ".venv/lib/x.py": "", "env/pyvenv.cfg": "", "env/x.py": "",
+            "cl/processes.json": "", "cl/work/blobs/1": "", "w1/worker.lock": "", "w1/artifacts/old.py": "",
             ".env": "PASSWORD=1", "wörter bank.txt": "",
         },
     )  # fmt: skip

@@ -70,7 +70,7 @@ class AsyncClusterClient:
         name: str = "",
         parallelism: int | None = None,
         overrides: Mapping[str, object] | None = None,
-        configuration: Mapping[str, str] | None = None,
+        configuration: Mapping[str, object] | None = None,
         job_id: str = "",
     ) -> JobID:
         """Hand in a job of a pipeline of this process, or of a file (`FILE` or `FILE:NAME`); returns when it is safe.
@@ -83,7 +83,7 @@ class AsyncClusterClient:
             file="" if isinstance(pipeline, Pipeline) else os.path.abspath(pipeline),  # noqa: ASYNC240 - asks no disk
             job_id=JobID(job_id or uuid.uuid4().hex),
             parameters={key: parameter_text(value) for key, value in (parameters or {}).items() if value is not None},
-            configuration=dict(configuration or {}),
+            configuration={key: _setting(value) for key, value in (configuration or {}).items()},
             parallelism=parallelism,
             overrides={key: str(value) for key, value in (overrides or {}).items()},
             name=name,
@@ -307,6 +307,11 @@ async def _built(request: BuildRequest) -> BuiltJob:
     if isinstance(reply, BuildFailure):
         raise InvalidPipeline(reply.message)
     return reply
+
+
+def _setting(value: object) -> str:
+    """A value as a configuration has it: texts, and what Python has for numbers and switches."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 async def _made(

@@ -24,6 +24,8 @@ EXCLUDED_DIRECTORIES = frozenset((
 ))  # fmt: skip
 EXCLUDED_SUFFIXES = (".pyc", ".pyo", ".egg-info", ".crc", ".swp")
 EXCLUDED_NAMES = frozenset((".DS_Store", "Thumbs.db", "derby.log", ".env"))
+EXCLUDED_MARKS = (("pyvenv.cfg",), ("worker.lock",), ("processes.json", "work"))
+"""What is in directories that hold no code: environments, directories of workers, and of clusters, with all they ran before."""
 MAX_FILES = 10_000
 DATA_FILE_BYTES = 1024 * 1024
 """A file of at least this size that a parameter names is data, not code."""
@@ -159,7 +161,8 @@ def _is_code_directory(path: Path, rules: "_IgnoreRules", is_data: Callable[[Pat
     excluded = path.name in EXCLUDED_DIRECTORIES or path.name.endswith(EXCLUDED_SUFFIXES)
     if excluded or path.is_symlink() or is_data(path) or not _is_portable(path.name):
         return False
-    return not (path / "pyvenv.cfg").exists() and not rules.ignores(path, is_directory=True)
+    is_marked = any(all((path / mark).exists() for mark in marks) for marks in EXCLUDED_MARKS)
+    return not is_marked and not rules.ignores(path, is_directory=True)
 
 
 def _is_portable(name: str) -> bool:
