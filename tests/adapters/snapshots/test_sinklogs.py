@@ -89,6 +89,17 @@ def test_a_new_output_begins_with_what_comes_after(
     assert log_of(tmp_path / "new") == dict.fromkeys(log, b"v1")
 
 
+def test_a_new_output_that_nobody_has_written_to_since_begins_again(savepoint: str, tmp_path: Path) -> None:
+    """An attempt may end between that and its first batch, or be refused by Spark."""
+    new = tmp_path / "new"
+    for _ in range(2):
+        put_back(savepoint, query_of(savepoint, "result"), str(new))
+    assert log_of(new) == {str(batch): b"v1" for batch in range(7)}
+    (new / "_spark_metadata/7").write_text("v1")
+    with pytest.raises(OutputRefused, match="of another query"):
+        put_back(savepoint, query_of(savepoint, "result"), str(new))
+
+
 def test_the_output_of_another_query_is_refused(savepoint: str, tmp_path: Path) -> None:
     Output(tmp_path / "other").write(0)
     before = tree(tmp_path / "other")

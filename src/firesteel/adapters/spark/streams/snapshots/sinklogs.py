@@ -63,14 +63,15 @@ def put_back(savepoint: str, query: SavepointQuery, output: str, *, compact_inte
     file. `compact_interval` is the sink's, if the session sets it.
     Raises OutputRefused, TargetUnwritable.
     """
-    check_fit(savepoint, query, output)
+    check_fit(savepoint, query, output, compact_interval=compact_interval)
     place = local_path(output)
     try:
         place.mkdir(parents=True, exist_ok=True)
         with partial_directory(place) as partial:
             saved = _saved_log(savepoint, query, output)
             if saved is None:
-                _begin(partial, query.point.batch, compact_interval)
+                for name in _beginning(query.point.batch, compact_interval):
+                    (partial / name).write_text(_HEADING)
             else:
                 for name in _listed(saved):
                     shutil.copyfile(saved / name, partial / name)
@@ -80,11 +81,12 @@ def put_back(savepoint: str, query: SavepointQuery, output: str, *, compact_inte
         raise TargetUnwritable(output, error) from error
 
 
-def check_fit(savepoint: str, query: SavepointQuery, output: str) -> None:
+def check_fit(savepoint: str, query: SavepointQuery, output: str, *, compact_interval: int = COMPACT_INTERVAL) -> None:
     """Whether the log of `output` can be made to fit; nothing is touched. Raises OutputRefused."""
     saved = _saved_log(savepoint, query, output)
     if saved is None:
-        if (local_path(output) / LOG).exists():
+        log = local_path(output) / LOG
+        if log.exists() and not _is_just_begun(log, _beginning(query.point.batch, compact_interval)):
             raise OutputRefused(
                 output,
                 f"it has a {LOG} of another query, or of a savepoint taken without it; name the output that the"
@@ -129,10 +131,14 @@ def _listed(saved: Path) -> list[str]:
     return os.listdir(saved) if saved.is_dir() else []
 
 
-def _begin(partial: Path, batch: int, interval: int) -> None:
-    """A log of empty batches up to `batch`, compacted where Spark looks for that: at multiples of the interval."""
+def _beginning(batch: int, interval: int) -> list[str]:
+    """Files of a log of empty batches up to `batch`, compacted where Spark looks for that: at multiples of the interval."""
     last_compacted = (batch + 1) // interval * interval - 1
-    if last_compacted >= 0:
-        (partial / f"{last_compacted}{COMPACT_SUFFIX}").write_text(_HEADING)
-    for number in range(last_compacted + 1, batch + 1):
-        (partial / str(number)).write_text(_HEADING)
+    compacted = [f"{last_compacted}{COMPACT_SUFFIX}"] if last_compacted >= 0 else []
+    return compacted + [str(number) for number in range(last_compacted + 1, batch + 1)]
+
+
+def _is_just_begun(log: Path, names: list[str]) -> bool:
+    """Whether it is one that an attempt has begun which never ran: it knows of the same batches, and of no file."""
+    found = sorted(name for name in os.listdir(log) if not name.startswith("."))
+    return found == sorted(names) and all((log / name).read_text() == _HEADING for name in found)
