@@ -11,6 +11,7 @@ import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from firesteel.core.scheduler.commit import gather_commits
 from firesteel.model.failures import FailureKind
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.ports import TaskFailedError
@@ -93,7 +94,8 @@ def test_a_table_that_would_go_with_its_jvm_is_refused(
         do(run(backend, job, msgspec.structs.replace(deployment(job), alone=True)))
     assert "this attempt has a JVM of its own (taskmanager.spark.isolation" in caught.value.failure.message
     assert caught.value.failure.kind is FailureKind.NON_RECOVERABLE
-    assert len(do(run(backend, job)).sinks) == 1, "in the JVM that all share there is one catalog"
+    (commit,) = gather_commits([do(run(backend, job))])  # in the JVM that all share there is one catalog
+    do(backend.commit(commit))
 
 
 @pytest.mark.parametrize(
