@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psutil
@@ -19,6 +19,9 @@ from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, deployment, function, run
 from tests.integration.spark.test_endings import appears
 from tests.processes import jvms
+
+if TYPE_CHECKING:
+    from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
 
@@ -86,7 +89,7 @@ def test_a_job_that_exhausts_its_heap_does_not_touch_another(
 
 
 def test_a_table_that_would_go_with_its_jvm_is_refused(
-    backend: SparkTaskBackend, jobs: JobMaker, do: Callable[[Any], Any]
+    backend: SparkTaskBackend, jobs: JobMaker, do: Callable[[Any], Any], local: "InProcess"
 ) -> None:
     """Where the job's rows were staged, and where they are committed, are catalogs that know nothing of one another."""
     job = jobs.job(BODY, TABLED)
@@ -96,6 +99,7 @@ def test_a_table_that_would_go_with_its_jvm_is_refused(
     assert caught.value.failure.kind is FailureKind.NON_RECOVERABLE
     (commit,) = gather_commits([do(run(backend, job))])  # in the JVM that all share there is one catalog
     do(backend.commit(commit))
+    local.spark.sql("DROP TABLE lost")  # other tests here look at what that JVM's catalog lists
 
 
 @pytest.mark.parametrize(
