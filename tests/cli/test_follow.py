@@ -87,8 +87,9 @@ def test_progress_and_time_left() -> None:
     known = vertex_progress(running, now_ms=4_000)
     assert (known.tasks, known.rows, known.rate, known.left) == ("3/12", "6,000", "2,000/s", "9.0 s")
     assert vertex_progress(vertex(ExecutionState.CREATED), now_ms=4_000) == msgspec.structs.replace(
-        known, tasks="", rows="", rate="", left=""
+        known, done=-1.0, tasks="", rows="", rate="", left=""
     )
+    assert known.done == 0.25
 
 
 def test_what_has_finished_keeps_its_numbers() -> None:
@@ -150,7 +151,7 @@ def test_table() -> None:
     text = rendered(view(JobStatus.RUNNING, start_time_ms=1_000, vertices=(running,)))
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["wordcount", "(abababab)", "RUNNING", "3.0", "s"]
-    assert lines[2] == ["[odd]", "name", "RUNNING", "3/12", "6,000", "2,000/s", "9.0", "s"]
+    assert lines[2] == ["[odd]", "name", "RUNNING", "━━━", "3/12", "6,000", "2,000/s", "9.0", "s"]
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
@@ -168,6 +169,7 @@ def test_figures_are_whole_or_left_out(width: int) -> None:
     assert all(line.rstrip().endswith(("9.0 s", "3/12", "123,456,789", "41,152,263/s")) for line in lines[2:])
     assert max(map(len, map(str.rstrip, lines))) <= width or width < 40
     assert ("123,456,789" in lines[2], "41,152,263/s" in lines[2]) == (width >= 60, width >= 80)
+    assert ("━" in lines[2]) == (width >= 200), "the bar goes first"
 
 
 def test_finished_vertices_keep_their_figures() -> None:

@@ -23,6 +23,8 @@ _TOLD = (
 class VertexProgress(msgspec.Struct, frozen=True):
     """Progress of a vertex, as texts; empty where nothing is known."""
 
+    done: float = -1.0
+    """Share of its Spark tasks that are done, from 0 to 1; -1 where nothing is known, and of a stream."""
     tasks: str = ""
     rows: str = ""
     rate: str = ""
@@ -96,6 +98,7 @@ def vertex_progress(vertex: VertexView, now_ms: int, computes_since_ms: int = -1
     rate = rows * 1_000 / elapsed_ms if elapsed_ms > 0 else 0.0
     left_ms = elapsed_ms * (total - done) / done if done else 0.0
     return VertexProgress(
+        done=min(1.0, done / total) if total else -1.0,
         tasks=f"{done}/{total}" if total else "",
         rows=f"{rows:,}" if rows else "",
         rate=f"{rate:,.0f}/s" if rate else "",

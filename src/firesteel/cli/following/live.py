@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from firesteel.cli.following.follow import (
+    VertexProgress,
     changes,
     describe_failure,
     duration,
@@ -23,9 +24,11 @@ REFRESHES_PER_SECOND = 5
 ROWS_MAX = 30
 """Vertices shown at once; of more, those that run and those that failed come first."""
 
-COLUMNS = ("vertex", "state", "Spark tasks", "rows read", "rate", "left")
-DROPPED = ("rate", "left", "rows read")
+COLUMNS = ("vertex", "state", "done", "Spark tasks", "rows read", "rate", "left")
+DROPPED = ("done", "rate", "left", "rows read")
 """Columns that a narrow terminal has no room for, the first first."""
+BAR = " " * 12
+"""Place of the bar in the column `done`."""
 NAME_WIDTH_MIN, STATE_WIDTH_MIN = 12, 10
 GAP = 2
 """Blanks between two columns."""
@@ -139,6 +142,7 @@ def job_table(
 ) -> Any:
     """A job at one moment: a line of its own, and a table of its vertices with the columns that there is room for."""
     from rich.console import Group
+    from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
@@ -148,23 +152,27 @@ def job_table(
     title = Text("  ".join(part for part in parts if part), style="bold", no_wrap=True, overflow="ellipsis")
     vertices = sorted(view.vertices, key=lambda vertex: vertex.status is not ExecutionState.RUNNING)
     shown = view.vertices if len(view.vertices) <= ROWS_MAX else vertices[:ROWS_MAX]
-    rows = [_cells(vertex, now_ms, (computes_since_ms or {}).get(vertex.id, -1)) for vertex in shown]
+    progresses = [vertex_progress(vertex, now_ms, (computes_since_ms or {}).get(vertex.id, -1)) for vertex in shown]
+    rows = [_cells(vertex, progress) for vertex, progress in zip(shown, progresses, strict=True)]
     widths = _widths([dict(zip(COLUMNS, COLUMNS, strict=True)), *rows], width)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for column, column_width in widths.items():
-        is_figure = column not in ("vertex", "state")
+        is_figure = column not in ("vertex", "state", "done")
         side: Literal["left", "right"] = "right" if is_figure else "left"
         table.add_column(column, justify=side, no_wrap=True, overflow="ellipsis", width=column_width)
-    for vertex, row in zip(shown, rows, strict=True):
-        styles = {"state": _STYLES.get(vertex.status, "")}
-        table.add_row(*[Text(row[column], style=styles.get(column, "")) for column in widths])
+    for vertex, progress, row in zip(shown, progresses, rows, strict=True):
+        cells: dict[str, Any] = {column: Text(row[column]) for column in widths}
+        cells["state"].style = _STYLES.get(vertex.status, "")
+        if "done" in widths and row["done"]:
+            cells["done"] = ProgressBar(1.0, progress.done, width=len(BAR), finished_style="green")
+        table.add_row(*cells.values())
     more = [f"and {len(view.vertices) - ROWS_MAX} more"] if len(view.vertices) > ROWS_MAX else []
     return Group(title, table, *more)
 
 
-def _cells(vertex: VertexView, now_ms: int, computes_since_ms: int) -> dict[str, str]:
-    progress = vertex_progress(vertex, now_ms, computes_since_ms)
-    texts = (vertex.name, vertex_state(vertex), progress.tasks, progress.rows, progress.rate, progress.left)
+def _cells(vertex: VertexView, progress: VertexProgress) -> dict[str, str]:
+    bar = BAR if progress.done >= 0 else ""
+    texts = (vertex.name, vertex_state(vertex), bar, progress.tasks, progress.rows, progress.rate, progress.left)
     return dict(zip(COLUMNS, texts, strict=True))
 
 
