@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from firesteel.adapters.history.gateway import READ_ONLY, HistoryGateway
 from firesteel.adapters.history.index import HistoryIndex, Place
 from firesteel.adapters.history.places import archive_files
 from firesteel.adapters.storage.s3settings import hadoop_settings
+from firesteel.adapters.storage.temporary import temporary_directory
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.rest.server import RestServer, serve_rest
@@ -36,13 +35,10 @@ class HistoryServer:
         retained = config.get_option(options.HISTORY_RETAINED_JOBS)
         if retained == 0 or retained < -1:
             raise ConfigurationError(f"{options.HISTORY_RETAINED_JOBS.key}: {retained} is neither -1 nor above 0")
-        self._work_dir = Path(tempfile.mkdtemp(prefix="firesteel-historyserver-"))
-        self._ends.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
-        try:
+        with contextlib.ExitStack() as begun:  # a wrong configuration leaves nothing
+            self._work_dir = begun.enter_context(temporary_directory("firesteel-historyserver-"))
             places = _places(config, self._work_dir / "archives")
-        except ConfigurationError:
-            shutil.rmtree(self._work_dir, ignore_errors=True)
-            raise
+            self._ends.callback(begun.pop_all().close)
         forgets = config.get_option(options.HISTORY_CLEAN_EXPIRED)
         self.index = HistoryIndex(places, forgets_deleted=forgets, retained=retained)
         self._ends.callback(self.index.close)

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import os
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from firesteel.adapters.rpc.channel import MESSAGES
 from firesteel.adapters.rpc.network import NetworkRpc
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
+from firesteel.adapters.storage.temporary import temporary_directory
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.highavailability import open_high_availability, storage_named
 from firesteel.assembly.history import configured_history
@@ -184,9 +183,7 @@ class JobManager:
         configured = self.config.get_option(options.WORK_DIR)
         if configured:
             return Path(configured)
-        made = tempfile.mkdtemp(prefix="firesteel-jobmanager-")
-        self._ends.callback(shutil.rmtree, made, ignore_errors=True)
-        return Path(made)
+        return self._ends.enter_context(temporary_directory("firesteel-jobmanager-"))
 
     def _lost(self, component: str, error: Exception) -> None:
         if not self.failed.done():

@@ -5,7 +5,6 @@ gets the lock of another worker on the same host knows that this one is dead, an
 directories of other hosts nothing can be told that way: they are left alone.
 """
 
-import fcntl
 import os
 import platform
 import shutil
@@ -17,6 +16,7 @@ import msgspec
 
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED
 from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, jobs_noted
+from firesteel.adapters.storage.temporary import try_lock
 from firesteel.model.ids import JobID
 from firesteel.model.stored import UNREADABLE
 
@@ -117,7 +117,7 @@ def open_own(path: Path, worker: str, cluster: str) -> WorkDirectory | None:
     """Take a directory for this process, which is that worker; None when another process that lives has that name."""
     path.mkdir(parents=True, exist_ok=True)
     for _ in range(LOCK_TRIES):
-        lock = _try_lock(path)
+        lock = try_lock(path / LOCK)
         if lock is not None:
             owner = Owner(worker, platform.node(), cluster)
             os.ftruncate(lock, 0)
@@ -133,7 +133,7 @@ def dead_ones(parent: Path, pattern: str) -> Iterator[WorkDirectory]:
         owner = _owner(file)
         if owner is None or owner.host != platform.node() or file.stat().st_uid != os.getuid():
             continue
-        lock = _try_lock(file.parent)
+        lock = try_lock(file)
         if lock is not None:
             yield WorkDirectory(file.parent, owner, lock)
 
@@ -149,22 +149,6 @@ def _owner(file: Path) -> Owner | None:
         return msgspec.json.decode(file.read_bytes(), type=Owner)
     except (OSError, *UNREADABLE):  # it is being made, or removed
         return None
-
-
-def _try_lock(path: Path) -> int | None:
-    try:
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except FileNotFoundError:  # the directory has just been removed
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_there = os.fstat(lock).st_nlink > 0
-    except OSError:
-        is_there = False
-    if not is_there:  # somebody has it, or has removed it meanwhile
-        os.close(lock)
-        return None
-    return lock
 
 
 def _keep_newest(directory: Path) -> None:
