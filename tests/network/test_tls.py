@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,12 @@ SSL = "security.ssl.internal"
 def certificates(tmp_path: Path) -> Callable[..., Options]:
     """`certificates(authority, host)`: options of a process with a certificate for `host`, which trusts `authority`."""
 
-    def make(authority: trustme.CA, host: str, trusted: trustme.CA | None = None) -> Options:
+    def make(
+        authority: trustme.CA, host: str, trusted: trustme.CA | None = None, not_after: datetime | None = None
+    ) -> Options:
         directory = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         directory.mkdir()
-        issued = authority.issue_cert(host)
+        issued = authority.issue_cert(host, not_after=not_after)
         issued.private_key_pem.write_to_path(directory / "key.pem")
         for blob in issued.cert_chain_pems:
             blob.write_to_path(directory / "cert.pem", append=True)
@@ -65,11 +68,17 @@ def test_mutual_tls(certificates: Callable[..., Options]) -> None:
 def test_who_is_kept_out(certificates: Callable[..., Options]) -> None:
     authority, stranger = trustme.CA(), trustme.CA()
     master = certificates(authority, HOST)
-    assert talk(master, certificates(stranger, HOST, trusted=authority)), "a worker of another authority"
-    assert "CERTIFICATE_VERIFY_FAILED" in talk(certificates(stranger, HOST), certificates(authority, HOST))
-    assert "CERTIFICATE_VERIFY_FAILED" in talk(certificates(authority, "elsewhere"), certificates(authority, HOST))
-    assert talk(master, {}), "a worker without TLS"
-    assert talk({}, master), "a master without TLS"
+    assert "may not trust the certificate of this process" in talk(
+        master, certificates(stranger, HOST, trusted=authority)
+    )
+    said = talk(certificates(stranger, HOST), certificates(authority, HOST))
+    assert f"is not trusted here: {SSL}.certificate-authorities must name the authority" in said
+    said = talk(certificates(authority, "elsewhere"), certificates(authority, HOST))
+    assert f"it shows a certificate that is not for {HOST}: give it one that is" in said
+    expired = certificates(authority, HOST, not_after=datetime(2020, 1, 1, tzinfo=UTC))
+    assert "it shows a certificate that has expired" in talk(expired, certificates(authority, HOST))
+    assert f"if it wants TLS, set {SSL}.enabled" in talk(master, {})
+    assert f"it speaks no TLS: {SSL}.enabled must be the same" in talk({}, master)
 
 
 def test_without_authentication_the_worker_alone_is_sure_whom_it_talks_to(

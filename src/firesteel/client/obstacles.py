@@ -8,20 +8,14 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from firesteel.adapters.rpc.refusals import EXPIRED, NO_TLS, NOT_YET_VALID, OF_ANOTHER_NAME
 from firesteel.model.options import JOBMANAGER_PORT, REST_CA, REST_CERTIFICATE, REST_PORT, REST_PRIVATE_KEY
 
 LOOK_LIMIT_S = 1.0
 """Time for each look at who listens there: it has taken a connection a moment ago."""
 
-EXPIRED, NOT_YET_VALID = 10, 9
-OF_ANOTHER_NAME = (62, 64)
-"""OpenSSL's X509_V_ERR_*: host name, address."""
-
 NO_CHECK_TIME = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which Python has no name for."""
-
-NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
-"""What OpenSSL's releases say of an answer that is plain text."""
 
 
 async def obstacle(address: str, error: Exception, tls: ssl.SSLContext | None) -> str:
