@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import trustme
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.election import RegisterElection
@@ -55,9 +56,11 @@ class Contender:
 
 
 @contextlib.asynccontextmanager
-async def contender(directory: Path, name: str, port: int, lease_ms: int = FOR_EVER_MS) -> AsyncIterator[Contender]:
+async def contender(
+    directory: Path, name: str, port: int, lease_ms: int = FOR_EVER_MS, options: Mapping[str, str] | None = None
+) -> AsyncIterator[Contender]:
     record = LeaderRecord(name=name, node="here", host="127.0.0.1", port=port)
-    network = network_settings(Configuration(), name)
+    network = network_settings(Configuration(options or {}), name)
     election = RegisterElection(
         FileRegister(Disk(directory)), name, SystemClock(), network=network, lease_ms=lease_ms, retry_ms=20
     )
@@ -187,6 +190,39 @@ def test_a_leader_of_another_cluster_is_named(tmp_path: Path, caplog: pytest.Log
 
     asyncio.run(story())
     assert caplog.text.count("is none that this master can follow: it belongs to cluster 'other'") == 1
+
+
+def test_a_leader_without_tls_is_named_by_a_master_that_wants_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = trustme.CA()
+    issued, files = authority.issue_cert("127.0.0.1"), tmp_path / "tls"
+    files.mkdir()
+    authority.cert_pem.write_to_path(files / "ca.pem")
+    issued.private_key_and_cert_chain_pem.write_to_path(files / "own.pem")
+    options = {
+        "security.ssl.internal.enabled": "true",
+        "security.ssl.internal.certificate": str(files / "own.pem"),
+        "security.ssl.internal.private-key": str(files / "own.pem"),
+        "security.ssl.internal.certificate-authorities": str(files / "ca.pem"),
+    }
+
+    async def story() -> None:
+        server = PeerServer(network_settings(Configuration(), "plain"), {})
+        record = LeaderRecord(name="plain", node="there", host="127.0.0.1", port=await server.listen("127.0.0.1", 0))
+        assert await FileRegister(Disk(tmp_path)).claim(record, 0)
+        async with contender(tmp_path, "mine", 1, options=options) as mine:
+
+            async def is_told() -> bool:
+                return "it speaks no TLS: security.ssl.internal.enabled must be the same" in caplog.text
+
+            await until(is_told)
+            assert not mine.first.leads
+        await server.close()
+
+    asyncio.run(story())
+    assert caplog.text.count("is none that this master can follow") == 1
+    assert "do two clusters" not in caplog.text
 
 
 def test_a_register_that_can_not_be_read_says_so(tmp_path: Path) -> None:

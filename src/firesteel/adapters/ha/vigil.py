@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from firesteel.adapters.rpc.channel import Channel, Way
 from firesteel.adapters.rpc.frames import ClusterOver, Frame, ProtocolError, Refused
+from firesteel.adapters.rpc.refusals import HandshakeFailed
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.adapters.rpc.stream import PeerStream
 from firesteel.runtime.background import BackgroundTasks
@@ -100,7 +101,7 @@ class Vigil:
                     self._on_gone(leader.epoch)
                 await asyncio.sleep(self._retry_s)
             except (OSError, ProtocolError) as error:
-                if isinstance(error, Refused):
+                if isinstance(error, Refused | HandshakeFailed):
                     self._announce(leader, error)
                 refused_since_s = 0.0
                 await asyncio.sleep(self._retry_s)
@@ -110,11 +111,12 @@ class Vigil:
                 self._on_lost()
                 await asyncio.sleep(LOOK_AGAIN_S)
 
-    def _announce(self, leader: Registered, refusal: Refused) -> None:
+    def _announce(self, leader: Registered, refusal: Refused | HandshakeFailed) -> None:
         """Tell of a refusal, once a leader."""
         if self._told != leader.epoch:
             self._told = leader.epoch
-            text = "the leader in epoch %d, at %s:%d, is none that this master can follow: %s (do two clusters share a storage?)"
+            hint = " (do two clusters share a storage?)" if isinstance(refusal, Refused) else ""
+            text = f"the leader in epoch %d, at %s:%d, is none that this master can follow: %s{hint}"
             logger.warning(text, leader.epoch, leader.record.host, leader.record.port, refusal)
 
     def _on_frame(self, way: Way, frame: Frame) -> None:

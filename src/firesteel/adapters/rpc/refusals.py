@@ -17,6 +17,10 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "REC
 """What OpenSSL's releases say of an answer that is plain text."""
 
 
+class HandshakeFailed(ConnectionError):
+    """Of TLS, in words."""
+
+
 def in_words(error: ssl.SSLError, host: str) -> str:
     """Why `host`, which was connected to, and this process can't talk: the end of a sentence about `host`."""
     if isinstance(error, ssl.SSLCertVerificationError):

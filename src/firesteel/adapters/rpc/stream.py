@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Self
 
 from firesteel.adapters.rpc.frames import Frame, FrameDecoder, Hello, ProtocolError, encode_frame, preface
-from firesteel.adapters.rpc.refusals import in_words
+from firesteel.adapters.rpc.refusals import HandshakeFailed, in_words
 from firesteel.adapters.rpc.settings import NetworkSettings, check_peer
 from firesteel.adapters.rpc.transports import read_in_small_parts
 from firesteel.model.options import SSL_INTERNAL_CERTIFICATE, SSL_INTERNAL_ENABLED
@@ -34,13 +34,13 @@ class PeerStream:
 
     @classmethod
     async def connect(cls, host: str, port: int, purpose: str, settings: NetworkSettings) -> Self:
-        """Raises OSError (TimeoutError among them) or ProtocolError."""
+        """Raises OSError (TimeoutError and HandshakeFailed among them) or ProtocolError."""
         async with asyncio.timeout(settings.connect_timeout_s):
             tls = settings.client_tls
             try:
                 reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES, ssl=tls)
             except ssl.SSLError as error:
-                raise ConnectionError(in_words(error, host)) from error
+                raise HandshakeFailed(in_words(error, host)) from error
             stream = cls(reader, writer, settings)
             await stream._greet(purpose)
         return stream
