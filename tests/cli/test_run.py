@@ -206,6 +206,16 @@ def test_where_spark_is_is_not_said_for_one_job_of_another_cluster(command, clus
     assert f"-D {key}: where Spark is, the workers of that cluster say" in err
 
 
+def test_options_that_another_cluster_has_been_started_with_are_not_passed_over(command, cluster, etl: str) -> None:
+    cluster(JobStatus.FINISHED)
+    given = ("taskmanager.numberOfTaskSlots=9", "job.priority=2", "client.timeout=9 s", "spark.sql.ansi.enabled=false")
+    definitions = [text for each in given for text in ("-D", each)]
+    code, _, err = command("run", etl, "-p", "input=a", *definitions, "--master", "somewhere:1")
+    assert code == 0
+    warning = "without effect on a cluster that was started without them: -D taskmanager.numberOfTaskSlots\n"
+    assert err.count(warning) == 1
+
+
 class Presses:
     """Interrupts whose clock stands still between signals."""
 

@@ -8,7 +8,7 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.flinkkeys import is_flinks, is_ours, sorted_out
-from firesteel.model.configuration import PLACES_OF_SPARK
+from firesteel.model.configuration import JOB_PREFIXES, PLACES_OF_SPARK
 from firesteel.model.options import REST_ADDRESS, SPARK_MASTER, Configuration, ConfigurationError, is_known
 
 CONF_DIR_VARIABLE = "FIRESTEEL_CONF_DIR"
@@ -66,18 +66,25 @@ def pairs(definitions: Sequence[str], option: str) -> dict[str, str]:
     return values
 
 
+_CLIENT_PREFIXES = ("client.", "cluster.dir", "cluster.work-dir", "execution.", "log.", "rest.", "security.ssl.rest.")
+"""Beginnings of the keys of options that commands read for themselves."""
+
+
 def is_elsewhere(configuration: Configuration, definitions: Sequence[str]) -> bool:
-    """Whether a job is for another cluster, whose workers say where Spark is. Raises CommandError for definitions that want
-    it elsewhere for one job."""
+    """Whether a job is for another cluster, whose workers say where Spark is; definitions that are for processes of that
+    cluster are warned of. Raises CommandError for definitions that want Spark elsewhere for one job."""
     if not configuration.get_option(REST_ADDRESS):
         return False
-    for key in pairs(definitions, "-D"):
+    given = pairs(definitions, "-D")
+    for key in given:
         if key in (SPARK_MASTER.key, *PLACES_OF_SPARK):
             raise CommandError(
                 f"-D {key}: where Spark is, the workers of that cluster say: start some with it and labels, and name"
                 " these with --on",
                 BAD_USAGE,
             )
+    if vain := [key for key in given if is_known(key) and not key.startswith((*JOB_PREFIXES, *_CLIENT_PREFIXES))]:
+        _warn_once(f"without effect on a cluster that was started without them: -D {', -D '.join(vain)}")
     return True
 
 
