@@ -158,7 +158,9 @@ def test_a_submission_may_be_repeated_with_its_id(command, etl: str, served: Ser
     job = (etl, "-p", "input=x", "--master", served.address, "--job-id")
     for given in (JOB_ID, f"{JOB_ID[:8].upper()}-{JOB_ID[8:]}"):
         assert command("submit", *job, given)[:2] == (0, f"{JOB_ID}\n")
-    assert command("submit", etl, "-p", "input=y", *job[3:], JOB_ID)[:2] == (0, f"{JOB_ID}\n"), "it is the same intent"
+    code, out, err = command("submit", etl, "-p", "input=y", *job[3:], JOB_ID)
+    assert (code, out) == (0, f"{JOB_ID}\n"), "it is the same intent"
+    assert "is known already: nothing was handed in, though it has other parameters (input)" in err
     code, _, err = command("submit", *job, JOB_ID, "--name", "other")
     assert (code, f"job {JOB_ID} is another one, wordcount: choose another id for other" in err) == (2, True)
     served.do(script.until_running("lines"))
@@ -167,7 +169,7 @@ def test_a_submission_may_be_repeated_with_its_id(command, etl: str, served: Ser
     assert (code, json.loads(out)["job_id"], json.loads(out)["status"]) == (0, JOB_ID, "FINISHED")
     code, out, err = command("run", *job, JOB_ID)
     assert (code, out.startswith("wordcount FINISHED in")) == (0, True)
-    assert f"job {JOB_ID} is known already: nothing was handed in" in err
+    assert f"job {JOB_ID} is known already: nothing was handed in\n" in err
     assert command("submit", *job, JOB_ID)[:2] == (0, f"{JOB_ID}\n")
     assert len(served.do(served.rest.cluster.client.list_jobs())) == 1
     assert script.ends("lines") == ["FINISHED"]

@@ -9,6 +9,7 @@ from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
 from firesteel.cli.following.live import JobDisplay
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.secrets import redacted
 from firesteel.pipeline.build import BuiltJob
 from firesteel.runtime.client import ClusterOperations, DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
@@ -37,8 +38,9 @@ async def submit(
     except DuplicateJob as error:
         if not is_own_id:
             raise CommandError(str(error), BAD_USAGE) from None
-        await _check_known(client, built)
-        display.note(f"job {job_id} is known already: nothing was handed in")
+        others = await _check_known(client, built)
+        but = f", though it has other parameters ({', '.join(others)})" if others else ""
+        display.note(f"job {job_id} is known already: nothing was handed in{but}")
         return job_id
     except (InvalidJobGraph, TooManyJobs) as error:
         raise CommandError(str(error), BAD_USAGE) from None
@@ -51,8 +53,9 @@ async def submit(
         raise CommandError(f"{error}; {again}", UNREACHABLE) from None
 
 
-async def _check_known(client: ClusterOperations, built: BuiltJob) -> None:
-    """Raises CommandError when the job of that id is another one."""
+async def _check_known(client: ClusterOperations, built: BuiltJob) -> list[str]:
+    """Names of parameters that have other values there, as far as these are known any more. Raises CommandError when the job of
+    that id is another one."""
     job_id, name = built.graph.job_id, built.graph.name
     try:
         known = await client.request_job(job_id)
@@ -62,6 +65,8 @@ async def _check_known(client: ClusterOperations, built: BuiltJob) -> None:
         ) from None
     if known.name != name:
         raise CommandError(f"job {job_id} is another one, {known.name}: choose another id for {name}", BAD_USAGE)
+    there, here = redacted(known.parameters), redacted(built.graph.parameters)
+    return sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key) and known.vertices)
 
 
 job_id_option = click.option(
