@@ -11,7 +11,7 @@ HEAD = """\
 
 Generated from `src/firesteel/model/options/` by `make docs`. Set them with `-D key=value` or in
 `conf/config.yaml`, nested or flat; keys that start with `spark.` are handed to Spark as they are. Durations take
-`ms`, `s`, `min`, `h` or `d` (`500 ms`, `10 s`), memory takes `k`, `m`, `g` or `t` (`512m`, `2g`).
+`ms`, `s`, `min`, `h` or `d` (`500 ms`, `10 s`), memory takes `k`, `m`, `g` or `t` (`512m`, `2g`) and counts in whole MiB, rounded up.
 
 A `config.yaml` of Flink is taken as it is: keys are Flink's where the thing is the same, also under the names that Flink has
 given up. A warning lists what of it means nothing here; a key that neither has is an error, with the nearest name.
