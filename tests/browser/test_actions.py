@@ -42,6 +42,37 @@ def test_a_job_is_cancelled(do: Do, tmp_path: Path) -> None:
     do(story())
 
 
+def test_a_job_is_tried_again(do: Do, tmp_path: Path) -> None:
+    """Where it failed or was cancelled; the new job is shown, and what refuses it is."""
+
+    async def story() -> None:
+        async with (
+            site(tmp_path) as made,
+            browser() as started,
+            page(started, made.address, expected=("400",)) as opened,
+        ):
+            failed = made.jobs["monthly totals"]
+            await go(opened, f"#/jobs/{made.jobs['daily sales report']}", ".card")
+            assert await opened.get_by_role("button", name="Retry job").count() == 0
+            await go(opened, f"#/jobs/{failed}", ".card.failed")
+            await opened.get_by_role("button", name="Retry job").click()
+            await opened.locator("dialog", has_text="under a new id").wait_for()
+            await picture(opened, "retry-1280-light")
+            assert await flaws(opened) == []
+            await opened.locator("dialog").get_by_role("button", name="Retry job").click()
+            await opened.wait_for_function("id => !location.hash.includes(id)", arg=failed)
+            await opened.locator("h1 + .state.waiting, h1 + .state.finished, h1 + .state.running").wait_for()
+            assert await opened.locator("h1").inner_text() == "monthly totals"
+            assert await opened.locator("dialog").count() == 0
+            made.rest.cluster.master.dispatcher().core.jobs[made.jobs["an export that took too long"]].graph = None
+            await go(opened, f"#/jobs/{made.jobs['an export that took too long']}", ".card")
+            await opened.get_by_role("button", name="Retry job").click()
+            await opened.locator("dialog").get_by_role("button", name="Retry job").click()
+            await opened.locator("dialog .problem", has_text="not kept any more").wait_for()
+
+    do(story())
+
+
 def test_only_streams_have_savepoints(do: Do, tmp_path: Path) -> None:
     """What comes of the request is shown where it was made."""
 

@@ -44,6 +44,13 @@ def test_jobs_from_the_command_line(command, etl: str, served: Served, script: T
     code, out, _ = command("wait", job_id, *master)
     assert (code, out.splitlines()[0].split(" in ")[0]) == (1, "wordcount CANCELED")
     assert command("cancel", job_id, *master)[:2] == (0, f"{job_id} is CANCELED already\n")
+    code, out, _ = command("retry", job_id, "-p", "input=y", *master)
+    assert code == 0
+    again = out.strip()
+    assert served.do(served.rest.cluster.client.request_job(JobID(again))).parameters["input"] == "y"
+    assert "only what has ended is tried again" in command("retry", again, *master)[2]
+    command("cancel", again, *master)
+    command("wait", again, *master)
     assert command("list", *master)[1:] == ("", "no jobs that have not ended; --all lists the others too\n")
     assert job_id in command("list", "--all", *master)[1]
 

@@ -4,7 +4,7 @@ import pytest
 
 from firesteel.core.journal.storedjobs import JobRemoved, RecordsAppended, StoredJobs
 from firesteel.model.ids import JobID
-from tests.durable.stories import ENDED, STORY, result_of
+from tests.durable.stories import ENDED, STORY
 
 
 def folded(*entries: object) -> StoredJobs:
@@ -15,14 +15,17 @@ def folded(*entries: object) -> StoredJobs:
 
 
 def content(jobs: StoredJobs) -> object:
-    return jobs.graphs(), jobs.results(), [jobs.state(graph.job_id) for graph in jobs.graphs()]
+    return jobs.graphs(), jobs.kept_graphs(), jobs.results(), [jobs.state(graph.job_id) for graph in jobs.graphs()]
 
 
 def test_what_is_left_of_a_story() -> None:
     jobs = folded(*STORY)
     assert [graph.job_id for graph in jobs.graphs()] == ["first", "third"]
-    assert jobs.results() == ((result_of("second"), False), (result_of("third"), True))
+    assert [graph.job_id for graph in jobs.kept_graphs()] == ["fifth"]
+    ended = [(result.job_id, is_dirty) for result, is_dirty in jobs.results()]
+    assert ended == [("second", False), ("third", True), ("fifth", False), ("sixth", False)]
     assert jobs.state(JobID("second")) is None
+    assert jobs.state(JobID("fifth")) is None
     assert folded(JobRemoved(JobID("never seen"))).results() == ()
 
 

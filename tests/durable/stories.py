@@ -7,6 +7,7 @@ from firesteel.adapters.ha.joblog import JobLog
 from firesteel.core.journal.journal import JobStatusRecord, JournalRecord, RegionsDeployed, RegionsEnded
 from firesteel.core.journal.storedjobs import (
     AnyEntry,
+    GraphForgotten,
     GraphStored,
     JobRemoved,
     RecordsAppended,
@@ -42,8 +43,16 @@ STORY: tuple[AnyEntry, ...] = (
     ResultStored(result_of("third")),
     ResultStored(result_of("fourth")),
     ResultForgotten(JobID("fourth")),
+    GraphStored(job("a", "fifth")),
+    ResultStored(result_of("fifth")),
+    JobRemoved(JobID("fifth"), keeps_graph=True),
+    GraphStored(job("a", "sixth")),
+    ResultStored(result_of("sixth")),
+    JobRemoved(JobID("sixth"), keeps_graph=True),
+    GraphForgotten(JobID("sixth")),
 )
-"""One of each kind: a job that runs, one that is gone, one whose cleanup is due, and one that is forgotten."""
+"""One of each kind: a job that runs, one that is gone, one whose cleanup is due, one that is forgotten, one whose graph is
+kept, and one whose graph was."""
 
 JOURNAL, SNAPSHOT = "000000000002.journal", "000000000002.snapshot"
 

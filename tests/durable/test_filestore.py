@@ -24,7 +24,9 @@ Call = tuple[str, str, int]
 
 calls = st.lists(
     st.tuples(
-        st.sampled_from(("load", "put_graph", "claim", "append", "put_result", "clean_up", "forget")),
+        st.sampled_from(
+            ("load", "put_graph", "claim", "append", "put_result", "clean_up", "keep", "forget_graph", "forget")
+        ),
         st.sampled_from(JOBS),
         st.integers(0, 1),
     ),
@@ -50,6 +52,8 @@ async def answer(store: JobStore, call: Call, tokens: dict[str, FencingToken]) -
         "append": lambda: store.append(job_id, master, RECORDS),
         "put_result": lambda: store.put_result(result_of(name), dispatcher),
         "clean_up": lambda: store.clean_up(job_id, dispatcher),
+        "keep": lambda: store.clean_up(job_id, dispatcher, keeps_graph=True),
+        "forget_graph": lambda: store.forget_graph(job_id, dispatcher),
         "forget": lambda: store.forget_result(job_id, dispatcher),
     }
     try:
@@ -77,7 +81,7 @@ def test_it_answers_as_the_one_in_memory(story: list[Call], tmp_path_factory: py
                 if call[0] == "load":
                     for name in JOBS:  # its JobMasters go with a Dispatcher
                         await memory_only(memory, name, FencingToken(epoch - 1, "gone"))
-            if call[0] == "clean_up" and JobID(call[1]) not in memory._results:
+            if call[0] in ("clean_up", "keep") and JobID(call[1]) not in memory._results:
                 continue  # a Dispatcher cleans up after jobs that have ended
             assert await answer(files, call, tokens) == await answer(memory, call, tokens), call
         await files.close()

@@ -55,9 +55,9 @@ class FailingStore(InMemoryJobStore):
         self.check("put_result")
         await super().put_result(result, token)
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
+    async def clean_up(self, job_id: JobID, token: FencingToken, *, keeps_graph: bool = False) -> None:
         self.check("clean_up")
-        await super().clean_up(job_id, token)
+        await super().clean_up(job_id, token, keeps_graph=keeps_graph)
 
 
 class SlowStore(InMemoryJobStore):

@@ -12,6 +12,7 @@ import pytest
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.core.effects import DISPATCHER
 from firesteel.minicluster import MiniCluster
+from firesteel.model.branches import JobCopy
 from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit
@@ -24,6 +25,8 @@ from tests.runtime.stores import FailingStore
 
 CODE = b"print('hello')"
 SHA = hashlib.sha256(CODE).hexdigest()
+NONE_KEPT = {"jobstore.retryable.max-capacity": "0"}
+"""Nothing to try again what did not finish: its code goes with it."""
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def is_there(cluster: MiniCluster) -> bool:
 def test_blobs_go_with_the_last_job_that_names_them(do: Do, script: TaskScript, code: Path) -> None:
     async def story() -> None:
         script.hold("lines")
-        async with mini_cluster(script) as cluster:
+        async with mini_cluster(script, options=NONE_KEPT) as cluster:
             ids = [await cluster.client.submit_job(with_code(name), {SHA: code}) for name in "ab"]
             await script.until_running("lines", 2)
             await cluster.client.cancel_job(ids[0])
@@ -68,7 +71,7 @@ def test_one_after_the_other_with_the_same_code(do: Do, script: TaskScript, code
 
     async def story() -> None:
         script.hold("lines")
-        async with mini_cluster(script) as cluster:
+        async with mini_cluster(script, options=NONE_KEPT) as cluster:
             client = cluster.client
             last = await client.submit_job(with_code("first"), {SHA: code})
             for number in range(30):
@@ -88,12 +91,44 @@ def test_one_after_the_other_with_the_same_code(do: Do, script: TaskScript, code
     do(story())
 
 
+def test_code_of_what_was_cancelled_stays(do: Do, script: TaskScript, code: Path) -> None:
+    """So that it can be tried again, as long as it is one of the last; and who has deleted it is told."""
+
+    async def story() -> None:
+        script.hold("lines")
+        async with mini_cluster(script, options={"jobstore.retryable.max-capacity": "1"}) as cluster:
+            client = cluster.client
+            first = await client.submit_job(with_code("first"), {SHA: code})
+            await client.cancel_job(first)
+            await finish(cluster, first)
+            assert is_there(cluster)
+            again = await client.copy_job(first, JobCopy(job_id="a" * 32), "")
+            await client.cancel_job(again)
+            await finish(cluster, again)
+            assert is_there(cluster), "it is the code of both, and one of them is kept"
+            with pytest.raises(InvalidJobGraph, match="is CANCELED, and its code is not kept any more"):
+                await client.copy_job(first, JobCopy(job_id="b" * 32), "")
+            without = await client.submit_job(graph("lines", "without"), {})
+            await client.cancel_job(without)
+            await finish(cluster, without)
+            while is_there(cluster):
+                await asyncio.sleep(0.01)
+            last = await client.submit_job(with_code("last"), {SHA: code})
+            await client.cancel_job(last)
+            await finish(cluster, last)
+            cluster.blobs.path(SHA).unlink()
+            with pytest.raises(InvalidJobGraph, match="is gone from the storage"):
+                await client.copy_job(last, JobCopy(job_id="c" * 32), "")
+
+    do(story())
+
+
 def test_uploads_that_are_refused(do: Do, script: TaskScript, code: Path) -> None:
     """Missing, damaged, or of a job that is known: what others use stays."""
 
     async def story() -> None:
         script.hold("lines")
-        async with mini_cluster(script) as cluster:
+        async with mini_cluster(script, options=NONE_KEPT) as cluster:
             job_id = await cluster.client.submit_job(with_code("a"), {SHA: code})
             with pytest.raises(InvalidJobGraph, match=r"artifacts are missing: code\.zip"):
                 await cluster.client.submit_job(with_code("b"), {})
@@ -119,7 +154,7 @@ def test_a_job_is_clean_when_its_blobs_are_gone(do: Do, script: TaskScript, code
 
     async def story() -> None:
         store = FailingStore("clean_up", 1_000)
-        async with mini_cluster(script, store=store) as cluster:
+        async with mini_cluster(script, store=store, options=NONE_KEPT) as cluster:
             job_id = await cluster.client.submit_job(with_code("job"), {SHA: code})
             await cluster.client.request_job_result(job_id)
             await asyncio.sleep(1)

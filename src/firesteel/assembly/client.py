@@ -73,11 +73,8 @@ from firesteel.runtime.jobmaster import JobMasterEndpoint
 LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """Time that a client waits for a leader in this process, and between two looks for one."""
 
-QUEUE_KEPT_S = 0.1
-"""Age that the line for slots may have that overviews and views of one job are made of."""
-
-OUTPUT_INTERVAL_S = 0.05
-"""Time between two looks for what a script has printed."""
+QUEUE_KEPT_S, OUTPUT_INTERVAL_S = 0.1, 0.05
+"""Age that the line for slots may have that views are made of, and time between two looks for what a script has printed."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Endpoint)
@@ -234,6 +231,8 @@ class MasterClient:
 
     async def copy_job(self, job_id: JobID, copy: JobCopy, owner: str) -> JobID:
         graph = job_again((await self._dispatcher()).core.jobs, job_id, copy)
+        if not await self._master.uploads.has(artifact.sha256 for artifact in graph.artifacts):
+            raise InvalidJobGraph(f"the code of job {job_id} is gone from the storage: submit its file anew")
         if copy.dry_run:
             check_job_graph(graph, self._master.config)
             return graph.job_id

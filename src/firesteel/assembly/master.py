@@ -149,6 +149,7 @@ class Master:
                 self.config.get_option(options.JOBSTORE_MAX_CAPACITY),
                 admission(self.config),
                 retention_ms=self.config.get_option(options.JOBSTORE_EXPIRATION_TIME),
+                retryable_max=self.config.get_option(options.JOBSTORE_RETRYABLE_MAX),
             ),
             self._rpc,
             self._clock,

@@ -32,6 +32,7 @@ COMMANDS = {
     "exceptions": ("firesteel.cli.jobs.inspect", "Show what went wrong with a job."),
     "logs": ("firesteel.cli.jobs.inspect", "Print what a job's attempts have printed, or a worker's log."),
     "cancel": ("firesteel.cli.jobs.manage", "Cancel a job."),
+    "retry": ("firesteel.cli.jobs.retry", "Submit a job that failed or was cancelled once more."),
     "savepoint": ("firesteel.cli.jobs.savepoints", "Take a savepoint of a streaming job, or dispose of one."),
     "state": ("firesteel.cli.jobs.state", "Print what a streaming query keeps."),
     "checkpoint": ("firesteel.cli.jobs.savepoints", "Take a checkpoint of a streaming job."),

@@ -199,7 +199,8 @@ class ClusterGateway(ClusterOperations, Protocol):
         """Hand in a job within the block of `built_job`; raises what `submit_job` does, or NoAnswer."""
 
     async def copy_job(self, job_id: JobID, copy: JobCopy, owner: str) -> JobID:
-        """Hand in a job that has not ended once more, under another id, as `owner` wants it. The same copy again is one job.
+        """Hand in a job once more, under another id, as `owner` wants it: one that has not finished, and whose code is kept.
+        The same copy again is one job.
 
         Raises InvalidJobGraph, NoAnswer, and what `submit_job` does.
         """

@@ -149,10 +149,9 @@ class DispatcherEndpoint(LeadingEndpoint):
             await self._delete_blobs(unused, self._used_blobs)
 
     def _used_blobs(self) -> Collection[str]:
-        gone = (JobStage.CLEANING, JobStage.DONE)
-        graphs = [job.graph for job in self.core.jobs.values() if job.graph is not None and job.stage not in gone]
-        results = [job.result for job in self.core.jobs.values() if job.result is not None]
-        artifacts = {artifact.sha256 for graph in graphs for artifact in graph.artifacts}
+        gone, jobs = (JobStage.CLEANING, JobStage.DONE), self.core.jobs.values()
+        results = [job.result for job in jobs if job.result is not None]
+        artifacts = {sha256 for job in jobs if job.keeps_graph or job.stage not in gone for sha256 in job.artifacts}
         return artifacts | {rows.sha256 for result in results for rows in result.returned}
 
     def _named(self) -> Named | None:
@@ -191,7 +190,9 @@ class DispatcherEndpoint(LeadingEndpoint):
             case r.StoreJobResult():
                 self.background(self._store_result(effect))
             case r.CleanUpJob():
-                self.background(self._clean_up(effect.job_id))
+                self.background(self._clean_up(effect))
+            case r.ForgetGraph():
+                self.background(self._forget_graph(effect))
             case r.ForgetResult():
                 self.background(self._forget(effect))
             case r.StartJobMaster() | r.ReleaseJob():
@@ -260,20 +261,20 @@ class DispatcherEndpoint(LeadingEndpoint):
         )
         self.tell(r.JobResultStored(result.job_id))
 
-    async def _clean_up(self, job_id: JobID) -> None:
+    async def _clean_up(self, effect: r.CleanUpJob) -> None:
         """The store's part is the last one: before it, a successor does all of this again."""
+        job_id, keeps_graph = effect.job_id, effect.keeps_graph
         await asyncio.gather(*(runner.stop() for runner in self._sessions.leaving(job_id)))
         job, what = self.core.jobs[job_id], f"cleaning up job {job_id}"
-        graph = job.graph
+        blobs = () if keeps_graph else job.artifacts
         if job.view is not None:
             await self._put_away(job.view)
         view, result = job.view or last_known_view(job), job.result
         assert result is not None, "a job that is cleaned up has ended"
         archive = partial(retried, f"archiving job {job_id}", lambda: self._archive_job(view, result))
         await self._backlog.archived(job_id, archive)
-        blobs = [artifact.sha256 for artifact in graph.artifacts] if graph is not None else []
         await retried(what, lambda: self.delete_unused_blobs(blobs))
-        await retried(what, lambda: self._store.clean_up(job_id, self.leader.token))
+        await retried(what, lambda: self._store.clean_up(job_id, self.leader.token, keeps_graph=keeps_graph))
         self.tell(r.JobCleanedUp(job_id))
 
     async def _put_away(self, view: JobView) -> None:
@@ -283,6 +284,12 @@ class DispatcherEndpoint(LeadingEndpoint):
         except OSError as error:
             text = "job %s is not archived, only how it ended is known (%s)"
             logger.warning(text, view.job_id, error, extra=about(view.job_id))
+
+    async def _forget_graph(self, effect: r.ForgetGraph) -> None:
+        """Blobs first, as with results: who comes after a crash in between finds the graph, and says that its code is gone."""
+        what = f"forgetting the graph of job {effect.job_id}"
+        await retried(what, lambda: self.delete_unused_blobs(effect.blobs))
+        await retried(what, lambda: self._store.forget_graph(effect.job_id, self.leader.token))
 
     async def _forget(self, effect: r.ForgetResult) -> None:
         """Blobs first: who comes after a crash in between finds the result and does it again."""

@@ -53,8 +53,11 @@ class MeteredJobStore:
     async def put_result(self, result: JobResult, token: FencingToken) -> None:
         await self._store.put_result(result, token)
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
-        await self._store.clean_up(job_id, token)
+    async def clean_up(self, job_id: JobID, token: FencingToken, *, keeps_graph: bool = False) -> None:
+        await self._store.clean_up(job_id, token, keeps_graph=keeps_graph)
+
+    async def forget_graph(self, job_id: JobID, token: FencingToken) -> None:
+        await self._store.forget_graph(job_id, token)
 
     async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
         await self._store.forget_result(job_id, token)

@@ -98,7 +98,8 @@ class JobStore(Protocol):
     """
 
     async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
-        """Shut out all older Dispatchers, then read all graphs, and all results with whether their cleanup is due."""
+        """Shut out all older Dispatchers, then read all graphs, also those kept of ended jobs, and all results with
+        whether their cleanup is due."""
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
         """May be repeated. After an OSError the graph may be durable or not."""
@@ -112,7 +113,12 @@ class JobStore(Protocol):
     async def put_result(self, result: JobResult, token: FencingToken) -> None:
         """Record a result as dirty."""
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
-        """Delete graph and journal, and mark the result clean. All else of the job has to be gone by now."""
+    async def clean_up(self, job_id: JobID, token: FencingToken, *, keeps_graph: bool = False) -> None:
+        """Delete graph and journal, and mark the result clean. All else of the job has to be gone by now; with
+        `keeps_graph`, all but the graph and what that names."""
 
-    async def forget_result(self, job_id: JobID, token: FencingToken) -> None: ...
+    async def forget_graph(self, job_id: JobID, token: FencingToken) -> None:
+        """Delete the graph that was kept of a job."""
+
+    async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
+        """Also the graph that was kept of the job."""

@@ -18,9 +18,11 @@ from tests.core.stories.player import Player, listed
 BUG = FailureInfo(kind=FailureKind.ENVIRONMENT, message="a bug in firesteel")
 
 
-def new_core(results_max: int = 2, admission: Admission = NO_LIMITS, retention_ms: int = 0) -> DispatcherCore:
+def new_core(
+    results_max: int = 2, admission: Admission = NO_LIMITS, retention_ms: int = 0, retryable_max: int = 0
+) -> DispatcherCore:
     me = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
-    return DispatcherCore(me, results_max, admission, retention_ms=retention_ms)
+    return DispatcherCore(me, results_max, admission, retention_ms=retention_ms, retryable_max=retryable_max)
 
 
 def result(name: str, status: str = "FINISHED") -> JobResult:
@@ -53,6 +55,10 @@ class DispatcherPlayer(Player):
     def do_keeps(self, milliseconds: str) -> None:
         """A Dispatcher that keeps results for so long."""
         self.core = new_core(retention_ms=int(milliseconds))
+
+    def do_retries(self, number: str) -> None:
+        """A Dispatcher that keeps the graphs of so many jobs that did not finish."""
+        self.core = new_core(retryable_max=int(number))
 
     def do_cancel(self, number: str, name: str) -> None:
         self.give(Asked(int(number), r.CancelJobRequest(JobID(name))))
@@ -107,4 +113,5 @@ class DispatcherPlayer(Player):
     def do_view(self) -> None:
         for entry in self.core.jobs.values():
             archived = f", archived as {entry.view.status.name}" if entry.view is not None else ""
-            self.out.append(f"{entry.job_id}: {entry.stage.name}, {entry.status.name}{archived}")
+            kept = ", its graph is kept" if entry.keeps_graph else ""
+            self.out.append(f"{entry.job_id}: {entry.stage.name}, {entry.status.name}{archived}{kept}")

@@ -74,6 +74,15 @@ class BlobUploads:
         """A blob's file, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
         return await asyncio.to_thread(self._blobs.path, name)
 
+    async def has(self, names: Iterable[str]) -> bool:
+        """Whether all of them are there."""
+        try:
+            for name in names:
+                await self.path(name)
+        except (BlobMissing, FileNotFoundError):
+            return False
+        return True
+
     async def read(self, name: str) -> bytes:
         """A blob's bytes. Raises BlobMissing."""
 

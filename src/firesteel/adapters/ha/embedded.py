@@ -128,13 +128,14 @@ class InMemoryJobStore:
         self._journals: dict[JobID, list[JournalRecord]] = {}
         self._claims: dict[JobID, FencingToken] = {}
         self._results: dict[JobID, tuple[JobResult, bool]] = {}
+        self._kept: dict[JobID, JobGraph] = {}
         self._dispatcher: FencingToken | None = None
 
     async def load(self, token: FencingToken) -> tuple[tuple[JobGraph, ...], tuple[tuple[JobResult, bool], ...]]:
         if self._dispatcher is not None and token < self._dispatcher:
             raise StaleLeader(f"the Dispatcher leads under {self._dispatcher}")
         self._dispatcher = token
-        return tuple(self._graphs.values()), tuple(self._results.values())
+        return (*self._graphs.values(), *self._kept.values()), tuple(self._results.values())
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
         self._check_dispatcher(token)
@@ -160,16 +161,23 @@ class InMemoryJobStore:
         self._check_dispatcher(token)
         self._results[result.job_id] = (result, True)
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
+    async def clean_up(self, job_id: JobID, token: FencingToken, *, keeps_graph: bool = False) -> None:
         self._check_dispatcher(token)
-        self._graphs.pop(job_id, None)
+        graph = self._graphs.pop(job_id, None)
+        if graph is not None and keeps_graph:
+            self._kept[job_id] = graph
         self._journals.pop(job_id, None)
         self._claims.pop(job_id, None)
         self._results[job_id] = (self._results[job_id][0], False)
 
+    async def forget_graph(self, job_id: JobID, token: FencingToken) -> None:
+        self._check_dispatcher(token)
+        self._kept.pop(job_id, None)
+
     async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
         self._check_dispatcher(token)
         self._results.pop(job_id, None)
+        self._kept.pop(job_id, None)
 
     def journal(self, job_id: JobID) -> tuple[JournalRecord, ...]:
         """All records of a job, for tests."""

@@ -15,6 +15,7 @@ from firesteel.adapters.ha.joblog import JobLog
 from firesteel.core.journal.journal import JobState, JournalRecord
 from firesteel.core.journal.storedjobs import (
     AnyEntry,
+    GraphForgotten,
     GraphStored,
     JobRemoved,
     RecordsAppended,
@@ -59,7 +60,13 @@ class FileJobStore:
         if self._dispatcher is not None and token < self._dispatcher:
             raise StaleLeader(f"the Dispatcher leads under {self._dispatcher}")
         self._dispatcher = token
-        answer = await self._call(claim=token, answer=lambda: (self._log.jobs.graphs(), self._log.jobs.results()))
+        answer = await self._call(
+            claim=token,
+            answer=lambda: (
+                (*self._log.jobs.graphs(), *self._log.jobs.kept_graphs()),
+                self._log.jobs.results(),
+            ),
+        )
         return answer  # type: ignore[no-any-return]
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
@@ -87,10 +94,14 @@ class FileJobStore:
         self._check_dispatcher(token)
         await self._call(ResultStored(result))
 
-    async def clean_up(self, job_id: JobID, token: FencingToken) -> None:
+    async def clean_up(self, job_id: JobID, token: FencingToken, *, keeps_graph: bool = False) -> None:
         self._check_dispatcher(token)
         self._claims.pop(job_id, None)
-        await self._call(JobRemoved(job_id))
+        await self._call(JobRemoved(job_id, keeps_graph))
+
+    async def forget_graph(self, job_id: JobID, token: FencingToken) -> None:
+        self._check_dispatcher(token)
+        await self._call(GraphForgotten(job_id))
 
     async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
         self._check_dispatcher(token)

@@ -10,18 +10,19 @@ from firesteel.model.branches import JobCopy, WireValue
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
 from firesteel.model.refusals import UnknownJob
+from firesteel.model.states import JobStatus
 
 
 def job_again(jobs: Mapping[JobID, JobEntry], job_id: JobID, copy: JobCopy) -> JobGraph:
     """The graph of a known job under another id. It depends on no client's life.
 
-    Raises UnknownJob; InvalidJobGraph for a job that has ended, whose code may be gone, and for parameters it does not take.
+    Raises UnknownJob; InvalidJobGraph for a job of which no graph is kept, and for parameters it does not take.
     """
     if job_id not in jobs:
         raise UnknownJob(f"no job {job_id} is known here")
     job = jobs[job_id]
-    if job.graph is None or job.has_ended:
-        raise InvalidJobGraph(f"job {job_id} ({job.name}) has ended: its code is not kept")
+    if job.graph is None or (job.has_ended and job.status is JobStatus.FINISHED):
+        raise InvalidJobGraph(f"job {job_id} ({job.name}) {_why_not(job)}: submit its file anew")
     types = job.graph.parameter_types
     changed = {name: _typed(name, types, value) for name, value in copy.parameters.items()}
     return msgspec.structs.replace(
@@ -31,6 +32,12 @@ def job_again(jobs: Mapping[JobID, JobEntry], job_id: JobID, copy: JobCopy) -> J
         configuration={**job.graph.configuration, **copy.configuration},
         client_heartbeat_timeout_ms=0,
     )
+
+
+def _why_not(job: JobEntry) -> str:
+    if job.status is JobStatus.FINISHED:
+        return "has finished, and code is kept of jobs only that failed or were cancelled"
+    return f"is {job.status.value}, and its code is not kept any more"
 
 
 def _typed(name: str, types: Mapping[str, str], value: WireValue) -> WireValue:

@@ -37,10 +37,19 @@ DispatcherTimer = ClientsDue | RetentionOver
 
 
 class DispatcherCore(Core):
-    """Decides during one leadership. `results_max` ended jobs are kept, for `retention_ms` if that is not 0; oldest go first."""
+    """Decides during one leadership. `results_max` ended jobs are kept, for `retention_ms` if that is not 0; oldest go first.
+
+    Of `retryable_max` that failed or were cancelled, the graph is kept with the result.
+    """
 
     def __init__(
-        self, me: m.Leader, results_max: int, admission: Admission = NO_LIMITS, *, retention_ms: int = 0
+        self,
+        me: m.Leader,
+        results_max: int,
+        admission: Admission = NO_LIMITS,
+        *,
+        retention_ms: int = 0,
+        retryable_max: int = 0,
     ) -> None:
         super().__init__(me.address, me.token)
         self._admission, self._clients, self._leftovers = admission, AttachedClients(), Leftovers()
@@ -50,7 +59,9 @@ class DispatcherCore(Core):
         """Jobs of which only the result is left, in the order they came to that: a long one is not forgotten as it ends."""
         self._loaded = False
         self._early: list[Asked] = []
-        self._results_max, self._retention_ms = results_max, retention_ms
+        self._retryable: dict[JobID, None] = {}
+        """Those of them whose graph is kept, in the same order."""
+        self._results_max, self._retention_ms, self._retryable_max = results_max, retention_ms, retryable_max
 
     def _on(self, event: Event) -> None:
         assert isinstance(event, r.DispatcherEvent), f"not an event of a Dispatcher: {event}"
@@ -94,6 +105,9 @@ class DispatcherCore(Core):
     def validate(self) -> None:
         done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
         assert sorted(done) == sorted(self._done), "jobs that are done are miscounted"
+        kept = [job_id for job_id in self._done if self.jobs[job_id].graph is not None]
+        assert kept == list(self._retryable), "graphs of jobs that are done are miscounted"
+        assert all(self.jobs[job_id].keeps_graph for job_id in kept), "a graph is kept that its cleanup deletes"
         for job in self.jobs.values():
             ended = job.stage not in (JobStage.STORING, JobStage.RUNNING)
             assert ended == (job.result is not None), f"job {job.job_id} has a result before its end, or none after"
@@ -218,6 +232,9 @@ class DispatcherCore(Core):
                 graph.job_id, JobEntry(graph.job_id, graph.name, graph, JobStage.RUNNING, since_ms=self.now_ms)
             )
             job.graph = graph
+            if job.stage is JobStage.DONE:
+                job.keeps_graph = True
+                continue
             if job.result is None:
                 self._unfinished[graph.job_id] = None
                 self._watch_client(graph)
@@ -225,6 +242,7 @@ class DispatcherCore(Core):
         for job in self.jobs.values():
             if job.stage is JobStage.RELEASING and job.graph is None:
                 self._close(job)
+        self._retryable.update(dict.fromkeys(job_id for job_id in self._done if self.jobs[job_id].keeps_graph))
         self._expire()
         self._loaded = True
         for asked in self._early:
@@ -306,7 +324,8 @@ class DispatcherCore(Core):
         job.closed = True
         if job.stage is JobStage.RELEASING:
             self._move(job, JobStage.CLEANING)
-            self._effects += [r.StopJobMaster(job.job_id), r.CleanUpJob(job.job_id)]
+            job.keeps_graph = job.graph is not None and job.status is not JobStatus.FINISHED and self._retryable_max > 0
+            self._effects += [r.StopJobMaster(job.job_id), r.CleanUpJob(job.job_id, job.keeps_graph)]
 
     def _on_broken(self, job_id: JobID, failure: FailureInfo) -> None:
         """Start it again to fail the job in order; when that breaks too, the job has failed, and its workers let go."""
@@ -342,19 +361,31 @@ class DispatcherCore(Core):
     def _on_cleaned(self, job: JobEntry) -> None:
         """What is shown of it is archived."""
         self._move(job, JobStage.DONE)
-        job.graph = job.view = None
+        job.view = None
+        if job.keeps_graph:
+            self._retryable[job.job_id] = None
+        else:
+            job.graph = None
         self._done.append(job.job_id)
         self._expire()
 
     def _expire(self) -> None:
         oldest_ms = self.now_ms - self._retention_ms if self._retention_ms else -1
         while self._done and (len(self._done) > self._results_max or self._ended_ms(self._done[0]) <= oldest_ms):
-            job_id = self._done.popleft()
-            result = self.jobs.pop(job_id).result
-            assert result is not None, "a job that is done has a result"
-            self._effects.append(r.ForgetResult(job_id, tuple(rows.sha256 for rows in result.returned)))
+            job = self.jobs.pop(self._done.popleft())
+            self._retryable.pop(job.job_id, None)
+            assert job.result is not None, "a job that is done has a result"
+            returned = tuple(rows.sha256 for rows in job.result.returned)
+            self._effects.append(r.ForgetResult(job.job_id, (*returned, *job.artifacts)))
+        while len(self._retryable) > self._retryable_max:
+            self._forget_graph(self.jobs[next(iter(self._retryable))])
         if self._done and self._retention_ms:
             self._set_timer(RetentionOver(), self._ended_ms(self._done[0]) - oldest_ms)
+
+    def _forget_graph(self, job: JobEntry) -> None:
+        del self._retryable[job.job_id]
+        self._effects.append(r.ForgetGraph(job.job_id, job.artifacts))
+        job.graph, job.keeps_graph = None, False
 
     def _ended_ms(self, job_id: JobID) -> int:
         result = self.jobs[job_id].result

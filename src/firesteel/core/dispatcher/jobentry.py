@@ -48,6 +48,8 @@ class JobEntry:
     status: JobStatus = JobStatus.INITIALIZING
     since_ms: int = 0
     result: JobResult | None = None
+    keeps_graph: bool = False
+    """Whether the graph and its artifacts stay when it is cleaned up, so that it can be submitted once more."""
     view: JobView | None = None
     """The archived view, once it has ended."""
     master: m.Leader | None = None
@@ -71,3 +73,8 @@ class JobEntry:
     def has_ended(self) -> bool:
         """For whoever asks or looks."""
         return self.stage in ENDED
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """SHA-256 of what its graph names."""
+        return tuple(artifact.sha256 for artifact in self.graph.artifacts) if self.graph is not None else ()

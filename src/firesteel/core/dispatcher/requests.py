@@ -93,6 +93,8 @@ class CleanUpJob(Effect):
     """Delete blobs, then graph and journal, and mark the result clean; repeated until it is done."""
 
     job_id: JobID
+    keeps_graph: bool = False
+    """The graph and the artifacts it names stay, so that the job can be submitted once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,16 @@ class JobCleanedUp(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetGraph(Effect):
+    """A job that has ended can't be submitted once more from here on: its graph goes, and these artifacts of it."""
+
+    job_id: JobID
+    blobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetResult(Effect):
-    """The result has had its retention, and with it the blobs of the rows it returned."""
+    """The result has had its retention, and with it the blobs of the rows it returned, and a graph that was kept."""
 
     job_id: JobID
     blobs: tuple[str, ...] = ()
@@ -158,6 +168,14 @@ DispatcherEvent = (
     | JobMasterBroke
 )
 DispatcherEffect = (
-    LoadJobs | StoreJobGraph | StoreJobResult | CleanUpJob | ForgetResult | StartJobMaster | ReleaseJob | StopJobMaster
+    LoadJobs
+    | StoreJobGraph
+    | StoreJobResult
+    | CleanUpJob
+    | ForgetGraph
+    | ForgetResult
+    | StartJobMaster
+    | ReleaseJob
+    | StopJobMaster
 )
 """What only a Dispatcher has done."""

@@ -45,6 +45,20 @@ class JobRemoved(Entry, frozen=True):
     """Graph and journal of a job are gone, its result is clean."""
 
     job_id: JobID
+    keeps_graph: bool = False
+    """The graph stays beside the result, so that the job can be submitted once more."""
+
+
+class GraphKept(Entry, frozen=True):
+    """That of a job whose journal is gone, in a snapshot."""
+
+    graph: JobGraph
+
+
+class GraphForgotten(Entry, frozen=True):
+    """The graph that was kept of an ended job is gone; its result may stay."""
+
+    job_id: JobID
 
 
 class ResultForgotten(Entry, frozen=True):
@@ -53,7 +67,16 @@ class ResultForgotten(Entry, frozen=True):
     job_id: JobID
 
 
-AnyEntry = Union[GraphStored, RecordsAppended, StateStored, ResultStored, JobRemoved, ResultForgotten]
+AnyEntry = Union[
+    GraphStored,
+    RecordsAppended,
+    StateStored,
+    ResultStored,
+    JobRemoved,
+    GraphKept,
+    GraphForgotten,
+    ResultForgotten,
+]
 
 
 class StoredJobs:
@@ -64,6 +87,8 @@ class StoredJobs:
         self._graphs: dict[JobID, JobGraph] = {}
         self._states: dict[JobID, JobState] = {}
         self._results: dict[JobID, tuple[JobResult, bool]] = {}
+        self._kept: dict[JobID, JobGraph] = {}
+        """Graphs of jobs that are cleaned up."""
 
     def apply(self, entry: AnyEntry) -> None:
         match entry:
@@ -79,12 +104,19 @@ class StoredJobs:
             case ResultStored():
                 self._results[entry.result.job_id] = (entry.result, entry.dirty)
             case JobRemoved():
-                self._graphs.pop(entry.job_id, None)
+                graph = self._graphs.pop(entry.job_id, None)
+                if graph is not None and entry.keeps_graph:
+                    self._kept[entry.job_id] = graph
                 self._states.pop(entry.job_id, None)
                 if entry.job_id in self._results:
                     self._results[entry.job_id] = (self._results[entry.job_id][0], False)
+            case GraphKept():
+                self._kept[entry.graph.job_id] = entry.graph
+            case GraphForgotten():
+                self._kept.pop(entry.job_id, None)
             case ResultForgotten():
                 self._results.pop(entry.job_id, None)
+                self._kept.pop(entry.job_id, None)
             case _:
                 assert_never(entry)
 
@@ -95,9 +127,16 @@ class StoredJobs:
             yield StateStored(self._states[graph.job_id])
         for result, dirty in self._results.values():
             yield ResultStored(result, dirty)
+        for graph in self._kept.values():
+            yield GraphKept(graph)
 
     def graphs(self) -> tuple[JobGraph, ...]:
+        """Those of jobs that have a journal."""
         return tuple(self._graphs.values())
+
+    def kept_graphs(self) -> tuple[JobGraph, ...]:
+        """Those that are kept of jobs which are cleaned up."""
+        return tuple(self._kept.values())
 
     def results(self) -> tuple[tuple[JobResult, bool], ...]:
         """All results, with whether their cleanup is due."""

@@ -47,6 +47,12 @@ JOBSTORE_EXPIRATION_TIME = ConfigOption(
     "How long after its end the master remembers a job, with its result and the rows it returned; 0 means as long as there is room. A number alone is seconds, as in Flink.",
     bare_unit="s",
 )
+JOBSTORE_RETRYABLE_MAX = ConfigOption(
+    "jobstore.retryable.max-capacity",
+    "int",
+    100,
+    "Jobs that failed or were cancelled whose graph and artifacts are kept while the master remembers them, so that `firesteel retry` can submit them again; the oldest go first, 0 keeps none.",
+)
 JOBSTORE_TYPE = ConfigOption(
     "jobstore.type",
     "str",

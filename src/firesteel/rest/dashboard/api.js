@@ -23,6 +23,9 @@ export function url(words, ...parts) {
   return String.raw({ raw: words }, ...parts.map(encodeURIComponent));
 }
 
+// Of a job that is submitted: the same one, however often it is sent. Plain HTTP has no crypto.randomUUID.
+export const freshId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
 export const token = {
   get: () => sessionStorage.getItem(TOKEN) ?? "",
   set: (text) => (text ? sessionStorage.setItem(TOKEN, text) : sessionStorage.removeItem(TOKEN)),

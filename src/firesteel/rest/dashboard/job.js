@@ -1,5 +1,5 @@
 // A job: its head with what may be done with it, and a tab for each thing one looks for.
-import { get, send, url } from "./api.js";
+import { freshId, get, send, url } from "./api.js";
 import { count, duration, plural } from "./format.js";
 import { Graph } from "./graph.js";
 import { useStream, useView } from "./live.js";
@@ -15,7 +15,7 @@ import { Timeline } from "./timeline.js";
 import { figuresOf } from "./vertices.js";
 import { VertexPage } from "./vertex.js";
 import { useMay } from "./user.js";
-import { html, useEffect, useState } from "./ui.js";
+import { html, useEffect, useMemo, useState } from "./ui.js";
 
 const JOB_ID = /^[0-9a-f]{32}$/;
 const SAVEPOINT_LOOK_MS = 1_000;
@@ -94,7 +94,8 @@ function Actions({ job, reload }) {
   useEffect(() => {
     if (hasEnded(job.status)) setTold("");
   }, [job.status]);
-  if (hasEnded(job.status) || !may.end(job) || state === "still") return null;
+  if (!may.end(job) || state === "still") return null;
+  if (hasEnded(job.status)) return ["FAILED", "CANCELED"].includes(job.status) ? html`<${Retry} job=${job} />` : null;
   const streams = job.job_type === "streaming";
   const ask = (method, path, body, words) => async ({ signal, fields }) => {
     const answer = await send(method, url`/jobs/${job.job_id}` + path, body && body(fields));
@@ -113,6 +114,21 @@ function Actions({ job, reload }) {
     <span role="status">${told}</span>
     ${may.read(job) && job.vertices.some((each) => each.tasks.RUNNING) && html`<${SparkPages} jid=${job.job_id} />`}${streams && open("savepoint")}${streams && open("stop")}${open("cancel")}
     ${chosen && html`<${Confirm} title=${`${chosen[0]} ${job.name}?`} verb=${chosen[0]} danger=${asked === "cancel"} act=${ask(chosen[1], chosen[2], chosen[3], chosen[4])} close=${() => setAsked(null)}>${chosen[5]}<//>`}
+  </span>`;
+}
+
+// A job that failed or was cancelled, once more; its page is shown when the master has it.
+function Retry({ job }) {
+  const [isAsked, ask] = useState(false);
+  const again = useMemo(freshId, [job.job_id]);
+  const act = async ({ signal }) => {
+    await send("POST", url`/jobs/${job.job_id}/copy`, { jobId: again }, { signal });
+    location.hash = `#/jobs/${again}`;
+  };
+  return html`<span class="actions"><button class="quiet" onClick=${() => ask(true)}>Retry job</button>
+    ${isAsked && html`<${Confirm} title=${`Retry ${job.name}?`} verb="Retry job" danger=${false} act=${act} close=${() => ask(false)}>
+      <p>The same graph, options and code are submitted under a new id, and all of it runs anew${job.job_type === "streaming" ? ": the stream begins where this one was started" : ""}. This job stays as it is.</p>
+    <//>`}
   </span>`;
 }
 

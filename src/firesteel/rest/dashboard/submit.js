@@ -1,5 +1,5 @@
 // Files of pipelines: uploaded, looked at, run.
-import { send, upload, url } from "./api.js";
+import { freshId, send, upload, url } from "./api.js";
 import { plural } from "./format.js";
 import { useStream, useView } from "./live.js";
 import { Awaited, Confirm, Nothing, Panel, Problem, Time } from "./parts.js";
@@ -8,8 +8,6 @@ import { html, useRef, useState } from "./ui.js";
 
 const BUILD_S = 180; // a worker may take 150 s to make a job of a file
 
-// The same run, however often it is sent. Plain HTTP has no crypto.randomUUID.
-const freshId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 export function SubmitPage() {
   const may = useMay();

@@ -11,7 +11,7 @@ from firesteel.core.dispatcher.sessions import JobSessions
 from firesteel.core.effects import DISPATCHER, RESOURCE_MANAGER, Effect, Persist
 from firesteel.core.journal.groupcommit import GroupCommit
 from firesteel.core.journal.journal import JobState
-from firesteel.core.journal.storedjobs import GraphStored, JobRemoved, ResultForgotten, ResultStored
+from firesteel.core.journal.storedjobs import GraphForgotten, GraphStored, JobRemoved, ResultForgotten, ResultStored
 from firesteel.core.leadership.events import SessionFailure
 from firesteel.core.machine import Core
 from firesteel.core.settings import JobReleaseSettings
@@ -21,7 +21,7 @@ from firesteel.model.views import JobView
 from firesteel.runtime.leadership import failure_of
 from firesteel.runtime.services import StaleLeader
 from firesteel.testing.simulation.cores.leading import Process, Runner
-from firesteel.testing.simulation.cores.settings import ClusterSettings
+from firesteel.testing.simulation.cores.settings import RETRYABLE_MAX, ClusterSettings
 from firesteel.testing.simulation.cores.store import Answer
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 
@@ -47,7 +47,7 @@ class DispatcherRunner(Runner):
     def _serve(self, token: FencingToken) -> None:
         me = Leader(Address(f"{self.process.node}/dispatcher"), token)
         self.sessions = JobSessions()
-        self._is_up(DispatcherCore(me, results_max=1_000))
+        self._is_up(DispatcherCore(me, results_max=1_000, retryable_max=RETRYABLE_MAX))
 
     def _stop(self, reason: str) -> None:
         super()._stop(reason)
@@ -73,10 +73,12 @@ class DispatcherRunner(Runner):
             case r.StoreJobResult(result=result):
                 write = partial(store.write, ResultStored(result), token)
                 self._until_done(endpoint, write, lambda value: give(r.JobResultStored(result.job_id)))
-            case r.CleanUpJob(job_id=job_id):
+            case r.CleanUpJob(job_id=job_id, keeps_graph=keeps_graph):
                 self._put_away(endpoint, job_id)
-                write = partial(store.write, JobRemoved(job_id), token)
+                write = partial(store.write, JobRemoved(job_id, keeps_graph), token)
                 self._until_done(endpoint, write, lambda value: give(r.JobCleanedUp(job_id)))
+            case r.ForgetGraph(job_id=job_id):
+                self._until_done(endpoint, partial(store.write, GraphForgotten(job_id), token), lambda value: None)
             case r.ForgetResult(job_id=job_id):
                 self._until_done(endpoint, partial(store.write, ResultForgotten(job_id), token), lambda value: None)
             case r.StartJobMaster() | r.ReleaseJob():

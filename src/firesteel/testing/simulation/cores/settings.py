@@ -11,6 +11,9 @@ from firesteel.model.labels import Labels
 from firesteel.model.resources import ResourceProfile
 from firesteel.testing.simulation.cores.store import HISTORY_SIZE
 
+RETRYABLE_MAX = 2
+"""Jobs that did not finish whose graphs are kept: few, so that some go."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:

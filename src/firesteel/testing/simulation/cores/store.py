@@ -48,7 +48,7 @@ class Store:
 
         def load() -> object:
             self.log.claim(token)
-            return self.log.jobs.graphs(), self.log.jobs.results()
+            return (*self.log.jobs.graphs(), *self.log.jobs.kept_graphs()), self.log.jobs.results()
 
         self._call(load, answer)
 

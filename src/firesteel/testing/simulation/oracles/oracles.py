@@ -29,6 +29,7 @@ from firesteel.model.messages import (
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.testing.simulation.cores.cluster import Cluster, labels_of_worker
+from firesteel.testing.simulation.cores.settings import RETRYABLE_MAX
 from firesteel.testing.simulation.cores.spark import Lineage, target_of
 from firesteel.testing.simulation.cores.store import HISTORY_SIZE
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint
@@ -216,6 +217,8 @@ class Oracles:
         self._results_are_final()
         stored = self.cluster.masters.stored().graphs()
         assert not stored, f"jobs are still stored: {[graph.job_id for graph in stored]}"
+        kept = self.cluster.masters.stored().kept_graphs()
+        assert len(kept) <= RETRYABLE_MAX, f"graphs of {len(kept)} ended jobs are kept"
         for endpoint in self.cluster.world.endpoints.values():
             self._nothing_left(endpoint)
         workers = {endpoint.node for endpoint in self.cluster.workers()}

@@ -1,0 +1,47 @@
+"""`firesteel retry JOB`: a job that failed or was cancelled, once more."""
+
+import uuid
+from typing import Any
+
+import click
+import msgspec
+
+from firesteel.cli.exits import BAD_USAGE, FINISHED, CommandError
+from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
+from firesteel.client.http import HttpClusterClient
+from firesteel.model.branches import JobCopy, WireValue
+from firesteel.model.ids import JobID
+
+
+@click.command()
+@job_argument
+@click.option(
+    "-p", "--param", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter in place of its own."
+)
+@cluster_options
+def retry(job: str, parameters: tuple[str, ...], as_json: bool, **cluster: Any) -> int:
+    """Submit JOB, which failed or was cancelled, once more: the same graph, options and code under a new id.
+
+    Everything runs anew, a stream from where it was started. Prints the new id; `firesteel attach` follows it.
+    """
+    changed: dict[str, WireValue] = dict(map(_split, parameters))
+
+    async def work(client: HttpClusterClient) -> tuple[JobID, JobID]:
+        job_id = await found_id(client, job)
+        view = await client.request_job(job_id)
+        if not view.status.is_globally_terminal:
+            raise CommandError(f"{view.name} is {view.status.value}: only what has ended is tried again", BAD_USAGE)
+        again = JobID(uuid.uuid4().hex)
+        await client.copy_job(job_id, JobCopy(job_id=again, parameters=changed))
+        return job_id, again
+
+    job_id, again = asked(work, **cluster)
+    click.echo(msgspec.json.encode({"retried": job_id, "jobId": again}) if as_json else again)
+    return FINISHED
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise CommandError(f"--param {text}: write NAME=VALUE", BAD_USAGE)
+    return name, value
