@@ -11,6 +11,7 @@ import msgspec
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import FunctionKind, JobGraph
+from firesteel.model.splits import FileInputFormat, ParameterReference
 from firesteel.model.tasks import IOMetrics
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import RestCluster, graph, rest_cluster
@@ -76,6 +77,22 @@ def named(text: str, name: str, **fields: object) -> JobGraph:
     return msgspec.structs.replace(made, vertices=vertices)
 
 
+def declaring(job: JobGraph, name: str) -> JobGraph:
+    """The graph with one source that says what it reads: the files of the parameter `input`."""
+    declared = FileInputFormat(path=ParameterReference("input"), format="parquet", split_mib=64)
+    vertices = tuple(
+        msgspec.structs.replace(
+            vertex,
+            functions=tuple(
+                msgspec.structs.replace(each, splits=declared) if each.name == name else each
+                for each in vertex.functions
+            ),
+        )
+        for vertex in job.vertices
+    )
+    return msgspec.structs.replace(job, vertices=vertices)
+
+
 @contextlib.asynccontextmanager
 async def site(
     tmp_path: Path,
@@ -112,9 +129,10 @@ async def submitted(made: Site, job: JobGraph) -> JobID:
 
 async def finished(made: Site) -> None:
     parameters = {"input": "/data/2026-11-22/orders", "output": "s3a://reports/daily", "api_token": "geheim"}
-    job = named(
+    plain = named(
         SALES, "daily sales report", parameters=parameters, configuration={"spark.sql.shuffle.partitions": "64"}
     )
+    job = declaring(plain, "orders")
     made.script.pause_s = lambda: 0.1
     await made.rest.finish(await submitted(made, job))
     restarted = named("lines => words*3 => counts", "word counts that were restarted")

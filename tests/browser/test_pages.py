@@ -38,6 +38,7 @@ def places(made: Site) -> dict[str, tuple[str, str]]:
         "cluster": ("#/", "text=backfill 4 of 4"),
         "finished": (sales, ".card:has-text('archive')"),
         "results": (f"{sales}/results", "text=88,123"),
+        "lineage": (f"{sales}/lineage", "code:has-text('2026-11-22/orders')"),
         "configuration": (f"{sales}/configuration", "text=spark.sql.shuffle.partitions"),
         "timeline": (f"{again}/timeline", "text=#1"),
         "running": (features, ".card.running"),

@@ -3,7 +3,8 @@
 The names are Flink's: an input format creates input splits. The master reads weights and hosts, and nothing else.
 """
 
-from typing import Union
+from collections.abc import Mapping
+from typing import Union, assert_never
 
 import msgspec
 
@@ -66,6 +67,24 @@ class KafkaInputFormat(msgspec.Struct, frozen=True, kw_only=True, tag="kafka"):
 
 
 InputFormat = Union[FileInputFormat, RangeInputFormat, DateInputFormat, KafkaInputFormat]
+
+
+def places_read(declared: InputFormat, parameters: Mapping[str, object]) -> tuple[str, ...]:
+    """URIs and paths of what it reads, as far as it says so: ranges and days say which rows, not of what."""
+
+    def value(text: str | ParameterReference) -> str:
+        return str(parameters.get(text.name, text.default or "")) if isinstance(text, ParameterReference) else text
+
+    match declared:
+        case FileInputFormat(path=path):
+            return (value(path),) if value(path) else ()
+        case KafkaInputFormat(servers=servers, topics=topics):
+            server = value(servers).split(",")[0].strip()
+            return tuple(f"kafka://{server}/{topic.strip()}" for topic in value(topics).split(",") if topic.strip())
+        case RangeInputFormat() | DateInputFormat():
+            return ()
+        case _:
+            assert_never(declared)
 
 
 def is_moving(declared: InputFormat) -> bool:

@@ -81,6 +81,8 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what it prints can be read."""
     labels: Labels = ()
     """What a worker must be called to run it."""
+    reads: tuple[tuple[str, str], ...] = ()
+    """(function, URI or path) of what its sources declare to read, without secrets; what others read only their code knows."""
     subtasks: tuple[SubtaskView, ...] = ()
     """Subtasks; of a job that has ended, the first thousand of all its vertices together."""
 

@@ -3,11 +3,12 @@
 from firesteel.model.branches import JobCopy
 from firesteel.model.streams import QuerySight, QueryState
 from firesteel.rest.call import Query, Route
-from firesteel.rest.handlers import cluster, queries, sparkpages, state, watching
+from firesteel.rest.handlers import cluster, lineage, queries, sparkpages, state, watching
 from firesteel.rest.queries import natural, pairs
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema import events as e
 from firesteel.rest.schema import jobs as j
+from firesteel.rest.schema.lineage import LineageInfo
 from firesteel.rest.security import Role
 
 EVENTS_OF = Query("job", "Only events of this job.", str, "")
@@ -80,6 +81,9 @@ OWN_ROUTES: tuple[Route, ...] = (
         "Attempts of its subtasks, as rows.",
         e.AttemptsInfo,
         query=(OF_VERTEX,),
+    ),
+    Route(
+        "GET", "/jobs/{jobid}/lineage", lineage.of_job, "What it reads and writes, as far as it is known.", LineageInfo
     ),
     Route(
         "GET",

@@ -6,7 +6,7 @@ for what are five small records.
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -17,7 +17,7 @@ import msgspec
 from firesteel.model.failures import FailureInfo
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.secrets import redacted_text
-from firesteel.model.splits import FileInputFormat, InputFormat, KafkaInputFormat, ParameterReference
+from firesteel.model.splits import places_read
 from firesteel.model.states import JobStatus
 from firesteel.model.statuschange import JobStatusChange
 from firesteel.model.views import CommittedSink
@@ -95,30 +95,12 @@ class Lineage:
 
 def _inputs(graph: JobGraph) -> Iterator[Dataset]:
     """Inputs of sources that declare what they read, which a job graph says; what others read only their code knows."""
-    found = []
+    found: list[str] = []
     for vertex in graph.vertices:
         for function in vertex.functions:
             if function.splits is not None:
-                found += _declared(function.splits, graph.parameters)
+                found += places_read(function.splits, graph.parameters)
     yield from (Dataset(*place) for place in dict.fromkeys(map(_place, found)))
-
-
-def _declared(splits: InputFormat, parameters: Mapping[str, object]) -> list[str]:
-    """URIs of what an input format reads."""
-
-    def value(text: str | ParameterReference) -> str:
-        if isinstance(text, ParameterReference):
-            text = str(parameters.get(text.name, text.default or ""))
-        return text
-
-    match splits:
-        case FileInputFormat(path=path):
-            return [value(path)] if value(path) else []
-        case KafkaInputFormat(servers=servers, topics=topics):
-            server = value(servers).split(",")[0].strip()
-            return [f"kafka://{server}/{topic.strip()}" for topic in value(topics).split(",") if topic.strip()]
-        case _:
-            return []  # ranges and days say which rows, not of what
 
 
 def _output(sink: CommittedSink) -> Dataset:

@@ -13,7 +13,9 @@ from firesteel.core.scheduler.executions import Executions
 from firesteel.model.branches import parent_of
 from firesteel.model.checkpoints import CheckpointSettings, CheckpointsView
 from firesteel.model.ids import JobVertexID, RegionIndex
-from firesteel.model.jobgraph import JobVertex
+from firesteel.model.jobgraph import FunctionKind, JobVertex
+from firesteel.model.secrets import redacted_text, redacted_values
+from firesteel.model.splits import places_read
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit, TaskProgress
 from firesteel.model.views import (
@@ -291,7 +293,17 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
         first_region=logical.offset,
         is_script=vertex.functions[0].is_script,
         labels=vertex.resources.labels,
+        reads=_declared_inputs(vertex, executions.topology.graph.parameters),
     )
+
+
+def _declared_inputs(vertex: JobVertex, parameters: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    shown = [each for each in vertex.functions if each.kind is FunctionKind.SOURCE and each.splits is not None]
+    if not shown:
+        return ()
+    values = redacted_values(parameters)
+    places = [(each.name, place) for each in shown if each.splits for place in places_read(each.splits, values)]
+    return tuple((name, redacted_text(place)) for name, place in places)
 
 
 def _first_deployed(graph: ExecutionGraph, logical: LogicalRegion) -> int:

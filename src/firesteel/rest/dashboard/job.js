@@ -2,6 +2,7 @@
 import { freshId, get, send, url } from "./api.js";
 import { count, duration, plural } from "./format.js";
 import { Graph } from "./graph.js";
+import { Lineage } from "./lineage.js";
 import { useStream, useView } from "./live.js";
 import { ofJob } from "./ofjob.js";
 import { JobOutput } from "./output.js";
@@ -43,6 +44,7 @@ function Job({ job, tab, vertex, subtask, reload }) {
     ["output", "Output", `${base}/output`],
     job.job_type === "streaming" && ["checkpoints", "Checkpoints", `${base}/checkpoints`],
     ["results", "Results", `${base}/results`],
+    ["lineage", "Lineage", `${base}/lineage`],
     ["configuration", "Configuration", `${base}/configuration`],
   ];
   const chosen = job.vertices.find((each) => each.id === vertex);
@@ -56,6 +58,7 @@ function Job({ job, tab, vertex, subtask, reload }) {
     ${tab === "output" && html`<${JobOutput} job=${job} />`}
     ${tab === "checkpoints" && html`<${Checkpoints} job=${job} />`}
     ${tab === "results" && html`<${JobResults} job=${job} />`}
+    ${tab === "lineage" && html`<${Lineage} job=${job} />`}
     ${tab === "configuration" && html`<${Configuration} job=${job} />`}
     ${tab === "vertices" && (chosen ? html`<${VertexPage} job=${job} vertex=${chosen} subtask=${subtask} />` : html`<${Nothing}>This job has no such vertex.<//>`)}`;
 }
