@@ -8,6 +8,7 @@ import msgspec
 from firesteel.model.ids import InstanceID, JobID
 from firesteel.model.message import Message
 from firesteel.model.resources import SparkApplication
+from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, StateOrder
 
 SPARK_PAGE_BYTES_MAX = 8 << 20
@@ -93,6 +94,12 @@ class LookAtQueries(Inquiry, frozen=True):
     order: QueriesOrder
 
 
+class SampleStacks(Inquiry, frozen=True):
+    """Look where an attempt is, some times. Answered by StacksSampled."""
+
+    order: StackOrder
+
+
 class Answer(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Answer of a worker."""
 
@@ -173,6 +180,12 @@ class QueriesSeen(Answer, frozen=True):
     queries: tuple[QuerySight, ...]
 
 
+class StacksSampled(Answer, frozen=True):
+    """Stacks of the attempt's Python and of the JVM that works for it, as far as they can be had."""
+
+    stacks: tuple[SampledStack, ...]
+
+
 class InquiryRefused(Answer, frozen=True, omit_defaults=True):
     """Refusal of what can't be answered: `reason` is a sentence."""
 
@@ -193,6 +206,7 @@ AnyInquiry = (
     | DisposeSavepoint
     | ReadState
     | LookAtQueries
+    | SampleStacks
 )
 AnyAnswer = (
     FileList
@@ -205,6 +219,7 @@ AnyAnswer = (
     | SavepointDisposed
     | StateRead
     | QueriesSeen
+    | StacksSampled
     | InquiryRefused
 )
 

@@ -1,5 +1,6 @@
 """One request on its way to its handler, and the declaration of a route."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from firesteel.model.views import JobSummary, JobView, VertexView
 from firesteel.rest.broadcast import Broadcast
 from firesteel.rest.codecs import checked_id
 from firesteel.rest.errors import RestError, bad_request, not_found
+from firesteel.rest.flamegraphs import KeptSamples
 from firesteel.rest.forwarding import Forwarding
 from firesteel.rest.jars import Jars
 from firesteel.rest.operations import Operations
@@ -48,6 +50,9 @@ class Services:
     """What this process measures of itself."""
     waits: Waits = field(default_factory=Waits)
     tickets: Tickets = field(default_factory=Tickets)
+    samples: KeptSamples = field(default_factory=KeptSamples)
+    sampling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a flame graph is made: one after the other."""
     ended_lines: dict[JobID, EndedLine] = field(default_factory=dict)
     """Lines of the jobs in the last overview: making ten thousand anew is half of what an overview costs."""
     log_file: Path | None = None

@@ -14,6 +14,7 @@ from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.metric import MetricValue
 from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 
@@ -68,6 +69,9 @@ class TaskBackend(Protocol):
 
     async def look_at_queries(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
         """Where queries write, and what they have read by the end of their newest batches. Raises TaskFailedError."""
+
+    async def sample_stacks(self, order: StackOrder) -> tuple[SampledStack, ...]:
+        """Where an attempt that runs here is, in Python and in its JVM, as far as that can be had. Raises TaskFailedError."""
 
     async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
         """Look up the last committed points of these attempts, which may run; each is whole. Raises TaskFailedError."""

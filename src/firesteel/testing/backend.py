@@ -21,6 +21,7 @@ from firesteel.model.metric import MetricValue
 from firesteel.model.options import Configuration
 from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
+from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QueryProgress, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import (
     IOMetrics,
@@ -86,6 +87,9 @@ class TaskScript:
     queries: tuple[QueryProgress, ...] = ()
     """What each attempt tells of its queries."""
     sights: dict[str, QuerySight] = field(default_factory=dict)
+    stacks: tuple[SampledStack, ...] = ()
+    """What is seen of every attempt."""
+    stack_orders: list[StackOrder] = field(default_factory=list)
     """What is found of queries, by uid."""
     state: QueryState | None = None
     """What is read of the state of any query."""
@@ -268,6 +272,10 @@ class FakeTaskBackend:
         if self.script.state is None:
             raise TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="no state is kept here"))
         return self.script.state
+
+    async def sample_stacks(self, order: StackOrder) -> tuple[SampledStack, ...]:
+        self.script.stack_orders.append(order)
+        return self.script.stacks
 
     async def look_at_queries(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
         return tuple(self.script.sights.get(uid, QuerySight(uid=uid)) for uid in order.uids)

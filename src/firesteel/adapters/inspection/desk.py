@@ -27,8 +27,10 @@ from firesteel.model.inquiries import (
     ReadFile,
     ReadSparkPage,
     ReadState,
+    SampleStacks,
     SavepointDisposed,
     SparkDescription,
+    StacksSampled,
     StateRead,
 )
 from firesteel.runtime.ports import TaskBackend, TaskFailedError
@@ -77,6 +79,8 @@ class WorkerDesk:
                 return StateRead(state=await self._backend.read_state(order))
             case LookAtQueries(order=order):
                 return QueriesSeen(queries=await self._backend.look_at_queries(order))
+            case SampleStacks(order=order):
+                return StacksSampled(stacks=await self._backend.sample_stacks(order))
 
 
 async def read_when_grown(files: LogFiles, inquiry: ReadFile) -> FilePart:

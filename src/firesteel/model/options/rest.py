@@ -71,6 +71,24 @@ REST_CA = ConfigOption(
     "",
     "PEM file with the authorities that clients trust; at the endpoint, clients must show a certificate of one of them.",
 )
+FLAMEGRAPH_ENABLED = ConfigOption(
+    "rest.flamegraph.enabled", "bool", True, "Whether flame graphs of running attempts are made, for who asks for one."
+)
+FLAMEGRAPH_SAMPLES = ConfigOption(
+    "rest.flamegraph.num-samples", "int", 100, "Looks at an attempt that a flame graph is made of."
+)
+FLAMEGRAPH_DELAY = ConfigOption(
+    "rest.flamegraph.delay-between-samples", "duration", 50, "Time between two of these looks."
+)
+FLAMEGRAPH_DEPTH = ConfigOption(
+    "rest.flamegraph.stack-depth", "int", 100, "Most frames of a stack that a flame graph shows, the innermost ones."
+)
+FLAMEGRAPH_REFRESH = ConfigOption(
+    "rest.flamegraph.refresh-interval",
+    "duration",
+    60_000,
+    "Age from which on a flame graph is made anew, when somebody asks.",
+)
 WEB_REFRESH_INTERVAL = ConfigOption(
     "web.refresh-interval",
     "duration",

@@ -1,12 +1,13 @@
 // A vertex: its subtasks; and one subtask with its attempts and what they have printed.
 import { url } from "./api.js";
+import { Flames } from "./flames.js";
 import { bytes, count, duration, known, plural } from "./format.js";
 import { ofJob } from "./ofjob.js";
 import { useView } from "./live.js";
 import { AttemptLogs } from "./output.js";
 import { Awaited, Facts, Figure, Lasting, Nothing, Panel, Sign, State, TaskBar, Time } from "./parts.js";
 import { Cell, Rows } from "./rows.js";
-import { GROUP_NAMES, GROUPS, executionState, groupOf } from "./states.js";
+import { GROUP_NAMES, GROUPS, executionState, groupOf, hasEnded } from "./states.js";
 import { ROW } from "./attempts.js";
 import { figuresOf } from "./vertices.js";
 import { useMay } from "./user.js";
@@ -28,6 +29,7 @@ export function VertexPage({ job, vertex, subtask }) {
       ["Rows in", figures.rowsRead], ["Bytes in", figures.bytesRead], ["Rows out", figures.rowsWritten], ["Bytes out", figures.bytesWritten],
       [figures.isOfRegion ? "Spark tasks of the region" : "Spark tasks", figures.sparkTasks],
     ]} />`}
+    ${!hasEnded(job.status) && html`<${Flames} key=${`${vertex.id} ${subtask}`} job=${job} vertex=${vertex} subtask=${subtask} />`}
     <${Awaited} view=${view}>${(data) => (subtask === undefined ? html`<${Subtasks} job=${job} vertex=${vertex} data=${data} />` : html`<${Subtask} job=${job} vertex=${vertex} data=${data} index=${Number(subtask)} />`)}<//>
   </section>`;
 }

@@ -110,11 +110,6 @@ async def subtasks_accumulators(call: Call) -> v.SubtasksAllAccumulatorsInfo:
     return v.SubtasksAllAccumulatorsInfo(id=found.id, parallelism=found.parallelism, subtasks=told)
 
 
-async def flame_graph(call: Call) -> v.VertexFlameGraph:
-    await call.vertex()
-    return v.VertexFlameGraph(call.now_ms)
-
-
 async def found_subtask(call: Call) -> tuple[VertexView, SubtaskView]:
     """The vertex and the subtask that the path names. Raises RestError 404."""
     found, index = await call.vertex(), call.number("subtaskindex")

@@ -127,9 +127,10 @@ class SubtaskAttemptAccumulators(msgspec.Struct, frozen=True, kw_only=True, rena
 class FlameGraphNode(msgspec.Struct, frozen=True):
     name: str = "root"
     value: int = 0
-    children: list[str] = []
+    children: list["FlameGraphNode"] = []
 
 
 class VertexFlameGraph(msgspec.Struct, frozen=True, rename="camel"):
     end_timestamp: int
+    """When it was made. Flink's dashboard knows -1: nothing of the vertex runs, -2: flame graphs are switched off."""
     data: FlameGraphNode = FlameGraphNode()

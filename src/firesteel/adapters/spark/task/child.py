@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.stackdump import write_stacks_on_signal
 from firesteel.adapters.spark.task.entrypoints import resolve
 from firesteel.adapters.spark.task.errors import MAX_TRACE_CHARS
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -21,6 +22,7 @@ def main(sock: Any) -> None:
             return
         case wire.RunTask() as task:
             _reseed()
+            write_stacks_on_signal()
             from firesteel.adapters.spark.task import process
 
             process.main(channel, task)

@@ -36,6 +36,7 @@ from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, re
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
+from firesteel.adapters.spark.worker.stacks import AttemptStacks
 from firesteel.adapters.spark.worker.statereader import StateReader
 from firesteel.adapters.storage.resultslocation import results_location
 from firesteel.adapters.storage.s3settings import hadoop_settings
@@ -50,6 +51,7 @@ from firesteel.model.metric import MetricValue
 from firesteel.model.options import Configuration
 from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits
+from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
@@ -82,7 +84,7 @@ class SparkTaskBackend:
         self._pool: BackendPool | None = None
         self._jvms = JvmFigures(self._supervisors, config.get_option(options.METRICS_UPDATE_INTERVAL))
         self._archive: ClassDataArchive | None = None
-        self._services = BackgroundTasks()
+        self._services, self._closed = BackgroundTasks(), False
         self._cleanups: dict[JobID, BackgroundTasks] = {}
         """After the attempts of each job."""
         self._storage = hadoop_settings(config, os.environ)
@@ -92,10 +94,9 @@ class SparkTaskBackend:
         self._checkpoints = CheckpointDirectories(config, self._results, self._work_dir)
         sessions = SideSessions(self._shared, self._master.user, self._session_settings({}))
         self._output = SinkOutput(self._forks, self._artifacts, intended, sessions, self._storage)
-        self._states = StateReader(self._forks, self._checkpoints, sessions)
+        self._states, self._stacks = StateReader(self._forks, self._checkpoints, sessions), AttemptStacks()
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
         self._running: dict[RegionAttemptID, AttemptRun] = {}
-        self._closed = False
 
     async def start(self) -> None:
         maker = BackendMaker(
@@ -244,6 +245,9 @@ class SparkTaskBackend:
 
     async def look_at_queries(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
         return await asyncio.to_thread(self._checkpoints.sights, order)
+
+    async def sample_stacks(self, order: StackOrder) -> tuple[SampledStack, ...]:
+        return await self._stacks.of(self._running.get(order.attempt), order)
 
     async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
         return await asyncio.to_thread(self._checkpoints.look, job_id, order)

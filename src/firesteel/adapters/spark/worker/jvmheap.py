@@ -1,31 +1,17 @@
-"""What a JVM says of its heap, asked over HotSpot's attach socket: what `jcmd PID GC.heap_info` does, without a JDK.
+"""What a JVM says of its heap, asked over its attach socket."""
 
-The protocol is HotSpot's (`attachListener_linux.cpp`): a file `.attach_pidN` and SIGQUIT have the JVM open a socket
-`.java_pidN`; a request is the protocol's version, a command and three arguments, each ended by a zero byte. A JVM that may
-open none (`-XX:+DisableAttachMechanism`) prints its threads for each SIGQUIT, and one that catches none (`-Xrs`) ends of it.
-"""
-
-import contextlib
-import os
 import re
-import signal
-import socket
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from firesteel.adapters.spark.worker.jvmattach import ANSWER_LIMIT_S, SIGNALS_MAX, AttachSockets
 from firesteel.model import metrics
 from firesteel.model.metric import MetricValue
 
-ANSWER_LIMIT_S = 2.0
-"""Time that a JVM has to open its socket, and to answer: one that collects garbage takes longer, and is left out."""
-
-SIGNALS_MAX = 3
-"""SIGQUITs that a JVM gets: one that has opened no socket after them is asked no more, unless another has it open one."""
+__all__ = ["SIGNALS_MAX", "HeapReader", "JvmMemory", "memory_values", "parse_memory"]
 
 ANSWER_BYTES_MAX = 64 << 10
-LOOK_S = 0.02
 
 _HEAP_PART = re.compile(
     r"^\s*(?:garbage-first heap|def new generation|tenured generation|PSYoungGen|ParOldGen)\s+"
@@ -69,47 +55,22 @@ class HeapReader:
     """Reads the memory of JVMs, and remembers those that open no socket."""
 
     def __init__(self, limit_s: float = ANSWER_LIMIT_S) -> None:
-        self._limit_s = limit_s
-        self._signals: dict[int, int] = {}
+        self._sockets = AttachSockets(limit_s)
 
     def read(self, pids: Iterable[int]) -> list[JvmMemory | None]:
         """What each JVM says; None when it does not, in time. Who is not among them is forgotten. Blocks: call it in a
         thread."""
         asked = list(pids)
-        self._signals = {pid: self._signals.get(pid, 0) for pid in asked}
+        self._sockets.keep(asked)
         return [self._read(pid) for pid in asked]
 
     def _read(self, pid: int) -> JvmMemory | None:
         try:
-            text = _ask(self._opened_socket(pid), pid, "GC.heap_info")
+            text = self._sockets.ask(pid, "GC.heap_info", ANSWER_BYTES_MAX)
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             return None
         return parse_memory(text, arguments)
-
-    def _opened_socket(self, pid: int) -> Path:
-        """The JVM's socket, which it is asked to open when there is none. Raises OSError."""
-        status = _status(pid)
-        number = int(status["NSpid"].split()[-1]) if "NSpid" in status else pid  # in a container it has another
-        temporary = Path(f"/proc/{pid}", "root", "tmp")
-        opened, request = temporary / f".java_pid{number}", temporary / f".attach_pid{number}"
-        if opened.exists():
-            return opened
-        if self._signals[pid] >= SIGNALS_MAX or not _catches(status, signal.SIGQUIT):
-            raise ConnectionRefusedError(f"the JVM {pid} opens no socket")
-        os.close(os.open(request, os.O_CREAT | os.O_WRONLY, 0o600))
-        try:
-            self._signals[pid] += 1
-            os.kill(pid, signal.SIGQUIT)
-            end_s = time.monotonic() + self._limit_s
-            while not opened.exists():
-                if time.monotonic() > end_s:
-                    raise TimeoutError(f"the JVM {pid} opens no socket")
-                time.sleep(LOOK_S)
-        finally:
-            with contextlib.suppress(OSError):
-                request.unlink()
-        return opened
 
 
 def parse_memory(text: str, arguments: bytes = b"") -> JvmMemory | None:
@@ -125,28 +86,3 @@ def parse_memory(text: str, arguments: bytes = b"") -> JvmMemory | None:
         metaspace_used=int(metaspace["used"]) << 10 if metaspace else None,
         metaspace_committed=int(metaspace["committed"]) << 10 if metaspace else None,
     )
-
-
-def _ask(opened: Path, pid: int, command: str) -> str:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(ANSWER_LIMIT_S)
-        connection.connect(str(opened))
-        connection.sendall(b"".join(part.encode() + b"\0" for part in ("1", "jcmd", command, "", "")))
-        answer = bytearray()
-        while len(answer) < ANSWER_BYTES_MAX and (data := connection.recv(4_096)):
-            answer += data
-    code, _, text = answer.decode(errors="replace").partition("\n")
-    if code != "0":
-        raise OSError(f"the JVM {pid} refused {command}: {code}")
-    return text
-
-
-def _status(pid: int) -> dict[str, str]:
-    """What the system says of a process, by name. Raises OSError."""
-    lines = (line.partition(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return {name: value.strip() for name, _, value in lines}
-
-
-def _catches(status: dict[str, str], number: signal.Signals) -> bool:
-    """Whether the process has a handler for that signal."""
-    return bool(int(status.get("SigCgt", "0"), 16) >> (number - 1) & 1)
