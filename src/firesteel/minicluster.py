@@ -135,6 +135,7 @@ class MiniCluster:
             archive=MemoryJobArchive(),
             history=self._history,
             announce_status=self._notifier.job_status_changed,
+            announce_archived=self._notifier.job_archived,
             uploads=BlobUploads(
                 self.blobs,
                 self.config.get_option(options.BLOB_FREE_MIN) << 20,

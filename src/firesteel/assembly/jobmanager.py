@@ -121,6 +121,7 @@ class JobManager:
             archive=self._archive(work_dir),
             history=history,
             announce_status=self._notifier.job_status_changed,
+            announce_archived=self._notifier.job_archived,
             uploads=BlobUploads(
                 blobs,
                 self.config.get_option(options.BLOB_FREE_MIN) << 20,

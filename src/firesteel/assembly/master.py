@@ -16,6 +16,7 @@ from firesteel.model.ids import FencingToken, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
+from firesteel.model.views import JobResult, JobView
 from firesteel.runtime.admission import admission
 from firesteel.runtime.client import ClusterLost, NoLeader
 from firesteel.runtime.dispatcher import DispatcherEndpoint
@@ -47,6 +48,7 @@ class Master:
         archive: JobArchive,
         history: History,
         announce_status: AnnounceStatus,
+        announce_archived: Callable[[JobView, JobResult], None] = lambda view, result: None,
         uploads: BlobUploads,
         on_lost: Callable[[str, Exception], None] = lambda component, error: None,
     ) -> None:
@@ -55,7 +57,7 @@ class Master:
         self.config, self.uploads = config, uploads
         self._rpc, self._clock, self._election, self._store = rpc, clock, election, store
         self._archive, self.history, self._announce_status = archive, history, announce_status
-        self._on_lost = on_lost
+        self._announce_archived, self._on_lost = announce_archived, on_lost
         self._runners: dict[str, LeaderRunner] = {}
         self._lost: dict[str, Exception] = {}
 
@@ -157,7 +159,7 @@ class Master:
             election=self._election,
             store=self._store,
             archive=self._archive,
-            archive_job=lambda view, result: self.history.put(view, result, self, self.uploads.outputs),
+            archive_job=self._archive_job,
             announce_status=self._announce_status,
             delete_blobs=self.uploads.delete_unused,
             delete_output=self.uploads.outputs.delete,
@@ -171,3 +173,8 @@ class Master:
             await endpoint.stop()
             raise
         return endpoint
+
+    async def _archive_job(self, view: JobView, result: JobResult) -> None:
+        """Raises OSError, and is tried again then: so what is told is told last."""
+        await self.history.put(view, result, self, self.uploads.outputs)
+        self._announce_archived(view, result)

@@ -3,18 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from firesteel.adapters.notifications.listeners import load_listeners
 from firesteel.adapters.notifications.openlineage import Lineage
+from firesteel.adapters.notifications.otlp import export_request
+from firesteel.adapters.notifications.tracing import spans_of
 from firesteel.adapters.notifications.webhook import Signer, checked_api_key, checked_url, webhook_body
 from firesteel.model import options
 from firesteel.model.options import Configuration
 from firesteel.model.statuschange import JobStatusChange
+from firesteel.model.views import JobResult, JobView
 from firesteel.runtime.services import Clock
 
 if TYPE_CHECKING:
     from firesteel.adapters.notifications.delivery import Headers, HttpDelivery
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +35,14 @@ class Notifier:
         self._listeners = load_listeners(
             options.JOB_STATUS_LISTENERS.key, config.get_option(options.JOB_STATUS_LISTENERS)
         )
-        for each in (options.WEBHOOK_URL, options.OPENLINEAGE_URL):
+        for each in (options.WEBHOOK_URL, options.OPENLINEAGE_URL, options.TRACES_ENDPOINT):
             if url := config.get_option(each):
                 checked_url(each.key, url)
         checked_api_key(options.OPENLINEAGE_API_KEY.key, config.get_option(options.OPENLINEAGE_API_KEY))
         self._lineage = Lineage(config.get_option(options.OPENLINEAGE_NAMESPACE))
         self._webhook: HttpDelivery | None = None
         self._openlineage: HttpDelivery | None = None
+        self._traces: HttpDelivery | None = None
         self._failing: set[str] = set()
         """Receivers that could not be told of the last change: that is logged once until they can again."""
 
@@ -48,6 +55,8 @@ class Notifier:
             key = self._config.get_option(options.OPENLINEAGE_API_KEY)
             given = {"Authorization": f"Bearer {key}"} if key else {}
             self._openlineage = self._delivery("OpenLineage", url, lambda body: given)
+        if url := self._config.get_option(options.TRACES_ENDPOINT):
+            self._traces = self._delivery("the receiver of traces", url, lambda body: PROTOBUF)
         for listener in self._listeners:
             listener.start()
 
@@ -56,6 +65,14 @@ class Notifier:
             self._offer(what, offer, change)
         for listener in self._listeners:
             listener.offer(change)
+
+    def job_archived(self, view: JobView, result: JobResult) -> None:
+        """Told of each job that has ended, with all that is known of it, in its clean-up."""
+        if self._traces is not None:
+            name = self._config.get_option(options.TRACES_SERVICE_NAME)
+            resource = {"service.name": name, "firesteel.cluster.id": self._cluster}
+            scope = ("firesteel", version("firesteel"))
+            self._traces.offer(export_request(spans_of(view, result), resource, scope))
 
     def _offer(self, what: str, offer: Callable[[JobStatusChange], None], change: JobStatusChange) -> None:
         """The caller leads all jobs, and must not break of what one of them reads or writes."""
@@ -78,7 +95,7 @@ class Notifier:
 
     async def close(self) -> None:
         """Wait a limited time for what is to be delivered."""
-        deliveries = [each for each in (self._webhook, self._openlineage) if each is not None]
+        deliveries = [each for each in (self._webhook, self._openlineage, self._traces) if each is not None]
         await asyncio.gather(
             *(each.close() for each in deliveries), *(asyncio.to_thread(each.close) for each in self._listeners)
         )

@@ -41,6 +41,15 @@ OPENLINEAGE_URL = ConfigOption(
     "",
     "URL that takes OpenLineage run events, like http://HOST:5000/api/v1/lineage; empty means none.",
 )
+TRACES_ENDPOINT = ConfigOption(
+    "traces.reporter.otel.exporter.endpoint",
+    "str",
+    "",
+    "URL that takes traces of jobs by OTLP over HTTP, like http://HOST:4318/v1/traces; empty means none.",
+)
+TRACES_SERVICE_NAME = ConfigOption(
+    "traces.reporter.otel.service.name", "str", "firesteel", "Name of the service in these traces."
+)
 OPENLINEAGE_NAMESPACE = ConfigOption(
     "jobmanager.openlineage.namespace", "str", "firesteel", "Namespace of jobs in OpenLineage events."
 )
