@@ -16,8 +16,8 @@ PYTHON = """Thread 0x00007f1 (most recent call first):
   File "/usr/lib/python3.11/queue.py", line 171 in get
 
 Current thread 0x00007f2 (most recent call first):
-  File "/home/u/sales/pipeline.py", line 42 in totals
-  File "/home/u/sales/pipeline.py", line 7 in <module>
+  File "/code/sales/pipeline.py", line 42 in totals
+  File "/code/sales/pipeline.py", line 7 in <module>
 """
 JVM = """2026-11-24 12:00:00
 Full thread dump OpenJDK 64-Bit Server VM (17.0.19+10 mixed mode):

@@ -3,11 +3,12 @@
 from firesteel.model.branches import JobCopy
 from firesteel.model.streams import QuerySight, QueryState
 from firesteel.rest.call import Query, Route
-from firesteel.rest.handlers import cluster, lineage, queries, sparkpages, state, watching
+from firesteel.rest.handlers import cluster, journal, lineage, queries, sparkpages, state, watching
 from firesteel.rest.queries import natural, pairs
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema import events as e
 from firesteel.rest.schema import jobs as j
+from firesteel.rest.schema.journal import JournalInfo
 from firesteel.rest.schema.lineage import LineageInfo
 from firesteel.rest.security import Role
 
@@ -82,6 +83,7 @@ OWN_ROUTES: tuple[Route, ...] = (
         e.AttemptsInfo,
         query=(OF_VERTEX,),
     ),
+    Route("GET", "/jobs/{jobid}/journal", journal.of_job, "What its journal says has happened.", JournalInfo),
     Route(
         "GET", "/jobs/{jobid}/lineage", lineage.of_job, "What it reads and writes, as far as it is known.", LineageInfo
     ),

@@ -1,6 +1,7 @@
 // Attempts as bars over time, the vertices in the order of the graph.
 import { url } from "./api.js";
 import { ROW } from "./attempts.js";
+import { EventList, Marks } from "./events.js";
 import { duration, plural, time } from "./format.js";
 import { Graph } from "./graph.js";
 import { ofJob } from "./ofjob.js";
@@ -16,14 +17,15 @@ const STEPS = 1_000; // of the slider
 
 export function Timeline({ job }) {
   const view = useView(url`/jobs/${job.job_id}/attempts`, ofJob(job.job_id));
+  const journal = useView(url`/jobs/${job.job_id}/journal`, ofJob(job.job_id));
   return html`<${Panel} title="Attempts over time" aside=${view.data && plural(view.data.attempts.length, "attempt")}>
       <${Awaited} view=${view}>${(data) => html`<${Bars} job=${job} data=${data} />`}<//>
     <//>
-    ${view.data && html`<${Moments} job=${job} data=${view.data} />`}`;
+    ${view.data && html`<${Moments} job=${job} data=${view.data} journal=${journal.data} />`}`;
 }
 
 // The job as it was: a slider over its time, and its graph then.
-function Moments({ job, data }) {
+function Moments({ job, data, journal }) {
   const [step, setStep] = useState(STEPS);
   const begun = data.attempts.filter((row) => row[ROW.deployed] >= 0);
   const now = useClock(!hasEnded(job.status));
@@ -34,8 +36,10 @@ function Moments({ job, data }) {
   if (!begun.length || from < 0) return null;
   const words = `${duration(at - from)} after its start, at ${time(at)}`;
   return html`<${Panel} title="As it was" aside=${html`<${State} state=${then.status} />`}>
+      ${journal && html`<${Marks} events=${journal.events} from=${from} to=${to} />`}
       <label class="moment"><span>${words}</span><input type="range" min="0" max=${STEPS} step="1" value=${step} aria-valuetext=${words} onInput=${(event) => setStep(Number(event.target.value))} /></label>
     <//>
+    ${journal && html`<${EventList} info=${journal} go=${(ms) => setStep(Math.min(STEPS, Math.max(0, Math.ceil((STEPS * (ms - from)) / (to - from)))))} />`}
     <${Graph} job=${then} />`;
 }
 
