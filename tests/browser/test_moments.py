@@ -67,12 +67,10 @@ def test_a_job_is_shown_as_it_was(do: Do, tmp_path: Path) -> None:
                     await opened.locator(".moment input").fill("0")
                     await opened.locator(".card.waiting").first.wait_for()
                     assert await opened.locator(".card.finished").count() == 0
-                    assert await opened.locator(".marks .mark.failure").count() == 1
+                    assert await opened.locator(".marks .mark.at-failure").count() == 1
                     failure = opened.locator("ol.events li", has_text="the disk of the worker is full")
                     await failure.get_by_role("button").press("Enter")
-                    await opened.locator(
-                        ".card.trouble, .card.failed, .card.waiting"
-                    ).first.wait_for()
+                    await opened.locator(".card.trouble, .card.failed, .card.waiting").first.wait_for()
                     at = int(await opened.locator(".moment input").input_value())
                     assert 0 < at < 1_000, "between its beginning and its end"
                     await opened.locator(".moment input").fill("500")

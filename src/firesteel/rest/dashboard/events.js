@@ -6,7 +6,7 @@ const LINES = 200;
 const GROUPS = { state: "running", deployed: "waiting", finished: "finished", failed: "failed", failure: "failed", canceled: "cancelled", checkpoint: "finished", savepoint: "finished" };
 
 export function Marks({ events, from, to }) {
-  return html`<span class="marks" aria-hidden="true">${events.filter((each) => each.time >= from && each.time <= to).map((each) => html`<span class="mark ${GROUPS[each.kind] ?? ""} ${each.kind}" title=${`${each.kind}: ${each.words}`} style=${{ left: `${(100 * (each.time - from)) / (to - from)}%` }}></span>`)}</span>`;
+  return html`<span class="marks" aria-hidden="true">${events.filter((each) => each.time >= from && each.time <= to).map((each) => html`<span class=${`mark ${GROUPS[each.kind] ?? ""} at-${each.kind}`} title=${`${each.kind}: ${each.words}`} style=${{ left: `${(100 * (each.time - from)) / (to - from)}%` }}></span>`)}</span>`;
 }
 
 // `go` is given the time of the event that one goes to.
