@@ -260,6 +260,7 @@ def _config(chance: float) -> Configuration:
         {
             "taskmanager.numberOfTaskSlots": "2",
             "taskmanager.cpu.cores": "2",
+            "jobstore.retryable.max-capacity": "1",
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.delay": "50 ms",
             "restart-strategy.fixed-delay.attempts": "1000",

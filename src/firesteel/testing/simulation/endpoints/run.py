@@ -224,7 +224,10 @@ class EndpointRun:
         total = sum(len(process.worker.endpoint.core.table.slots) for process in self.hosts.workers if process.worker)
         if free != total:
             return f"{free} of {total} slots are free, as the ResourceManager knows"
-        return f"blobs are left: {list(self.ground.blobs.names)}" if self.ground.blobs.names else ""
+        kept = self.hosts.leading.store._log.jobs.kept_graphs()
+        named = {artifact.sha256 for graph in kept for artifact in graph.artifacts}
+        left = [name for name in self.ground.blobs.names if name not in named]
+        return f"blobs are left: {left}" if left else ""
 
     async def _stop_all(self) -> None:
         """In order; then nothing of any process may be left."""
