@@ -9,6 +9,7 @@ from firesteel.model.branches import JobCopy, WireValue
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
 from firesteel.model.refusals import UnknownJob
+from firesteel.model.states import JobStatus
 from tests.core.graphs import job
 
 TYPES = {"output": "str", "least": "int", "share": "float", "all": "bool", "day": "date"}
@@ -66,10 +67,17 @@ def test_what_does_not_fit_is_refused(name: str, given: str, words: str) -> None
 
 
 def test_a_job_that_has_ended_or_is_not_known() -> None:
-    with pytest.raises(InvalidJobGraph, match="its code is not kept"):
-        again(JobCopy(job_id=NEW), JobStage.DONE)
+    """What did not finish is taken as long as its graph is kept."""
+    entry = JobEntry(GRAPH.job_id, GRAPH.name, GRAPH, JobStage.DONE)
+    for entry.status in (JobStatus.FAILED, JobStatus.CANCELED):
+        assert job_again({GRAPH.job_id: entry}, GRAPH.job_id, JobCopy(job_id=NEW)).vertices == GRAPH.vertices
+    entry.status = JobStatus.FINISHED
+    with pytest.raises(
+        InvalidJobGraph, match="has finished, and code is kept of jobs only that failed or were cancelled"
+    ):
+        job_again({GRAPH.job_id: entry}, GRAPH.job_id, JobCopy(job_id=NEW))
     with pytest.raises(UnknownJob):
         job_again({}, JobID("0" * 32), JobCopy(job_id=NEW))
-    gone = JobEntry(GRAPH.job_id, GRAPH.name, None, JobStage.RUNNING)
-    with pytest.raises(InvalidJobGraph, match="its code is not kept"):
+    gone = JobEntry(GRAPH.job_id, GRAPH.name, None, JobStage.DONE, JobStatus.FAILED)
+    with pytest.raises(InvalidJobGraph, match="is FAILED, and its code is not kept any more"):
         job_again({GRAPH.job_id: gone}, GRAPH.job_id, JobCopy(job_id=NEW))
