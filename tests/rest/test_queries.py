@@ -85,6 +85,7 @@ def test_what_failed_is_submitted_once_more(tmp_path: Path) -> None:
             failing = graph("v", "failing", parameters={"input": "/x"})
             await rest.submit(failing)
             await rest.finish(failing.job_id)
+            await cleaned(rest)
             rest.cluster.revoke_leadership(DISPATCHER)
             rest.cluster.grant_leadership(DISPATCHER)
             while (await rest.http.get("/v1/overview")).status_code == 503:
