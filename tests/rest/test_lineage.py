@@ -10,7 +10,7 @@ from tests.rest.conftest import Do
 
 
 def test_places_outside_a_job(do: Do, tmp_path: Path) -> None:
-    script = TaskScript(io=IOMetrics(rows_read=7, bytes_read=70))
+    script = TaskScript(io=IOMetrics(rows_read=7, bytes_read=70, rows_written=3, bytes_written=30))
     job = declaring(
         named(
             "others ; orders -> parsed => report ; others => report", "sales", parameters={"input": "s3://u:pw@b/in"}
@@ -36,6 +36,6 @@ def test_places_outside_a_job(do: Do, tmp_path: Path) -> None:
             (report,) = told["outputs"]
             assert (report["vertex"], report["function"]) == (ids["report"], "report")
             assert report["place"].endswith("report/0")
-            assert report["rows"] >= 0
+            assert (report["rows"], report["bytes"]) == (3, 30)
 
     do(story())
