@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+
+import pytest
 
 from firesteel.assembly.jobmanager import JobManager
 from firesteel.model.options import Configuration
@@ -14,6 +17,16 @@ from firesteel.model.views import ClusterOverview
 
 LIMIT_S = 300.0
 """Nothing here takes that long, but on a machine that is busy with other things."""
+
+
+_ALONE = 'mount -t tmpfs none "$0" && mkdir "$0/tmp" && echo "$1" > "$0/name" && shift && TMPDIR="$0/tmp" exec "$@"'
+
+
+def on_own_host(directory: Path, name: str) -> tuple[str, ...]:
+    """Before a command: what is in the directory is its own, as on a host of that name. Skips the test without root."""
+    if subprocess.run(("unshare", "--mount", "true"), capture_output=True, check=False).returncode:
+        pytest.skip("file systems of one's own need root")
+    return ("unshare", "--mount", "--propagation", "private", "sh", "-c", _ALONE, str(directory), name)
 
 
 class Cluster:
@@ -38,14 +51,16 @@ class Cluster:
         self.options["jobmanager.rpc.port"] = str(self.master.port)
         self.client = self.master.client
 
-    async def start_worker(self, name: str, *command: str, **options: str) -> asyncio.subprocess.Process:
-        """By default one whose attempts are files."""
+    async def start_worker(
+        self, name: str, *command: str, within: Sequence[str] = (), **options: str
+    ) -> asyncio.subprocess.Process:
+        """By default one whose attempts are files. `within`: a command that runs what follows it."""
         defined = {**self.options, "taskmanager.resource-id": name, **options}
         program = command or ("-m", "tests.network.fakeworker", str(self.directory))
         arguments = [part for key, value in defined.items() for part in ("-D", f"{key}={value}")]
         with open(self.directory / f"{name}.log", "ab") as log:
             worker = await asyncio.create_subprocess_exec(
-                sys.executable, *program, *arguments, stdout=log, stderr=log, start_new_session=True
+                *within, sys.executable, *program, *arguments, stdout=log, stderr=log, start_new_session=True
             )
         self.workers.append(worker)
         return worker

@@ -14,7 +14,7 @@ import pytest
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.jobgraph import InvalidJobGraph, RuntimeEnvironment
 from firesteel.model.states import JobStatus
-from tests.network.processes import LIMIT_S, cluster, until
+from tests.network.processes import LIMIT_S, cluster, on_own_host, until
 from tests.rest.cluster import graph as graph_of_clients
 from tests.runtime.cluster import FIXED_DELAY, graph
 
@@ -241,6 +241,22 @@ def test_a_worker_that_stores_results_elsewhere_is_refused_and_leaves_nothing(tm
                 "none"
             )
             assert not (tmp_path / "work" / "none" / "logs").exists()
+            assert (await it.overview()).task_managers == 1
+
+    asyncio.run(story())
+
+
+def test_one_path_on_two_hosts_is_not_one_storage(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path) as it:
+            await it.start_worker("one", within=on_own_host(tmp_path / "work", "one"))
+            await it.until_slots(2)
+            worker = await it.start_worker("two", within=on_own_host(tmp_path / "work", "two"))
+            assert await worker.wait() == 3, it.log("two")
+            told = (
+                f"worker two stores results in {tmp_path}/work, which is not what one has by that name: neither could"
+            )
+            assert told in it.log("two")
             assert (await it.overview()).task_managers == 1
 
     asyncio.run(story())

@@ -1,4 +1,4 @@
-"""A small query by which executors that are elsewhere show whether they are of use: Python, versions, storage."""
+"""A small query by which Spark shows whether it is of use: Python and versions of executors elsewhere, storage."""
 
 import contextlib
 import re
@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 from firesteel.adapters.spark import internals, wire
 from firesteel.adapters.spark.session.attempt import AttemptSession
+from firesteel.adapters.storage.schemes import missing_jars, missing_scheme
 
 TAG = "firesteel-probe"
 FILES = 4
@@ -67,6 +68,8 @@ def _with_host(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _sentence(text: str) -> str:
+    if scheme := missing_scheme(text):
+        return missing_jars(scheme, "")
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     if found := _OTHER_PYTHON.search(text):
         return f"their Python is {_plain(found['worker'])}, this worker's is {mine}: {_ADVICE}"

@@ -124,7 +124,7 @@ class SparkTaskBackend:
         self._services.start(self._memory.watch(), "memory-guard")
         self._services.start(self._jvms.watch(), "jvm-figures")
         self._services.start(keep_process_logs_short(self._work_dir / "logs", self._config), "process-logs")
-        if not self._master.is_local:
+        if not self._master.is_local or "://" in self._results:
             where = self._results or str(self._work_dir / "partitions")
             settings = self._session_settings({}) if self._master.is_foreign else {}
             await ClusterProbe(self._master, self._pool.ready(), self._forks).run(where, self._storage, settings)

@@ -1,4 +1,5 @@
-"""Whether the executors of a cluster are of use for this worker: tried by a small query, before it offers slots."""
+"""Whether Spark is of use for this worker, where that does not follow from its start: tried by a small query, before slots
+are offered. Executors of a cluster may lack much; a JVM here may lack jars for the storage that results are in."""
 
 import asyncio
 import contextlib
@@ -48,6 +49,7 @@ class ClusterProbe:
 
     def __init__(self, master: SparkMaster, backend: SparkBackend | None, forks: ForkServer) -> None:
         self._master, self._ready, self._forks = master, backend, forks
+        self._who = "Spark of this worker" if master.is_local else f"executors of {master.shown}"
         self._tasks = BackgroundTasks(lambda error: None)  # who waits for it hears of it
 
     @property
@@ -69,7 +71,7 @@ class ClusterProbe:
                 f" share, not {where}"
             )
         if self._ready is None:
-            logger.info("there is no driver before the first job: executors of %s are not tried", self._master.shown)
+            logger.info("there is no driver before the first job: %s can't be tried", self._who)
         else:
             await self._try(where, storage, settings)
 
@@ -90,8 +92,8 @@ class ClusterProbe:
                 self._backend.server.application_id = answer.application
             self._judge(answer, where, len(await asyncio.to_thread(directories.files, place)))
             await asyncio.to_thread(_remove, directories, place)
-            text = "executors of %s can be used: tried within %.1f s on %s"
-            logger.info(text, self._master.shown, time.monotonic() - begun, ", ".join(answer.hosts))
+            text = "%s can be used: tried within %.1f s on %s"
+            logger.info(text, self._who, time.monotonic() - begun, ", ".join(answer.hosts))
         except TimeoutError:
             self._note_silence()
         finally:
@@ -129,32 +131,33 @@ class ClusterProbe:
 
     def _judge(self, answer: wire.ClusterProbed, where: str, written: int) -> None:
         if answer.error:
-            raise _refused(f"executors of {self._master.shown} can't be used: {answer.error}")
+            where = f" to store results in {where} ({options.RESULTS_DIR.key})" if "://" in where else ""
+            raise _refused(f"{self._who} can't be used{where}: {answer.error}")
         if written < answer.files:
             raise _refused(
-                f"executors of {self._master.shown} ({', '.join(answer.hosts)}) do not write where this worker reads:"
-                f" of {answer.files} files that they have written in {where} it sees {written}; set"
+                f"{self._who} ({', '.join(answer.hosts)}) can't be used: of {answer.files} files that were written in"
+                f" {where} this worker sees {written}; set"
                 f" {options.RESULTS_DIR.key} to a directory or bucket that all of them share"
             )
 
     def _note_silence(self) -> None:
         story = self._backend.server.story
         if story is None or not story.gives_none:
-            text = "executors of %s have not done a small query within %g s: they are not tried further"
-            logger.warning(text, self._master.shown, QUERY_S)
+            logger.warning("a small query took %s more than %g s: nothing else is tried", self._who, QUERY_S)
         else:
             text = "for %g s no executor has come, and none is tried; jobs wait for %s"
             logger.warning(text, EXECUTORS_S, story.waiting_words())
 
 
 def driver_death(death: FailureInfo, master: SparkMaster) -> FailureInfo:
-    """Why there is no driver, in a sentence that names the cluster."""
+    """Why there is no driver, in a sentence that names the cluster, if there is one."""
     message = death.message
-    if master.shown not in message:
+    if master.is_local or master.shown not in message:
         lines = [line.strip() for line in death.trace.splitlines() if line.strip()]
         raised = [line for line in lines if "Exception" in line or "Error" in line]
         cause = (raised or lines[-1:] or [message])[0][:CAUSE_MAX_CHARS]
-        message = f"the driver for {master.shown} did not start on {platform.node()}: {cause}"
+        who = "Spark" if master.is_local else f"the driver for {master.shown}"
+        message = f"{who} did not start on {platform.node()}: {cause}"
     return msgspec.structs.replace(death, message=message, kind=FailureKind.NON_RECOVERABLE)
 
 
