@@ -1,6 +1,7 @@
 """A server beside the tests that speaks S3's protocol."""
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -21,14 +22,16 @@ _SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/
 
 
 @contextlib.contextmanager
-def s3_server(directory: Path) -> Iterator[str]:
-    """With a bucket `firesteel`; its URL."""
+def s3_server(directory: Path, *, knows_nobody: bool = False) -> Iterator[str]:
+    """With a bucket `firesteel`; its URL. It takes any credentials, or none that there are."""
+    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "1"} if knows_nobody else None
     log = directory / "s3.log"
     with open(log, "wb") as output:
         server = subprocess.Popen(
             [*DIES_WITH_PARENT, sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
             stdout=output,
             stderr=output,
+            env=environment,
         )
     try:
         until_s = time.monotonic() + LIMIT_S

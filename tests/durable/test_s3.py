@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import random
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from firesteel.adapters.blob.objects import PART_BYTES, ObjectBlobStore
 from firesteel.adapters.ha.objectdirectory import ObjectDirectory
 from firesteel.adapters.ha.objectregister import ObjectRegister
 from firesteel.adapters.ha.storage import configured_storage
+from firesteel.adapters.storage.errors import Unusable
 from firesteel.adapters.storage.files import DirectoryFiles, Files, ObjectFiles
 from firesteel.adapters.storage.objects import Conflict, Objects, check_conditions, put_once
 from firesteel.adapters.storage.s3 import S3Objects
@@ -249,6 +251,40 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(ConfigurationError, match=r"high-availability.storageDir: .*-m pip install obstore"):
         configured_storage(Configuration(s3_options("http://localhost")))
+
+
+def sentence(settings: dict[str, str], bucket: str = "firesteel") -> str:
+    begun = time.monotonic()
+    with pytest.raises(OSError, match=rf"^s3://{bucket}/x/") as caught:
+        check_conditions(S3Objects(bucket, "x/", settings))
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - begun < 30
+    return str(caught.value)
+
+
+def test_trouble_with_a_server_is_told_with_a_way_out(s3: str, tmp_path: Path) -> None:
+    """In the words that workers have, who go there with another library."""
+    settings = {"region": "us-east-1", "access_key_id": "key", "secret_access_key": "secret"}
+    told = sentence({**settings, "endpoint": s3}, "absent")
+    assert told.endswith(f"{s3} says NoSuchBucket: there is no such bucket: make it, or correct the name")
+    with s3_server(tmp_path, knows_nobody=True) as strict:
+        told = sentence({**settings, "endpoint": strict})
+    assert "says InvalidAccessKeyId: the access key is unknown there: set s3.access-key and s3.secret-key" in told
+    told = sentence({**settings, "endpoint": strict})
+    assert told.endswith(f"{strict} does not answer (error sending request); is s3.endpoint right?")
+    asked = OSError("Error performing PUT http://169.254.169.254/latest/api/token in 4ms - error sending request")
+    assert str(S3Objects("b", "", settings)._told("s3://b/x", asked)) == (
+        "s3://b/x: there are no credentials: set s3.access-key and s3.secret-key"
+    ), "the machine was asked for a role, since nothing else was said"
+
+
+def test_a_bucket_that_may_only_be_read_is_told() -> None:
+    class ReadOnly(FakeObjects):
+        def put(self, name: str, data: bytes, after: str | None) -> str:
+            raise Unusable(f"s3://bucket/{name}: it says AccessDenied: grant it")
+
+    with pytest.raises(Unusable, match=r"AccessDenied: grant it$"):
+        check_conditions(ReadOnly(random.Random(0)))
 
 
 async def uploaded(master: Master) -> dict[str, Any]:

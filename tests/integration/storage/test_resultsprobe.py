@@ -69,6 +69,9 @@ def test_what_can_not_be_used_is_told_with_process_place_and_way_out(
     assert told.startswith(begins)
     assert "says NoSuchBucket: there is no such bucket: make it, or correct the name; mend that, or" in told
     assert told.endswith("or set cluster.results-dir to what all workers reach")
+    with s3_server(tmp_path, knows_nobody=True) as strict:
+        told = refused(settings(strict, "s3://firesteel/x"))
+    assert f"s3://firesteel/x/: {strict} says InvalidAccessKeyId: the access key is unknown there: set" in told
     (tmp_path / "file").touch()
     told = refused(Configuration({"cluster.work-dir": str(tmp_path / "file" / "x")}))
     assert re.match(rf"taskmanager tm can't use {tmp_path}/file/x \(cluster.work-dir\) for .*Not a directory", told), (

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.adapters.storage.errors import Unusable
+
 
 class Conflict(OSError):
     """Another process has written the object first; or this one has, and the answer was lost."""
@@ -109,6 +111,8 @@ def _replaced(objects: Objects, name: str) -> str:
     try:
         former = objects.put(name, b"1", None)
         objects.put(name, b"2", former)
+    except Unusable:  # it says itself what to do
+        raise
     except OSError as error:
         text = (
             f"{objects} can't be used: a conditional write failed there ({error}). Take a store with conditional writes"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firesteel.adapters.storage.objects import Conflict, Listed, Version
+from firesteel.adapters.storage.s3answers import code_in, refused, unanswered, without_credentials
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -21,6 +22,10 @@ SILENCE_LIMIT_S = 30
 """Limit on silence of a connection that carries a file, which as a whole may take its time."""
 
 FILE_LIMIT_S = 3_600
+_NO_ANSWER = "error sending request"
+"""The library's words for a server that can't be connected to, or says nothing."""
+_ROLE = "http://169.254.169.254/"
+"""Where a machine of Amazon's is asked for the credentials of its role, when nothing else names any."""
 
 
 class NotInstalled(ImportError):
@@ -41,6 +46,7 @@ class S3Objects:
             ) from None
         self._obstore, self._error = obstore, BaseError
         self._url, self._prefix = f"s3://{bucket}/{prefix}", prefix
+        self._endpoint = settings.get("endpoint", "")
         try:
             self._store = _store(bucket, settings, timeout=timedelta(seconds=REQUEST_LIMIT_S))
             self._files = _store(
@@ -110,7 +116,16 @@ class S3Objects:
         except FileNotFoundError:
             raise FileNotFoundError(f"{self._url}{name} is not there") from None
         except self._error as error:
-            raise OSError(f"{self._url}{name}: {_first_line(error)}") from None
+            raise self._told(f"{self._url}{name}", error) from None
+
+    def _told(self, uri: str, error: Exception) -> OSError:
+        if known := refused(uri, self._endpoint, code_in(str(error))):
+            return known
+        if _ROLE in str(error):
+            return without_credentials(uri)
+        if _NO_ANSWER in str(error):
+            return unanswered(uri, self._endpoint, _NO_ANSWER)
+        return OSError(f"{uri}: {_first_line(error)}")
 
 
 def _store(bucket: str, settings: dict[str, str], **limits: timedelta) -> "S3Store":

@@ -13,6 +13,7 @@ from typing import Any
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.keys import Found
 from firesteel.adapters.storage.objects import Conflict, Version
+from firesteel.adapters.storage.s3answers import refused, unanswered, without_credentials
 from firesteel.adapters.storage.s3settings import S3Access
 
 LIBRARY = "boto3"
@@ -27,17 +28,6 @@ WHOLE_COPY_MAX_BYTES = 256 * 1024 * 1024
 """Objects up to this size are copied by one request, which so ends in time; larger ones in parts of this size."""
 _CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _GONE = ("NoSuchKey", "404", "NotFound", "NoSuchUpload")
-_ADVICE = {
-    "NoSuchBucket": "there is no such bucket: make it, or correct the name",
-    "InvalidAccessKeyId": "the access key is unknown there: set s3.access-key and s3.secret-key",
-    "SignatureDoesNotMatch": "the secret key is wrong: set s3.access-key and s3.secret-key",
-    "AccessDenied": "these credentials may not do this there: grant it, or set s3.access-key and s3.secret-key",
-    "ExpiredToken": "the credentials have expired: renew them",
-    "InvalidToken": "the session token is wrong: set fs.s3a.session.token",
-    "PermanentRedirect": "the bucket is in another region: set s3.region",
-    "AuthorizationHeaderMalformed": "the bucket is in another region: set s3.region",
-    "403": "these credentials may not do this there: grant it, or set s3.access-key and s3.secret-key",
-}
 
 
 class S3Keys:
@@ -152,17 +142,11 @@ class S3Keys:
         except ClientError as error:
             raise self._told(name, error.response) from None
         except (NoCredentialsError, PartialCredentialsError):
-            raise Unusable(f"{self.uri(name)}: there are no credentials: set s3.access-key and s3.secret-key") from None
+            raise without_credentials(self.uri(name)) from None
         except (HTTPClientError, NoConnection) as error:
-            raise OSError(
-                f"{self.uri(name)}: {self._where} does not answer ({_short(error)}); is s3.endpoint right?"
-            ) from None
+            raise unanswered(self.uri(name), self._access.endpoint, _short(error)) from None
         except BotoCoreError as error:
             raise OSError(f"{self.uri(name)}: {_short(error)}") from None
-
-    @property
-    def _where(self) -> str:
-        return self._access.endpoint or "Amazon S3"
 
     def _told(self, name: str, answer: dict[str, Any]) -> OSError:
         code, text = str(answer.get("Error", {}).get("Code", "")), str(answer.get("Error", {}).get("Message", ""))
@@ -170,9 +154,8 @@ class S3Keys:
             return Conflict(f"{self.uri(name)} has been written by somebody else")
         if code in _GONE:
             return FileNotFoundError(f"{self.uri(name)} is not there")
-        if code in _ADVICE:
-            return Unusable(f"{self.uri(name)}: {self._where} says {code}: {_ADVICE[code]}")
-        return OSError(f"{self.uri(name)}: {self._where} says {code}: {text}")
+        known = refused(self.uri(name), self._access.endpoint, code)
+        return known or OSError(f"{self.uri(name)}: {self._access.endpoint or 'Amazon S3'} says {code}: {text}")
 
 
 @functools.lru_cache(maxsize=8)
