@@ -56,6 +56,11 @@ def failure(files: Files, body: str, **parameters: str) -> tuple[FailureInfo, fl
 def test_it_is_told(kind: str, cluster: MiniCluster, do: Do, tmp_path: Path, s3: str) -> None:
     files, out = Files(cluster, do, tmp_path), "s3a://firesteel/refused"
     failure(files, READ, path="/nowhere")  # Spark is up
+    if kind == "hangs":
+        read, seconds = failure(files, READ, path="s3a://firesteel/read")
+        assert read.message.startswith("s3a://firesteel/read: http://127.0.0.1:")
+        assert read.message.endswith(" does not answer (timed out); is s3.endpoint right?")
+        assert (read.vertex, seconds < 60) == ("rows", True), "Spark itself would ask for many minutes"
     told, seconds = failure(files, PIPELINE, output=out, mode="append")
     if kind == "hangs":
         assert "write_parquet: s3://firesteel/refused: http://127.0.0.1:" in told.message

@@ -11,8 +11,10 @@ import pytest
 from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.adapters.storage.s3settings import S3Access, hadoop_settings
 from firesteel.minicluster import MiniCluster
+from firesteel.model.failures import FailureKind
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
+from tests.durable.s3 import s3_server
 from tests.integration.cluster.files import Files
 from tests.stack.conftest import Do, s3_settings, until
 
@@ -63,6 +65,38 @@ def run(files: Files, **parameters: Any) -> Any:
     result = files.do(files.run(path, {name: str(value) for name, value in parameters.items()}))
     assert result.status is JobStatus.FINISHED, result.failure
     return result
+
+
+READ = """
+@pipeline.source
+def rows(spark: SparkSession, path: str, endpoint: str = "") -> DataFrame:
+    options = {"fs.s3a.bucket.strict.endpoint": endpoint} if endpoint else {}
+    return spark.read.options(**options).csv(path)
+
+@pipeline.sink
+def result(rows: DataFrame) -> None:
+    rows.count()
+"""
+
+
+def test_what_can_not_be_read_is_told_with_a_way_out(files: Files, tmp_path: Path) -> None:
+    def told(**parameters: str) -> tuple[str, FailureKind, str]:
+        failure = files.do(files.run(files.write(READ), parameters)).failure
+        assert failure is not None
+        return failure.message, failure.kind, failure.vertex
+
+    hopeless = FailureKind.NON_RECOVERABLE
+    assert told(path="s3a://absent/in") == (
+        "s3a://absent/in: there is no such bucket: make it, or correct the name",
+        hopeless,
+        "rows",
+    )
+    with s3_server(tmp_path, knows_nobody=True) as strict:
+        assert told(path="s3a://strict/in/x y", endpoint=strict) == (
+            "s3a://strict/in/x y: these credentials may not do this there: grant it, or set s3.access-key and s3.secret-key",
+            hopeless,
+            "rows",
+        )
 
 
 def test_rows_are_there_once_in_every_mode(files: Files, keys: S3Keys) -> None:

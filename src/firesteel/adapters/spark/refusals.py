@@ -21,5 +21,9 @@ class StorageFailed(UserError, OSError):
     """A storage does not answer, or not as it should: it may the next time."""
 
 
+class SourceSilent(StorageFailed):
+    """Nobody answers where Spark is to read."""
+
+
 class QueryStopped(UserError):
     """A query of a stream has ended, or can't begin, for what others do in the same Spark: the next attempt may go on."""

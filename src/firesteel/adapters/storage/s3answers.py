@@ -15,6 +15,8 @@ _ADVICE = {
     "AuthorizationHeaderMalformed": "the bucket is in another region: set s3.region",
     "403": "these credentials may not do this there: grant it, or set s3.access-key and s3.secret-key",
 }
+_OF_HADOOP = re.compile(r"(?P<name>UnknownStore|AccessDenied)Exception\)?:? [`']?(?P<uri>s3a?://.+?)['`]?: ")
+_CODE_OF_HADOOP = re.compile(r"\):(?P<code>\w+)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
@@ -31,6 +33,19 @@ def unanswered(uri: str, endpoint: str, why: str) -> OSError:
 
 def without_credentials(uri: str) -> Unusable:
     return Unusable(f"{uri}: there are no credentials: set s3.access-key and s3.secret-key")
+
+
+def told_by_hadoop(text: str) -> str:
+    """What S3A says no with, as a sentence with a way out; empty where `text`, Spark's own, is of something else."""
+    found = _OF_HADOOP.search(text)
+    if found is None:
+        return ""
+    if found["name"] == "UnknownStore":
+        return f"{found['uri']}: {_ADVICE['NoSuchBucket']}"
+    if "No AWS Credentials" in text:
+        return str(without_credentials(found["uri"]))
+    said = _CODE_OF_HADOOP.search(text, found.end())
+    return f"{found['uri']}: {_ADVICE.get(said['code'] if said is not None else '', _ADVICE['403'])}"
 
 
 def code_in(answer: str) -> str:

@@ -42,7 +42,7 @@ def hadoop_settings(config: Configuration, environment: Mapping[str, str]) -> di
     for key, text in config.items():
         if key.startswith(f"spark.hadoop.{PREFIX}"):
             found[key.removeprefix("spark.hadoop.")] = text
-    if found.get(ENDPOINT) and not _is_amazons(found[ENDPOINT]):
+    if found.get(ENDPOINT) and not is_amazons(found[ENDPOINT]):
         found.setdefault(PATH_STYLE, "true")
         found.setdefault(REGION, environment.get("AWS_REGION") or _ANY_REGION)
     return found
@@ -96,6 +96,6 @@ def _check_url(endpoint: str) -> None:
         raise ConfigurationError(f"{options.S3_ENDPOINT.key}: {endpoint!r} is no URL like https://HOST:PORT")
 
 
-def _is_amazons(endpoint: str) -> bool:
+def is_amazons(endpoint: str) -> bool:
     host = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}").hostname or ""
     return any(host == name or host.endswith(f".{name}") for name in _AMAZON)

@@ -14,6 +14,7 @@ from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.clusters.masters import LOOPBACK
 from firesteel.adapters.spark.clusters.sessions import further_session
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
@@ -77,6 +78,8 @@ class AttemptSession:
         self._opening = threading.Lock()  # a script's threads may all ask at once
         self._numbers = itertools.count(1)
         self.scheduler_pool = ""
+        self.is_elsewhere = False
+        """Whether its Spark is on another machine, and may reach what this one does not."""
 
     @property
     def opened(self) -> bool:
@@ -107,7 +110,9 @@ class AttemptSession:
             self._changed.switch(wanted)
 
     def _open(self, name: SessionName) -> Any:
-        channel: Any = ServerChannel(self._endpoint(), name)  # pyspark's hint asks for its own subclass
+        endpoint = self._endpoint()
+        self.is_elsewhere = endpoint.host != LOOPBACK
+        channel: Any = ServerChannel(endpoint, name)  # pyspark's hint asks for its own subclass
         session: Any = ConnectSession(channel)
         internals.make_default(session)
         session.addTag(self._tag)

@@ -8,7 +8,7 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ import pyspark
 
 from firesteel.adapters.spark.internals import watch_paths
 from firesteel.adapters.spark.jvm.launch import configuration_directories
+from firesteel.adapters.spark.refusals import SourceSilent
 from firesteel.adapters.spark.session.attempt import AttemptSession
+from firesteel.adapters.storage.s3reach import check_answers, server_of
+from firesteel.adapters.storage.s3settings import ENDPOINT, PREFIX
 
 FORMATS = ("", "avro", "binaryfile", "csv", "delta", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
 """Formats to which a path is given; a table may be called so too, and is no path unless there is a file of its name."""
@@ -42,9 +45,12 @@ class GivenPath(msgspec.Struct, frozen=True):
 class ClientPaths:
     """Paths of a task process. `directory` is where the client is; of another storage than files, paths are left as they are."""
 
-    def __init__(self, directory: str, sessions: AttemptSession) -> None:
-        self._directory, self._sessions = directory, sessions
+    def __init__(self, directory: str, sessions: AttemptSession, storage: Mapping[str, str]) -> None:
+        """`storage`: what is configured for storages, as the worker's Spark has it too."""
+        self._directory, self._sessions, self._storage = directory, sessions, storage
         self._given: dict[str, GivenPath] = {}
+        self._answering = set[str]()
+        """Servers of storages that have been asked."""
 
     def install(self) -> None:
         """Have DataFrames read from and written to paths that start there, from here on."""
@@ -76,6 +82,7 @@ class ClientPaths:
             found = self._absolute(path, must_exist=not is_format)
             if len(self._given) < PLACES_MAX:
                 self._given[found] = GivenPath(path, frames)
+            self._check_answers(found, source.options)
             return found
 
         source.paths[:] = [started(path) for path in source.paths]
@@ -90,6 +97,19 @@ class ClientPaths:
                 target.path = self._absolute(target.path)
             if "path" in target.options:
                 target.options["path"] = self._absolute(target.options["path"])
+
+    def _check_answers(self, path: str, options: Mapping[str, str]) -> None:
+        """Raises SourceSilent for a server that says nothing to this machine, which Spark would ask for many minutes."""
+        server = server_of(path, self._storage)
+        if not server or server in self._answering or any(name.startswith(PREFIX) for name in options):
+            return
+        session = self._sessions.get()
+        if session.conf.get(ENDPOINT, None) is None and not self._sessions.is_elsewhere:
+            try:
+                check_answers(path, server)
+            except OSError as error:
+                raise SourceSilent(str(error)) from None
+        self._answering.add(server)
 
     def _within_sql(self, query: str) -> str:
         """The query with absolute paths. What is named as a file is one if it is there: tables may be called so."""

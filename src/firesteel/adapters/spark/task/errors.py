@@ -10,11 +10,12 @@ from urllib.parse import quote
 import msgspec
 
 from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
-from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped, UserError
+from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped, SourceSilent, UserError
 from firesteel.adapters.spark.task import clusterfailures, kafkafailures
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
 from firesteel.adapters.storage.errors import TargetRefused
+from firesteel.adapters.storage.s3answers import told_by_hadoop
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme
 from firesteel.model.failures import FailureInfo, FailureKind
 
@@ -60,6 +61,10 @@ def describe(
         if scheme := missing_scheme(str(error)):
             advice = missing_jars(scheme, uri_of(scheme))
             return msgspec.structs.replace(failure, message=advice, kind=FailureKind.NON_RECOVERABLE)
+        if failure.kind is not FailureKind.PARTITION and (sentence := told_by_hadoop(str(error))):
+            hopeless = FailureKind.NON_RECOVERABLE
+            failure = msgspec.structs.replace(failure, message=sentence, kind=hopeless, spark_error="")
+            return _with_path(failure, locate, explain_path)
         if sentence := clusterfailures.told_of(str(error)):
             return msgspec.structs.replace(failure, message=sentence, kind=FailureKind.ENVIRONMENT, spark_error="")
         sentence, is_hopeless = kafkafailures.told_of(str(error))
@@ -69,7 +74,7 @@ def describe(
         return _with_path(failure, locate, explain_path) if error.getCondition() == _NO_PATH else failure
     vertex, location = locate.from_traceback(error)
     is_hopeless = isinstance(error, PipelineRefused) or no_retry_mends(error)
-    return FailureInfo(
+    failure = FailureInfo(
         kind=FailureKind.NON_RECOVERABLE if is_hopeless else FailureKind.USER,
         message=_plain_message(error),
         exception=_raised(error),
@@ -77,6 +82,7 @@ def describe(
         location=location,
         trace=trace,
     )
+    return _with_path(failure, locate, explain_path) if isinstance(error, SourceSilent) else failure
 
 
 def _raised(error: BaseException) -> str:
@@ -140,7 +146,7 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
 
 
 def _with_path(failure: FailureInfo, locate: "_Locator", explain_path: ExplainPath) -> FailureInfo:
-    """The failure with the line that gave a path which is not there, when Spark was asked to look for it later."""
+    """The failure with the line that gave a path which can't be read, when Spark was asked to look for it later."""
     explained = explain_path(failure.message)
     if failure.kind is FailureKind.PARTITION or explained is None:
         return failure

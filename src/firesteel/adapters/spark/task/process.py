@@ -83,7 +83,7 @@ class TaskProcess:
         self._attempt.checkpoints, self._attempt.settings = task.checkpoints, task.settings
         self._attempt.is_backend_shared = task.is_backend_shared
         self._attempt.outputs = StreamOutputs(branch_of(task.job.graph.configuration))
-        self._paths = ClientPaths(task.client_directory, self.session)
+        self._paths = ClientPaths(task.client_directory, self.session, task.storage)
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
 
     def _report_staging(self, location: str, secrets: Mapping[str, str] = {}, /) -> None:
