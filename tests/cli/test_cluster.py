@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from firesteel.cli.background import CLUSTER_VARIABLE, ClusterDirectory
+from firesteel.cli.background import CLUSTER_VARIABLE, START_LIMIT_S, ClusterDirectory, start_limit_s
 from firesteel.cli.clusters import thishost
 from firesteel.model.options import Configuration
 
@@ -194,3 +194,9 @@ def test_high_availability_that_can_not_be(on_cluster: Command) -> None:
     ):
         code, _, err = on_cluster("start", *arguments)
         assert (code, message in err) == (2, True), err
+
+
+def test_workers_that_try_their_spark_first_have_longer() -> None:
+    assert start_limit_s(Configuration()) == START_LIMIT_S
+    for settings in ({"cluster.results-dir": "s3://bucket/x"}, {"taskmanager.spark.master": "spark://m:7077"}):
+        assert start_limit_s(Configuration(settings)) > 5 * START_LIMIT_S, "jars may have to be fetched"

@@ -17,7 +17,7 @@ from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildRequest, build_file
 from tests.durable.s3 import s3_options, s3_server
 from tests.integration.cluster.files import HEADER
-from tests.network.processes import Cluster, cluster, on_own_host
+from tests.network.processes import LIMIT_S, Cluster, cluster, on_own_host
 from tests.sparkjvms import quick_start
 from tests.stack.conftest import s3_settings, until
 from tests.stack.test_s3_commits import keys_at
@@ -127,6 +127,11 @@ def test_a_job_of_two_hosts_has_the_bucket_alone(s3: str, keys: S3Keys, tmp_path
     asyncio.run(story())
 
 
+async def exit_code(worker: asyncio.subprocess.Process) -> int:
+    async with asyncio.timeout(LIMIT_S):
+        return await worker.wait()
+
+
 def test_a_worker_whose_spark_can_not_use_the_bucket_is_refused(s3: str, keys: S3Keys, tmp_path: Path) -> None:
     """Its own client can: only Spark lacks jars, or has been told of another server for this bucket."""
 
@@ -135,13 +140,13 @@ def test_a_worker_whose_spark_can_not_use_the_bucket_is_refused(s3: str, keys: S
         del options["spark.jars.packages"]
         async with cluster(tmp_path, options) as it:
             bare = await it.start_worker("bare", *REAL)
-            assert await bare.wait() == 3, it.log("bare")
+            assert await exit_code(bare) == 3, it.log("bare")
             begin = f"Spark of this worker can't be used to store results in s3a://firesteel/{RESULTS} (cluster.results-dir)"
             told = f"{begin}: Spark has no jars for s3a://; name them: -D spark.jars.packages={packages}\n"
             assert told in it.log("bare")
             other = {"spark.jars.packages": packages, "fs.s3a.bucket.firesteel.endpoint": elsewhere}
             misled = await it.start_worker("misled", *REAL, **other)
-            assert await misled.wait() == 3, it.log("misled")
+            assert await exit_code(misled) == 3, it.log("misled")
             told = (
                 f"files that were written in s3a://firesteel/{RESULTS} this worker sees 0; set cluster.results-dir to"
             )

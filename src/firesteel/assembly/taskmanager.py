@@ -171,7 +171,8 @@ class TaskManager:
         return made
 
     def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> TaskBackend:
-        return spark_backend(config, work_dir, blobs, ephemeral=work_dir if self._is_temporary else None)
+        ephemeral = work_dir if self._is_temporary else None
+        return spark_backend(config, work_dir, blobs, ephemeral=ephemeral, has_peers=True)
 
     def _fail(self, error: Exception) -> None:
         if not self.failed.done():

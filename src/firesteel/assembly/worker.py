@@ -93,11 +93,17 @@ async def limited(config: Configuration, what: str) -> AsyncIterator[None]:
 
 
 def spark_backend(
-    config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
+    config: Configuration,
+    work_dir: Path,
+    blobs: BlobSource,
+    *,
+    ephemeral: Path | None = None,
+    has_peers: bool = False,
 ) -> TaskBackend:
-    """A real Spark. `ephemeral` is deleted also when this process is killed. Raises ConfigurationError for another version."""
+    """A real Spark. `ephemeral` is deleted also when this process is killed. With peers it is tried with the storage of
+    results before it is started. Raises ConfigurationError for another version."""
     if refusal := pyspark_refusal(current_environment().pyspark):
         raise ConfigurationError(refusal)
     from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 
-    return SparkTaskBackend(config, work_dir, blobs, ephemeral=ephemeral)
+    return SparkTaskBackend(config, work_dir, blobs, ephemeral=ephemeral, has_peers=has_peers)

@@ -25,6 +25,8 @@ from firesteel.model.stored import UNREADABLE, StoredRecord
 
 START_LIMIT_S = 60.0
 """A process must say within this time that it serves."""
+TRIAL_LIMIT_S = 600.0
+"""Further time for a worker that tries its Spark first, for which jars may have to be fetched."""
 
 CLUSTER_VARIABLE = "FIRESTEEL_CLUSTER"
 """Environment variable of all processes of a cluster, and of those that they start: its directory."""
@@ -145,10 +147,16 @@ def start_process(directory: ClusterDirectory, role: str, name: str, definitions
     )
 
 
-def until_serving(record: Recorded) -> Recorded:
+def start_limit_s(config: Configuration) -> float:
+    """Time in which each process must say that it serves."""
+    tries_spark = config.get_option(options.RESULTS_DIR) or config.get_option(options.SPARK_MASTER)
+    return START_LIMIT_S + TRIAL_LIMIT_S if tries_spark else START_LIMIT_S
+
+
+def until_serving(record: Recorded, limit_s: float) -> Recorded:
     """Wait until the process says where it serves. Raises CommandError with the end of its log when it does not."""
     mark = f"started {record.role} "
-    until_s = time.monotonic() + START_LIMIT_S
+    until_s = time.monotonic() + limit_s
     while time.monotonic() < until_s:
         lines = log_lines(record)
         where = next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
@@ -158,7 +166,7 @@ def until_serving(record: Recorded) -> Recorded:
             last = "\n".join(lines[-LOG_LINES_SHOWN:])
             raise CommandError(f"the {record.role} has ended at once; its log {record.log} says:\n{last}", UNREACHABLE)
         time.sleep(LOOK_S)
-    raise CommandError(f"the {record.role} has not come up within {START_LIMIT_S:g} s; see {record.log}", UNREACHABLE)
+    raise CommandError(f"the {record.role} has not come up within {limit_s:g} s; see {record.log}", UNREACHABLE)
 
 
 def stop_limit_s(config: Configuration) -> float:

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from firesteel.cli.background import START_LIMIT_S, stop_limit_s
+from firesteel.cli.background import start_limit_s, stop_limit_s
 from firesteel.cli.clusters.onhost import MARK, Answer, Order
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
 from firesteel.model import options
@@ -48,7 +48,7 @@ class Ssh(msgspec.Struct, frozen=True, kw_only=True):
 
     def send(self, order: Order, config: Configuration) -> Outcome:
         """Have it done there; whatever goes wrong is in the outcome."""
-        limit_s = CONNECT_S + SPARE_S + order.count * max(START_LIMIT_S, stop_limit_s(config))
+        limit_s = CONNECT_S + SPARE_S + order.count * max(start_limit_s(config), stop_limit_s(config))
         try:
             done = subprocess.run(
                 self.command(order.host),

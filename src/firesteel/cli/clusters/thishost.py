@@ -7,10 +7,12 @@ import click
 
 from firesteel.cli.background import (
     HELPERS_LIMIT_S,
+    START_LIMIT_S,
     ClusterDirectory,
     Recorded,
     end_helpers,
     end_processes,
+    start_limit_s,
     start_process,
     stop_limit_s,
     until_serving,
@@ -77,7 +79,7 @@ def start_workers(directory: ClusterDirectory, config: Configuration, count: int
     for number in range(1, count + 1):
         records.append(start_process(directory, "taskmanager", f"taskmanager-{number}", given))
         directory.write(records)
-    _until_serving(directory, records)
+    _until_serving(directory, records, start_limit_s(config))
 
 
 def stop(directory: ClusterDirectory, config: Configuration) -> int:
@@ -136,11 +138,11 @@ def _with_work_dir(directory: ClusterDirectory, config: Configuration, definitio
     return [*definitions, f"{options.WORK_DIR.key}={directory.work}"]
 
 
-def _until_serving(directory: ClusterDirectory, records: list[Recorded]) -> None:
+def _until_serving(directory: ClusterDirectory, records: list[Recorded], limit_s: float = START_LIMIT_S) -> None:
     """Wait for those that don't serve yet; the records on disk are never behind what runs."""
     directory.write(records)
     for place, record in enumerate(records):
         if not record.where:
-            records[place] = until_serving(record)
+            records[place] = until_serving(record, limit_s)
             directory.write(records)
             click.echo(f"started {named(records[place])}")

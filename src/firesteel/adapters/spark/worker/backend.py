@@ -71,9 +71,15 @@ class SparkTaskBackend:
     """
 
     def __init__(
-        self, config: Configuration, work_dir: Path, blobs: BlobSource, *, ephemeral: Path | None = None
+        self,
+        config: Configuration,
+        work_dir: Path,
+        blobs: BlobSource,
+        *,
+        ephemeral: Path | None = None,
+        has_peers: bool = False,
     ) -> None:
-        """Raises ConfigurationError."""
+        """`has_peers`: other workers read what this one stores. Raises ConfigurationError."""
         self._config, self._work_dir, self._ephemeral = config, work_dir.absolute(), ephemeral
         cache_bytes = config.get_option(options.ARTIFACT_CACHE_MAX) << 20
         self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs, cache_bytes), blobs
@@ -88,6 +94,7 @@ class SparkTaskBackend:
         self._cleanups: dict[JobID, BackgroundTasks] = {}
         """After the attempts of each job."""
         self._storage = hadoop_settings(config, os.environ)
+        self._has_peers = has_peers
         self._results, self._sharing = results_location(config), set[JobID]()
         """Where workers share stored results, if they do, and jobs that have used it from here."""
         intended = self._work_dir / SINKS / "intended"
@@ -124,7 +131,7 @@ class SparkTaskBackend:
         self._services.start(self._memory.watch(), "memory-guard")
         self._services.start(self._jvms.watch(), "jvm-figures")
         self._services.start(keep_process_logs_short(self._work_dir / "logs", self._config), "process-logs")
-        if not self._master.is_local or "://" in self._results:
+        if not self._master.is_local or (self._has_peers and "://" in self._results):
             where = self._results or str(self._work_dir / "partitions")
             settings = self._session_settings({}) if self._master.is_foreign else {}
             await ClusterProbe(self._master, self._pool.ready(), self._forks).run(where, self._storage, settings)
