@@ -26,7 +26,7 @@ from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
 from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited
-from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe
+from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe, refused
 from firesteel.adapters.spark.worker.figures import JvmFigures
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
 from firesteel.adapters.spark.worker.making import BackendMaker
@@ -44,7 +44,6 @@ from firesteel.adapters.storage.sinks import remove_location
 from firesteel.core.scheduler.backoff import effective
 from firesteel.model import metrics, options
 from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
-from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, ExchangeMode
 from firesteel.model.metric import MetricValue
@@ -141,7 +140,7 @@ class SparkTaskBackend:
         try:
             return await driver_host(self._master)
         except MasterUnreachable as error:
-            raise _refused(str(error)) from None
+            raise refused(str(error)) from None
 
     def _start_guard(self) -> SessionGuard | None:
         """Of the sessions on a server that others have started."""
@@ -384,10 +383,6 @@ class SparkTaskBackend:
             for session in run.sessions:
                 cached = tuple(each for each in run.cached if each.session_id == session.session_id)
                 await run.seat.take().close_session(endpoint, session, SessionEnding(was_cut, cached))
-
-
-def _refused(message: str) -> TaskFailedError:
-    return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))
 
 
 def _wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:

@@ -66,7 +66,7 @@ class ClusterProbe:
         if self._master.kind is MasterKind.UNTRIED:
             logger.warning("%s is passed on to Spark: no test of firesteel has used such a cluster", self._master.shown)
         if self._master.is_foreign and "://" in where:
-            raise _refused(
+            raise refused(
                 f"{self._master.shown} is no server of this worker: {options.RESULTS_DIR.key} is to be a directory that both"
                 f" share, not {where}"
             )
@@ -132,9 +132,9 @@ class ClusterProbe:
     def _judge(self, answer: wire.ClusterProbed, where: str, written: int) -> None:
         if answer.error:
             where = f" to store results in {where} ({options.RESULTS_DIR.key})" if "://" in where else ""
-            raise _refused(f"{self._who} can't be used{where}: {answer.error}")
+            raise refused(f"{self._who} can't be used{where}: {answer.error}")
         if written < answer.files:
-            raise _refused(
+            raise refused(
                 f"{self._who} ({', '.join(answer.hosts)}) can't be used: of {answer.files} files that were written in"
                 f" {where} this worker sees {written}; set"
                 f" {options.RESULTS_DIR.key} to a directory or bucket that all of them share"
@@ -174,11 +174,11 @@ def _remove(directories: Directories, place: str) -> None:
     try:
         directories.remove(place)
     except OSError as error:
-        raise _refused(
+        raise refused(
             f"what executors write in {place} can't be deleted by this worker: {error}; run both as one user, or set"
             f" {options.RESULTS_DIR.key} to a bucket"
         ) from None
 
 
-def _refused(message: str) -> TaskFailedError:
+def refused(message: str) -> TaskFailedError:
     return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))
