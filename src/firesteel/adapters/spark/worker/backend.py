@@ -84,7 +84,7 @@ class SparkTaskBackend:
         self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs, cache_bytes), blobs
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
         self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
-        self._master = spark_master(config)
+        self._master, self._running = spark_master(config), dict[RegionAttemptID, AttemptRun]()
         self._guard: SessionGuard | None = None
         self._pool: BackendPool | None = None
         self._jvms = JvmFigures(self._supervisors, config.get_option(options.METRICS_UPDATE_INTERVAL))
@@ -93,16 +93,14 @@ class SparkTaskBackend:
         self._cleanups: dict[JobID, BackgroundTasks] = {}
         """After the attempts of each job."""
         self._storage = hadoop_settings(config, os.environ)
-        self._has_peers = has_peers
-        self._results, self._sharing = results_location(config), set[JobID]()
-        """Where workers share stored results, if they do, and jobs that have used it from here."""
+        self._results, self._sharing, self._has_peers = results_location(config), set[JobID](), has_peers
+        """Where workers share stored results, if they do, jobs that have used it from here, and whether others do."""
         intended = self._work_dir / SINKS / "intended"
         self._checkpoints = CheckpointDirectories(config, self._results, self._work_dir)
         sessions = SideSessions(self._shared, self._master.user, self._session_settings({}))
         self._output = SinkOutput(self._forks, self._artifacts, intended, sessions, self._storage)
         self._states, self._stacks = StateReader(self._forks, self._checkpoints, sessions), AttemptStacks()
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
-        self._running: dict[RegionAttemptID, AttemptRun] = {}
 
     async def start(self) -> None:
         maker = BackendMaker(
@@ -132,8 +130,8 @@ class SparkTaskBackend:
         self._services.start(keep_process_logs_short(self._work_dir / "logs", self._config), "process-logs")
         if not self._master.is_local or (self._has_peers and "://" in self._results):
             where = self._results or str(self._work_dir / "partitions")
-            settings = self._session_settings({}) if self._master.is_foreign else {}
-            await ClusterProbe(self._master, self._pool.ready(), self._forks).run(where, self._storage, settings)
+            probe = ClusterProbe(self._master, self._pool.ready(), self._forks)
+            await probe.run(where, self._storage, self._session_settings({}))
 
     async def _address_of_driver(self) -> str:
         """Raises TaskFailedError when the Spark that is elsewhere can't be reached from here."""
