@@ -84,7 +84,7 @@ def test_checkpoints_of_a_dead_worker_stay_until_their_job_is_over(tmp_path: Pat
         (tmp_path / "heir", tmp_path / "heir/checkpoints"),
     ):
         (top / JOB / "result" / "0").mkdir(parents=True)
-        note_used(directory, JOB, top)
+        note_used(directory, JOB, top, keeps=False)
     heir = heir_of(tmp_path)
     assert asyncio.run(heir.look()) == (JOB,), "its own, though no process of it runs the job"
     kill()

@@ -14,15 +14,17 @@ from firesteel.core.checkpoint.requests import TriggerSavepoint
 from firesteel.core.checkpoint.savepoints import Savepoints
 from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.executions import Executions
-from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
+from firesteel.core.scheduler.view import JobViews
+from firesteel.model.checkpoints import CheckpointHistory, CheckpointRetention, QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, ResourceID
-from firesteel.model.states import ExecutionState
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import SavepointOrder
 from firesteel.testing.simulation.streams import outputs, queries, saving
 from firesteel.testing.simulation.streams.outputs import Output
+from firesteel.testing.simulation.streams.queries import FakeQueries
 from firesteel.testing.simulation.streams.saving import Saving
-from firesteel.testing.simulation.streams.storage import SavedJob
+from firesteel.testing.simulation.streams.storage import SavedJob, StreamStorage
 
 
 def one_worker_speaks_for_all(patch: pytest.MonkeyPatch) -> None:
@@ -146,3 +148,29 @@ def ended_queries_are_in_the_way(patch: pytest.MonkeyPatch) -> None:
         return refusal(savepoints, request) or ("not all queries run: ask again when they do" if ended else "")
 
     patch.setattr(Savepoints, "_refusal", all_have_to_run)
+
+
+def what_is_to_stay_is_deleted(patch: pytest.MonkeyPatch) -> None:
+    """Workers delete the checkpoints of a job that is over, as they did before any was to stay."""
+    patch.setattr(StreamStorage, "retain", lambda storage, job_id, location: None)
+
+
+def whoever_deletes_is_first(patch: pytest.MonkeyPatch) -> None:
+    """A worker saves what is to stay when it has deleted the rest."""
+    release = queries.FakeQueries.release
+
+    def release_first(owner: FakeQueries, job_id: JobID, *, is_over: bool, retained: str | None = "") -> None:
+        release(owner, job_id, is_over=is_over)
+        release(owner, job_id, is_over=is_over, retained=retained)
+
+    patch.setattr(queries.FakeQueries, "release", release_first)
+
+
+def stays_after_all_ends(patch: pytest.MonkeyPatch) -> None:
+    """The option is not asked: also a job that was cancelled leaves its last checkpoint."""
+    patch.setattr(CheckpointRetention, "retains", lambda retention, status: status is not JobStatus.FINISHED)
+
+
+def told_to_stay_and_to_go(patch: pytest.MonkeyPatch) -> None:
+    """The JobMaster says where the last checkpoint stays, and does not tell workers."""
+    patch.setattr(JobViews, "retained", "")

@@ -29,11 +29,15 @@ from tests.simulation.streamplants import (
     one_worker_speaks_for_all,
     overtaken_checkpoints_stay,
     savepoints_have_no_number,
+    stays_after_all_ends,
     stopped_is_done,
     taken_back_before_what_is_staged,
     taken_back_oldest_first,
+    told_to_stay_and_to_go,
     vanished_is_begun_anew,
+    what_is_to_stay_is_deleted,
     whatever_is_there_is_the_savepoint,
+    whoever_deletes_is_first,
     zombies_publish,
 )
 
@@ -53,6 +57,10 @@ PLANTS = {
         (vanished_is_begun_anew, 0),
         (ended_queries_are_left_out, 0),
         (ended_queries_are_in_the_way, 0),
+        (what_is_to_stay_is_deleted, 0),
+        (whoever_deletes_is_first, 0),
+        (told_to_stay_and_to_go, 0),
+        (stays_after_all_ends, 0),
     )
 }
 

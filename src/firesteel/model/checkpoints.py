@@ -1,11 +1,13 @@
 """Checkpoints of streaming jobs: what is recorded of one, and what is shown of all."""
 
 from enum import Enum
+from typing import assert_never
 
 import msgspec
 
 from firesteel.model.ids import JobVertexID
 from firesteel.model.secrets import redacted_text
+from firesteel.model.states import JobStatus
 from firesteel.model.streams import SavepointQueries
 
 
@@ -46,6 +48,28 @@ class CheckpointOrder(msgspec.Struct, frozen=True, kw_only=True):
     """So long a worker looks again, at newer batches, at queries whose retention overtakes it."""
 
 
+class CheckpointRetention(Enum):
+    """Which jobs leave their last checkpoint when they have ended. Spelled as Flink's."""
+
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    """Those that have failed."""
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    """Those that were cancelled, too."""
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+
+    def retains(self, status: JobStatus) -> bool:
+        """Whether a job that has ended so leaves it. One that has finished has read all, or has a savepoint."""
+        match self:
+            case CheckpointRetention.DELETE_ON_CANCELLATION:
+                return status is JobStatus.FAILED
+            case CheckpointRetention.RETAIN_ON_CANCELLATION:
+                return status in (JobStatus.FAILED, JobStatus.CANCELED)
+            case CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS:
+                return False
+            case _:
+                assert_never(self)
+
+
 class CheckpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A job's `execution.checkpointing.*`."""
 
@@ -59,6 +83,9 @@ class CheckpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     retained_max: int = 1
     checkpoints_dir: str = ""
     """The job's own directory for them, if it has said one."""
+    retention: CheckpointRetention = CheckpointRetention.DELETE_ON_CANCELLATION
+    shared_dir: str = ""
+    """Where all workers find them. Empty where each has its own: there nothing is retained."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +100,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Location of a savepoint; empty for a checkpoint."""
     points: tuple[QueryPoint, ...] = ()
     failure: str = ""
+    retained: str = ""
+    """Where it stays though its job has ended."""
 
     @property
     def duration_ms(self) -> int:

@@ -1,5 +1,6 @@
 """Streaming queries, as a master sees them."""
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -186,6 +187,18 @@ def savepoint_name(job_id: str, savepoint_id: str) -> str:
     return f"savepoint-{job_id[:6]}-{savepoint_id[:12]}"
 
 
+RETAINED_NAME = re.compile(r"chk-\d+-([0-9a-f]+)")
+"""Names of retained checkpoints; the group is `ended_ms`."""
+
+
+def retained_name(checkpoint_id: int, ended_ms: int) -> str:
+    """Name of the directory of a checkpoint that stays when its job has ended: as in Flink, `chk-` and its number; and when that
+    was, since a job of the same id may come later."""
+    return f"chk-{checkpoint_id}-{ended_ms:x}"
+
+
+CHECKPOINTS_BELOW = "checkpoints"
+"""Where checkpoints are in a directory that workers share for results."""
 _CHECKPOINTS = "checkpoints"
 
 

@@ -246,6 +246,8 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     returned: tuple[ReturnedRows, ...] = ()
     owner: str = ""
     """User who submitted it; empty where nobody has to say who he is."""
+    retained: str = ""
+    """Where its last checkpoint stays; empty where none does."""
 
     @property
     def duration_ms(self) -> int:

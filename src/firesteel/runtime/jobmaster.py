@@ -12,9 +12,10 @@ from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effecti
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings, JobReleaseSettings
 from firesteel.model import options
-from firesteel.model.checkpoints import CheckpointSettings
+from firesteel.model.checkpoints import CheckpointRetention, CheckpointSettings
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.streams import CHECKPOINTS_BELOW
 from firesteel.runtime.about import about
 from firesteel.runtime.leading import LeadingEndpoint
 from firesteel.runtime.narration import lines_of, subject_of
@@ -104,6 +105,8 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
                 tolerable_failures=either.get_option(options.TOLERABLE_FAILED_CHECKPOINTS),
                 retained_max=max(1, either.get_option(options.CHECKPOINTS_RETAINED)),
                 checkpoints_dir=job.get_option(options.CHECKPOINTS_DIR),
+                retention=CheckpointRetention(either.get_option(options.CHECKPOINT_RETENTION)),
+                shared_dir=_shared_dir(either),
             ),
             restarts_all=either.get_option(options.FAILOVER_STRATEGY) == "full",
         ),
@@ -115,6 +118,13 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
         reconciliation_timeout_ms=config.get_option(options.RECONCILIATION_TIMEOUT),
         registration=registration_timeouts(config),
     )
+
+
+def _shared_dir(config: Configuration) -> str:
+    """Where all workers find checkpoints; empty where each has its own."""
+    results = config.get_option(options.RESULTS_DIR).rstrip("/")
+    below = f"{results}/{CHECKPOINTS_BELOW}" if results.startswith(("/", "file:")) else ""
+    return config.get_option(options.CHECKPOINTS_DIR).rstrip("/") or below
 
 
 def job_release_settings(config: Configuration) -> JobReleaseSettings:

@@ -86,6 +86,11 @@ class TaskBackend(Protocol):
     async def discard(self, locations: Sequence[str]) -> None:
         """Delete stored results and staged outputs; what is not there is fine."""
 
+    async def retain_checkpoint(self, job_id: JobID, location: str | None) -> None:
+        """Have the last committed points of a job that is over stay at `location`, as a savepoint, and delete what else there is of
+        its checkpoints; None: below where they are, unless the job was not to leave any. Idempotent, also where other workers
+        do it at the same time. Raises OSError when that is to be tried again."""
+
     async def release_job(self, job_id: JobID, *, is_over: bool = True) -> None:
         """Drop what is cached for a job on this worker: artifacts, sessions, working directories; and when it is over, what
         it shares with other workers, which may otherwise run it."""
@@ -109,8 +114,8 @@ class Inheritance(Protocol):
     async def look(self) -> Sequence[JobID]:
         """Jobs of which something is left, also those that were named before."""
 
-    async def release(self, job_id: JobID) -> None:
-        """The job is over: delete what is left of it."""
+    async def release(self, job_id: JobID, *, retains: bool = False) -> None:
+        """The job is over: delete what is left of it. `retains`: its last checkpoint is to stay, unless it was not to leave any."""
 
 
 class InquiryDesk(Protocol):

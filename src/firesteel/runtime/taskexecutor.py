@@ -265,9 +265,11 @@ class TaskExecutorEndpoint(Endpoint):
         """A disk that refuses to delete must not keep the job, and its slots here, for ever."""
         for attempt in range(1, RELEASE_TRIES_MAX + 1):
             try:
+                if effect.retained != "" and not effect.is_given_up:  # before anybody deletes it
+                    await self._backend.retain_checkpoint(effect.job_id, effect.retained)
                 await self._backend.discard(effect.locations)
                 if self._inheritance is not None and not effect.is_given_up:
-                    await self._inheritance.release(effect.job_id)
+                    await self._inheritance.release(effect.job_id, retains=effect.retained is None)
                 await self._backend.release_job(effect.job_id, is_over=not effect.is_given_up)
                 break
             except Exception:

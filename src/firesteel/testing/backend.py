@@ -62,6 +62,8 @@ class TaskScript:
     """Stored results and staged outputs by location."""
     visible: dict[str, list[str]] = field(default_factory=dict)
     """Ids of the commits that readers of a target see, once for each time they were carried out."""
+    retained: dict[JobID, str | None] = field(default_factory=dict)
+    """Where the last checkpoints of jobs were to stay."""
     released: list[tuple[str, JobID]] = field(default_factory=list)
     """(worker, job)."""
     pause_s: Callable[[], float] = lambda: 0.0
@@ -309,6 +311,9 @@ class FakeTaskBackend:
             raise OSError("the disk does not answer")
         for location in locations:
             self.script.stored.pop(location, None)
+
+    async def retain_checkpoint(self, job_id: JobID, location: str | None) -> None:
+        self.script.retained[job_id] = location
 
     async def release_job(self, job_id: JobID, *, is_over: bool = True) -> None:
         self.script.released.append((self.worker, job_id))

@@ -14,7 +14,7 @@ from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRes
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings
 from firesteel.model import messages as m
-from firesteel.model.checkpoints import CheckpointSettings, QueryPoint
+from firesteel.model.checkpoints import CheckpointRetention, CheckpointSettings, QueryPoint
 from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
@@ -75,9 +75,11 @@ class JobMasterPlayer(Player):
         pause: str = "0",
         tolerable: str = "0",
         retained: str = "1",
+        stays: str = "",
     ) -> None:
         """Another job, from its beginning; `timeout` in milliseconds is its limit, `attempts` is that of each vertex; in
-        `saves` it makes its savepoints; `every` so many milliseconds there is a checkpoint, after a `pause`."""
+        `saves` it makes its savepoints; `every` so many milliseconds there is a checkpoint, after a `pause`; checkpoints are shared below `/c`, and
+        `stays` is their retention when it has ended."""
         self.timers.clear()
         self.journal.clear()
         self.writes.clear()
@@ -93,6 +95,8 @@ class JobMasterPlayer(Player):
                 min_pause_ms=int(pause),
                 tolerable_failures=int(tolerable),
                 retained_max=int(retained),
+                shared_dir="/c" if stays else "",
+                retention=CheckpointRetention[stays or "DELETE_ON_CANCELLATION"],
             ),
         )
         self.settings = dataclasses.replace(SETTINGS, scheduler=scheduler)

@@ -23,12 +23,12 @@ class JobReleasePlayer(Player):
     def make_core(self) -> JobReleaseCore:
         me = Leader(Address("jm"), FencingToken(4, "jm"))
         dispatcher = Leader(Address("dispatcher"), FencingToken(1, "dispatcher"))
-        return JobReleaseCore(JOB, SETTINGS, me, dispatcher, undeleted=("stored/a",))
+        return JobReleaseCore(JOB, SETTINGS, me, dispatcher, undeleted=("stored/a",), retained="")
 
     def do_no_journal(self) -> None:
         """The job is long over, and its journal gone."""
         me, dispatcher = Leader(Address("jm"), FencingToken(4, "jm")), self.core.dispatcher
-        self.core = JobReleaseCore(JOB, SETTINGS, me, dispatcher, undeleted=None)
+        self.core = JobReleaseCore(JOB, SETTINGS, me, dispatcher, undeleted=None, retained=None)
 
     def do_report(self, worker: str, ended: str = "") -> None:
         """`report w1 ended=0#0`: it also tells that this attempt has ended, and left a sink's output."""

@@ -184,8 +184,10 @@ class TaskExecutorPlayer(Player):
         points = () if problem else (QueryPoint(uid="v", batch=7),)
         self.give(CheckpointDone(JOB, int(number), points, FULL if problem else None))
 
-    def do_release(self, *locations: str, token: str = "1") -> None:
-        self.deliver("jm", m.ReleaseJobResources(job_id=JOB, locations=locations), int(token))
+    def do_release(self, *locations: str, token: str = "1", retained: str = "") -> None:
+        """`retained=`: where its last checkpoint is to stay; `?`: nobody knows."""
+        stays = None if retained == "?" else retained
+        self.deliver("jm", m.ReleaseJobResources(job_id=JOB, locations=locations, retained=stays), int(token))
 
     def do_wrong(self) -> None:
         self.deliver("jm", m.JobClosed(job_id=JOB), 1)

@@ -86,9 +86,26 @@ def restarted(history: CheckpointHistory, at_ms: int) -> CheckpointHistory:
     )
 
 
-def ended(history: CheckpointHistory) -> CheckpointHistory:
-    """The job has ended: the queries' directories go, and with them all that was retained."""
-    return replace(history, retained=())
+def ended(history: CheckpointHistory, retained: str, at_ms: int) -> CheckpointHistory:
+    """The job has ended: the queries' directories go, and with them all that was retained. Where their last points stay at
+    `retained`, they are one more checkpoint."""
+    if not retained:
+        return replace(history, retained=())
+    last = Checkpoint(
+        checkpoint_id=history.last_id + 1,
+        status=CheckpointStatus.COMPLETED,
+        triggered_ms=at_ms,
+        ended_ms=at_ms,
+        retained=retained,
+    )
+    return replace(
+        history,
+        last_id=last.checkpoint_id,
+        completed=history.completed + 1,
+        newest=_remembered(last, *history.newest),
+        latest_completed=last,
+        retained=(last,),
+    )
 
 
 def savepoint_of(history: CheckpointHistory, job_id: str, savepoint_id: str) -> str:

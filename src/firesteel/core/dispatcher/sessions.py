@@ -84,8 +84,17 @@ def job_core(
         assert state is not None, "a JobMaster has a journal"
         if job.result is None or state.status.is_globally_terminal:
             return JobMasterCore(start.graph, state, settings(start.graph), me, dispatcher, doom=start.failure)
-    left = undeleted(state, job.graph if job is not None else None) if state is not None else None
-    return JobReleaseCore(start.job_id, release, me, dispatcher, undeleted=left)
+    retained = _retained(job, state)
+    graph = job.graph if job is not None and retained is not None else None
+    left = undeleted(state, graph) if state is not None else None
+    return JobReleaseCore(start.job_id, release, me, dispatcher, undeleted=left, retained=retained)
+
+
+def _retained(job: JobEntry | None, state: JobState | None) -> str | None:
+    """Where the last checkpoint of a job that is over stays; None where nobody knows, as of one whose JobMaster broke."""
+    if state is not None:
+        return state.retained if state.status.is_globally_terminal else None
+    return job.result.retained if job is not None and job.result is not None else None
 
 
 def broken(job_id: JobID, failure: SessionFailure, error: Exception) -> r.JobMasterBroke:

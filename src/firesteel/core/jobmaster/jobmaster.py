@@ -374,9 +374,9 @@ class JobMasterCore(JournaledCore):
 
     def _release_workers(self) -> None:
         """Ask every worker that may hold something of the job to let go of it, until it says so."""
-        locations = self.views.undeleted()
+        job_id, retained = self.job.graph.job_id, self.views.retained
+        body = m.ReleaseJobResources(job_id=job_id, locations=self.views.undeleted(), retained=retained)
         for worker in self._unreleased or ():
-            body = m.ReleaseJobResources(job_id=self.job.graph.job_id, locations=locations)
             self._send_to_worker(worker, body)
         if self._unreleased:
             self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)

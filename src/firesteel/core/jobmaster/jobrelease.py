@@ -34,7 +34,8 @@ class JobReleaseCore(Core):
     back, the job is led once more. So it is for one that has reported and falls silent.
 
     `undeleted` are stored results and staged outputs that the journal knows of; None when there is no journal any more.
-    Then nobody knows what of that was made visible, and workers are asked to delete nothing by name.
+    Then nobody knows what of that was made visible, and workers are asked to delete nothing by name. `retained` is where the
+    last checkpoint of a stream is to stay, empty where none is, None when nobody knows.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class JobReleaseCore(Core):
         dispatcher: m.Leader,
         *,
         undeleted: Iterable[str] | None,
+        retained: str | None,
     ) -> None:
         super().__init__(me.address, me.token)
-        self.job_id, self.dispatcher = job_id, dispatcher
+        self.job_id, self.dispatcher, self._retained = job_id, dispatcher, retained
         self._reconciliation_timeout_ms = settings.reconciliation_timeout_ms
         self._resources = JobRequirements(job_id)
         self._has_journal, self._undeleted = undeleted is not None, dict.fromkeys(undeleted or ())
@@ -171,7 +173,8 @@ class JobReleaseCore(Core):
     def _release(self) -> None:
         for worker in self._unreleased:
             locations = tuple(self._undeleted) if worker == self._deleting else ()
-            self._send(self._workers[worker], m.ReleaseJobResources(job_id=self.job_id, locations=locations))
+            body = m.ReleaseJobResources(job_id=self.job_id, locations=locations, retained=self._retained)
+            self._send(self._workers[worker], body)
         if self._unreleased:
             self._set_timer(ReleaseDue(), RELEASE_RETRY_MS)
 

@@ -40,6 +40,8 @@ class JobStatusRecord(Record, frozen=True):
 
     status: JobStatus
     failure: FailureInfo | None = None
+    retained: str = ""
+    """Where the last checkpoint of a job that has ended stays."""
 
 
 class RegionsDeployed(Record, frozen=True):
@@ -237,6 +239,8 @@ class JobState(msgspec.Struct, kw_only=True):
     """The newest of those that were taken, newest first."""
     checkpoints: CheckpointHistory = CheckpointHistory()
     """What is known of these; savepoints are among them."""
+    retained: str = ""
+    """Where the last one stays though the job has ended."""
 
     @property
     def created_ms(self) -> int:
@@ -277,11 +281,7 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
     """Apply one record to `state`, in place."""
     match record:
         case JobStatusRecord():
-            state.status = record.status
-            state.failure = record.failure or state.failure
-            state.timestamps_ms[record.status.value] = record.at_ms
-            if record.status.is_globally_terminal:
-                state.checkpoints = history.ended(state.checkpoints)
+            _enter(state, record)
         case RegionsDeployed():
             state.instant_ms = state.instant_ms or record.at_ms
             state.deployed.update((region, worker) for region, _, worker in record.deployed)
@@ -333,6 +333,15 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.checkpoints = _with_checkpoint(state.checkpoints, record)
         case _:
             assert_never(record)
+
+
+def _enter(state: JobState, record: JobStatusRecord) -> None:
+    state.status = record.status
+    state.failure = record.failure or state.failure
+    state.timestamps_ms[record.status.value] = record.at_ms
+    if record.status.is_globally_terminal:
+        state.retained = record.retained
+        state.checkpoints = history.ended(state.checkpoints, record.retained, record.at_ms)
 
 
 def _with_checkpoint(

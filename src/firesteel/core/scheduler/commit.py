@@ -41,16 +41,21 @@ def gather_commits(outcomes: Iterable[TaskOutcome]) -> tuple[SinkCommit, ...]:
 
 
 def undeleted(state: JobState, graph: JobGraph | None) -> tuple[str, ...]:
-    """What is of no use once the job has ended: stored results, staged outputs that are not committed, checkpoints. `graph`
-    is None where nobody has it any more."""
+    """What is of no use once the job has ended: stored results, staged outputs that are not committed, checkpoints unless the
+    last one is to stay. `graph` is None where nobody has it any more."""
     visible = {name for each in state.intended if each.commit_id in state.committed for name in each.stagings}
     left = (name for region in sorted(state.finished) for name in locations_of(state.finished[region]))
     return (*(name for name in left if name not in visible), *_checkpoints(state, graph))
 
 
 def _checkpoints(state: JobState, graph: JobGraph | None) -> Iterator[str]:
-    """Of a stream, as soon as an attempt may have run."""
-    if graph is not None and graph.job_type is JobType.STREAMING and (state.history or state.deployed):
+    """Of a stream, as soon as an attempt may have run. Who retains the last one deletes the others after that."""
+    if (
+        graph is not None
+        and not state.retained
+        and graph.job_type is JobType.STREAMING
+        and (state.history or state.deployed)
+    ):
         yield checkpoints_reference(graph.job_id, graph.configuration.get(CHECKPOINTS_DIR.key, ""))
 
 

@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from firesteel.core.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.core.checkpoint.retention import retained_location
 from firesteel.core.checkpoint.savepoints import Savepoints
 from firesteel.core.execution.topology import Regions, Topology
 from firesteel.core.journal.journal import (
@@ -352,7 +353,10 @@ class DefaultScheduler:
         """Go to a phase; durable when it changes the job's status."""
         self._phase = phase
         if phase.status not in (self._executions.state.status, JobStatus.RECONCILING):
-            self._executions.record(JobStatusRecord(at_ms=now_ms, status=phase.status, failure=failure))
+            state, settings = self._executions.state, self.checkpoints.settings
+            retained = retained_location(state, self.topology.graph, settings, phase.status, now_ms)
+            record = JobStatusRecord(at_ms=now_ms, status=phase.status, failure=failure, retained=retained)
+            self._executions.record(record)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
     @property

@@ -189,7 +189,13 @@ class JobViews:
                 if commit.format == RESULT_FORMAT
             ),
             owner=graph.owner,
+            retained=state.retained,
         )
+
+    @property
+    def retained(self) -> str:
+        """Where the last checkpoint of a job that has ended stays; empty where none does."""
+        return self._executions.state.retained
 
     def undeleted(self) -> tuple[str, ...]:
         """What is of no use once the job has ended."""

@@ -57,8 +57,10 @@ class JobConnection:
     heard: int = -1
     """Number of the newest AllocatedSlots."""
     discard: tuple[str, ...] = ()
-    is_given_up: bool = False
     """What to delete when the job is released."""
+    retained: str | None = ""
+    """Where its last checkpoint is to stay then; None: nobody knows."""
+    is_given_up: bool = False
     ending: bool = False
     """The job is over: let go of it as soon as no attempt is left."""
     releasing: bool = False
@@ -134,6 +136,12 @@ class JobConnection:
         is_news = body.order.checkpoint_id not in self.looking
         self.looking[body.order.checkpoint_id] = None
         return [TakeCheckpoint(body.job_id, body.order)] if is_news else []
+
+    def end(self, order: m.ReleaseJobResources | None) -> None:
+        """The job is over, or given up where nobody has ordered that."""
+        self.ending, self.is_given_up = True, order is None
+        if order is not None:
+            self.discard, self.retained = order.locations or self.discard, order.retained
 
     def done(
         self, resource_id: ResourceID, event: SinkCommitDone | SavepointDone | CheckpointDone

@@ -224,8 +224,8 @@ class TaskExecutorCore(Core):
 
     def _on_unknown_job(self, sender: m.Leader, job_id: JobID, body: m.FromJobMaster) -> None:
         """Nothing of the job is here: say so, so that its master need not wait. What others have left is deleted first."""
-        if isinstance(body, m.ReleaseJobResources) and body.locations:
-            self._end_job(job_id, self._connect(job_id, sender), body.locations)
+        if isinstance(body, m.ReleaseJobResources) and (body.locations or body.retained):
+            self._end_job(job_id, self._connect(job_id, sender), body)
             return
         self._sequence += 1
         for answer in answers_without_job(self.resource_id, job_id, self._sequence, body):
@@ -259,7 +259,7 @@ class TaskExecutorCore(Core):
             case m.TriggerCheckpoint():
                 self._effects += job.look(body)
             case m.ReleaseJobResources():
-                self._end_job(job_id, job, body.locations)
+                self._end_job(job_id, job, body)
             case _:
                 assert_never(body)
 
@@ -335,11 +335,9 @@ class TaskExecutorCore(Core):
             self._release_if_idle(event.job_id, job)
 
     # ── letting go ───────────────────────────────────────────────────────────────────────────
-    def _end_job(
-        self, job_id: JobID, job: JobConnection, locations: tuple[str, ...], *, is_given_up: bool = False
-    ) -> None:
-        """The job is over for this worker. Repeating it is harmless."""
-        job.ending, job.discard, job.is_given_up = True, locations or job.discard, is_given_up
+    def _end_job(self, job_id: JobID, job: JobConnection, order: m.ReleaseJobResources | None = None) -> None:
+        """The job is over for this worker, or given up where nobody has ordered that. Repeating it is harmless."""
+        job.end(order)
         for attempt in list(job.tasks.running):
             if job.tasks.cancel(attempt):
                 self._effects.append(w.CancelTask(attempt))
@@ -350,7 +348,7 @@ class TaskExecutorCore(Core):
         if job.ending and not (job.releasing or job.tasks.running or job.committing or job.saving):
             job.releasing = True
             self._free(self.table.of_job(job_id))
-            self._effects.append(w.ReleaseJob(job_id, job.discard, job.is_given_up))
+            self._effects.append(w.ReleaseJob(job_id, job.discard, job.is_given_up, job.retained))
 
     def _on_released(self, job_id: JobID) -> None:
         job = self.jobs.pop(job_id)
@@ -383,7 +381,7 @@ class TaskExecutorCore(Core):
             silent_ms = self.now_ms - job.heard_ms
             if silent_ms >= self.settings.master_grace_ms:
                 self._narrate(f"job {job_id} has had no master for {silent_ms} ms")
-                self._end_job(job_id, job, (), is_given_up=True)
+                self._end_job(job_id, job)
             elif job.is_silent(self.now_ms, self.settings.heartbeat_interval_ms):
                 self._report(job_id)
         if not self.jobs and (reason := self._registration.overdue(self.now_ms)):

@@ -164,6 +164,8 @@ class ReleaseJob(Effect):
     locations: tuple[str, ...]
     is_given_up: bool = False
     """No master has been heard of for too long. The job may well go on elsewhere: what others share stays."""
+    retained: str | None = ""
+    """Where the last checkpoint of a job that is over stays, empty where none does; None: nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

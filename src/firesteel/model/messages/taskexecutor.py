@@ -108,10 +108,15 @@ class TriggerCheckpoint(Message, frozen=True):
 
 
 class ReleaseJobResources(Message, frozen=True):
-    """The job is over: free everything it has here, delete `locations`, answer JobReleased."""
+    """The job is over: free everything it has here, delete `locations`, answer JobReleased.
+
+    Before its checkpoints are deleted the last one is put to `retained`, unless that is empty. None: nobody knows any more how
+    the job has ended, so it stays, unless it was said before that none is to.
+    """
 
     job_id: JobID
     locations: tuple[str, ...]
+    retained: str | None = ""
 
 
 FromJobMaster = (

@@ -53,11 +53,18 @@ CHECKPOINTS_RETAINED = ConfigOption(
     "Number of completed checkpoints that are retained, as far as the queries' own retention (`spark.sql.streaming.minBatchesToRetain`) leaves their batches.",
     deprecated_key="state.checkpoints.num-retained",
 )
+CHECKPOINT_RETENTION = ConfigOption(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    "str",
+    "DELETE_ON_CANCELLATION",
+    "Which streaming jobs leave their last checkpoint when they have ended, where all workers share checkpoints: those that have FAILED; with `RETAIN_ON_CANCELLATION` those that were cancelled, too; with `NO_EXTERNALIZED_CHECKPOINTS` none.",
+    ("DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
+)
 RESTORE_PATH = ConfigOption(
     "execution.state-recovery.path",
     "str",
     "",
-    "Savepoint that the queries of a streaming pipeline start from (`--from-savepoint`), each from that of its sink's uid.",
+    "Savepoint or retained checkpoint that the queries of a streaming pipeline start from (`--from-savepoint`), each from that of its sink's uid.",
     deprecated_key="execution.savepoint.path",
 )
 IGNORE_UNCLAIMED = ConfigOption(

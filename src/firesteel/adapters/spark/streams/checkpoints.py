@@ -16,9 +16,9 @@ from pathlib import Path
 from time import monotonic
 
 from firesteel.adapters.spark.streams import rivals
-from firesteel.adapters.spark.streams.inheritance import kept_log, known_fingerprint
 from firesteel.adapters.spark.streams.making import made_directory, not_begun
-from firesteel.adapters.spark.streams.notes import output_of, sink_of
+from firesteel.adapters.spark.streams.notes import sink_of
+from firesteel.adapters.spark.streams.retention import retain, retain_late, save_points
 from firesteel.adapters.spark.streams.rivals import attempts_of, rival_of
 from firesteel.adapters.spark.streams.snapshots.errors import (
     SavepointGivenUp,
@@ -26,7 +26,6 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     SnapshotOvertaken,
     TargetUnwritable,
 )
-from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SavepointVertex
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.points import (
     copy_point,
@@ -39,20 +38,22 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import (
     query_of,
     read_manifest,
     restore,
-    write_savepoint,
 )
-from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, delete_tree, note_used
+from firesteel.adapters.spark.streams.usednotes import delete_attempts, delete_checkpoints, note_used
 from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.core.checkpoint.beginning import beginning_of
 from firesteel.core.checkpoint.orders import is_of_order
+from firesteel.core.scheduler.backoff import effective
 from firesteel.model import options
 from firesteel.model.branches import branch_of
-from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
+from firesteel.model.checkpoints import CheckpointOrder, CheckpointRetention, QueryPoint
 from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind
 from firesteel.model.ids import JobID, derived_id
 from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
 from firesteel.model.options import Configuration
+from firesteel.model.states import JobStatus
 from firesteel.model.streams import (
+    CHECKPOINTS_BELOW,
     QueriesOrder,
     QueryPosition,
     QuerySight,
@@ -64,7 +65,6 @@ from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
-_DIRECTORY = "checkpoints"
 _COPY = "copy"
 """For reading state: its name in a directory of its own."""
 
@@ -74,7 +74,7 @@ class CheckpointDirectories:
 
     def __init__(self, config: Configuration, results: str, work_dir: Path) -> None:
         self._config, self._work_dir = config, work_dir
-        self._shared = Path(results) / _DIRECTORY if results.startswith("/") else None
+        self._shared = Path(results) / CHECKPOINTS_BELOW if results.startswith("/") else None
         self._used: dict[JobID, Path] = {}
 
     def prepare(self, graph: JobGraph, deployment: TaskDeployment) -> dict[str, str]:
@@ -84,7 +84,9 @@ class CheckpointDirectories:
             return {}
         top, is_shared = self._top_of(graph)
         self._used[graph.job_id] = top
-        note_used(self._work_dir, graph.job_id, top)
+        retention = effective(self._config, graph.configuration).get_option(options.CHECKPOINT_RETENTION)
+        keeps = is_shared and CheckpointRetention(retention).retains(JobStatus.FAILED)
+        note_used(self._work_dir, graph.job_id, top, keeps=keeps)
         homes = _homes(top, graph, deployment)
         made: dict[str, Path] = {}
         try:
@@ -134,27 +136,18 @@ class CheckpointDirectories:
         """Write a savepoint, unless this very one was written before. Raises TaskFailedError."""
         begun = monotonic()
         top = self._used.get(job_id) or self._place_of(order.checkpoints_dir)[0]
-        queries = {uid: str(top / job_id / uid / str(of.attempt)) for of in order.queries for uid in of.uids}
-        fingerprints = {uid: known_fingerprint(top / job_id / uid) for uid in queries}
-        header = SavepointHeader(
-            job_id=job_id,
-            job_name=order.job_name,
-            spark_version=importlib.metadata.version("pyspark"),
-            created_ms=round(time.time() * 1_000),
-            vertices=tuple(SavepointVertex(uid=uid, name=name) for uid, name in order.vertices),
-            fingerprints={uid: found for uid, found in fingerprints.items() if found},
-            attempts={uid: of.attempt for of in order.queries for uid in of.uids},
-        )
+        attempts = {uid: of.attempt for of in order.queries for uid in of.uids}
+        ends = begun + order.timeout_ms / 1_000 if order.timeout_ms else float("inf")
         try:
             if not (os.path.lexists(local_path(order.location)) and _is_of(order, job_id)):
-                found = ((uid, output_of(top / job_id / uid)) for uid in queries)
-                outputs: dict[str, str | tuple[str, Path]] = {
-                    uid: output for uid, output in found if output is not None
-                }
-                as_before = {uid: kept_log(top / job_id / uid, queries[uid]) for uid in queries.keys() - outputs.keys()}
-                outputs |= {uid: log for uid, log in sorted(as_before.items()) if log is not None}
-                ends = begun + order.timeout_ms / 1_000 if order.timeout_ms else float("inf")
-                write_savepoint(order.location, queries, header, outputs=outputs, is_wanted=lambda: monotonic() < ends)
+                save_points(
+                    top / job_id,
+                    order.location,
+                    attempts,
+                    job_name=order.job_name,
+                    vertices=order.vertices,
+                    is_wanted=lambda: monotonic() < ends,
+                )
         except SnapshotError as error:
             raise _refused(str(error)) from error
 
@@ -197,6 +190,10 @@ class CheckpointDirectories:
         top = self._used.get(order.job_id) or self._place_of(order.checkpoints_dir)[0]
         return tuple(_sight(uid, top / order.job_id / uid) for uid in order.uids)
 
+    def retain(self, job_id: JobID, location: str | None) -> None:
+        """Have the last checkpoint of a job that is over stay: see `retention.retain`. Raises OSError."""
+        retain(self._work_dir, job_id, location)
+
     def release(self, job_id: JobID, is_over: bool) -> None:
         """Delete the job's, when it is over by the word of its JobMaster: before, other workers may be at work there. Raises
         OSError when that is to be tried again."""
@@ -214,7 +211,7 @@ class CheckpointDirectories:
                 others.append(location)
                 continue
             with contextlib.suppress(TaskFailedError):  # it had none in such a place
-                delete_tree(self._place_of(referred[1])[0] / referred[0])
+                delete_attempts(self._place_of(referred[1])[0] / referred[0])
         return others
 
     def _top_of(self, graph: JobGraph) -> tuple[Path, bool]:
@@ -225,7 +222,7 @@ class CheckpointDirectories:
         """The same from the job's own option, which may be empty."""
         given = given or self._config.get_option(options.CHECKPOINTS_DIR)
         if not given:
-            return self._shared or self._work_dir / _DIRECTORY, self._shared is not None
+            return self._shared or self._work_dir / CHECKPOINTS_BELOW, self._shared is not None
         path = as_path(given)
         if not path.is_absolute():
             raise _refused(f"{options.CHECKPOINTS_DIR.key}: {given!r} is no absolute path and no file: URI")
@@ -297,10 +294,13 @@ def _restored(graph: JobGraph) -> dict[str, str]:
     if not path:
         return {}
     try:
+        retain_late(path)
         manifest = read_manifest(path)
         check_spark(path, manifest, importlib.metadata.version("pyspark"))
     except SnapshotError as error:
         raise _refused(str(error)) from error
+    except OSError as error:
+        raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), unbegun=True)) from error
     saved = [query.uid for query in manifest.queries]
     functions = (function for vertex in graph.vertices for function in vertex.functions)
     sinks = [function.uid for function in functions if function.kind is FunctionKind.SINK]

@@ -20,7 +20,7 @@ from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
 
-_PASSING = (OSError, SnapshotOvertaken, TargetUnwritable)
+PASSING = (OSError, SnapshotOvertaken, TargetUnwritable)
 """They may not happen again: a disk is full for a while, a query was fast."""
 
 
@@ -97,7 +97,7 @@ def not_begun(homes: Iterable[Path], made: Iterable[Path], attempt: int, error: 
     if isinstance(error, TaskFailedError):
         failure = error.failure
     else:
-        kind = FailureKind.ENVIRONMENT if isinstance(error, _PASSING) else FailureKind.NON_RECOVERABLE
+        kind = FailureKind.ENVIRONMENT if isinstance(error, PASSING) else FailureKind.NON_RECOVERABLE
         text = str(error) if isinstance(error, SnapshotError) else f"its checkpoint directory can't be made: {error}"
         failure = FailureInfo(kind=kind, message=text)
     is_unbegun = not any((home / str(attempt)).exists() for home in homes)

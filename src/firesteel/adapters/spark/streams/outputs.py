@@ -139,7 +139,7 @@ def _check_others(output: str, home: Path, saved: SavepointQuery) -> None:
             raise OutputRefused(
                 output,
                 f"batches up to {written} were written there since, by sink {other.name} of job {other.parent.name}, which"
-                f" writes there: stop that job, or name a new output (if it has ended, delete {other.parent})",
+                f" writes there: stop that job, or name a new output (if it has ended, delete {other})",
             )
 
 

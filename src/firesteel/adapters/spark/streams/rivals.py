@@ -41,7 +41,7 @@ def rival_of(top: Path, job_id: JobID, uid: str, savepoint: str) -> str:
                 f"job {other} has not ended, and its query {uid} is the one that savepoint {savepoint} is of: two queries with"
                 " one id stop one another, and sinks take one's batches for the other's. Stop that job and start from the"
                 " savepoint then (firesteel stop), or run this one beside it as a branch (firesteel branch). If that job is"
-                f" over, delete what was left of it, {top / other}"
+                f" over, delete what was left of it, {home}"
             )
     return ""
 

@@ -267,11 +267,14 @@ class SparkTaskBackend:
     def _cleanups_of(self, run: AttemptRun) -> BackgroundTasks:
         return self._cleanups.setdefault(run.task.job.graph.job_id, BackgroundTasks())
 
+    async def retain_checkpoint(self, job_id: JobID, location: str | None) -> None:
+        await self._cleanups.get(job_id, BackgroundTasks()).join()
+        await asyncio.to_thread(self._checkpoints.retain, job_id, location)
+
     async def release_job(self, job_id: JobID, *, is_over: bool = True) -> None:
         """Once its attempts are cleared up: a process that is on its way may make its directory at any time."""
-        if job_id in self._cleanups:
-            await self._cleanups[job_id].join()
-            self._cleanups.pop(job_id, None)
+        await self._cleanups.get(job_id, BackgroundTasks()).join()
+        self._cleanups.pop(job_id, None)
         shared = f"{self._results}/{job_id}" if is_over and job_id in self._sharing else ""
         if shared:
             await asyncio.to_thread(remove_location, shared, self._storage)

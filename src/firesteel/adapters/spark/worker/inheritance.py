@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, TWO_PHASE_SCHEME, scheme_of
+from firesteel.adapters.spark.streams.retention import retain
 from firesteel.adapters.spark.streams.usednotes import jobs_noted
 from firesteel.adapters.spark.worker.workdirs import WorkDirectory, dead_ones
 from firesteel.model.ids import JobID
@@ -34,7 +35,7 @@ class DeadWorkers:
         found += jobs_noted(self._own.path)  # also of those whose master this worker has given up
         return tuple(dict.fromkeys((*self._former, *found)))
 
-    async def release(self, job_id: JobID) -> None:
+    async def release(self, job_id: JobID, *, retains: bool = False) -> None:
         staged = [
             *self._former.get(job_id, ()),
             *(line for each in self._claimed.values() for line in each.staged(job_id)),
@@ -46,6 +47,8 @@ class DeadWorkers:
         await self.discard([location for location in staged if location not in beyond])
         self._former.pop(job_id, None)
         for each in self._claimed.values():
+            if retains:
+                await asyncio.to_thread(retain, each.path, job_id, None)
             await asyncio.to_thread(each.forget, job_id)
         await asyncio.to_thread(self._bury)
 

@@ -2,13 +2,13 @@
 
 import dataclasses
 import gc
-import random
 from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
 
 from firesteel.model.jobgraph import JobGraph
+from firesteel.model.states import JobStatus
 from firesteel.testing.simulation.cores.clients import MISSED_MS, Client, another_of
 from firesteel.testing.simulation.cores.cluster import Cluster
 from firesteel.testing.simulation.cores.settings import (
@@ -24,7 +24,7 @@ from firesteel.testing.simulation.faults import MASTERS_ONLY, Faults, draw
 from firesteel.testing.simulation.mishaps import Mishaps
 from firesteel.testing.simulation.oracles.oracles import Oracles
 from firesteel.testing.simulation.streams.clients import Pipeline
-from firesteel.testing.simulation.streams.pipelines import QUERIES_MAX, has_stream, with_streams
+from firesteel.testing.simulation.streams.pipelines import QUERIES_MAX, has_stream, with_retention, with_streams
 from firesteel.testing.simulation.summary import SimulationFailure, Summary
 from firesteel.testing.simulation.workload import random_job, with_labels, with_retries
 
@@ -63,11 +63,14 @@ class Run:
         )
         streaming = drawing.stream("streams")
         self.has_stream = has_stream(streaming)
+        batches, is_shared = 0, False
         if self.has_stream:
             settings = with_streams(streaming, settings)
+            batches, is_shared = streaming.choice((1, 2, 5)), streaming.random() < 0.85
+            settings = with_retention(drawing.stream("retention"), settings, is_shared=is_shared)
         self.clients: list[Client] = []
         self.cluster = Cluster(self.world, settings)
-        self.pipeline = self._pipeline(streaming) if self.has_stream else None
+        self.pipeline = self._pipeline(batches, is_shared=is_shared) if self.has_stream else None
         self.oracles = Oracles(self.cluster)
         self.world.check = self.oracles.after_event
 
@@ -100,11 +103,12 @@ class Run:
         lines = tuple(line_of(told) for told in self.world.story)
         return Summary(self.seed, self.world.events, names, changes, self.world.digest.hexdigest(), lines)
 
-    def _pipeline(self, chance: random.Random) -> Pipeline:
-        """Of the size of the cluster: its queries run at once, or not at all."""
-        self.cluster.storage.streams.retained = chance.choice((1, 2, 5))
-        self.cluster.storage.streams.is_shared = chance.random() < 0.85
-        slots = slots_of(self.cluster.settings)
+    def _pipeline(self, batches: int, *, is_shared: bool) -> Pipeline:
+        """Of the size of the cluster: its queries run at once, or not at all. Spark retains so many batches."""
+        streams, slots = self.cluster.storage.streams, slots_of(self.cluster.settings)
+        streams.retained, streams.is_shared = batches, is_shared
+        retention = self.cluster.settings.job_master.scheduler.checkpoints.retention
+        streams.keeps = retention.retains(JobStatus.FAILED)
         return Pipeline(self.world, self.cluster, min(QUERIES_MAX, slots), self.world.now_ms + FAULTY_MS)
 
     # ── the workload ─────────────────────────────────────────────────────────────────────────

@@ -357,7 +357,7 @@ class FakeSpark:
 
     def _release(self, endpoint: SimulatedEndpoint, effect: ReleaseJob) -> None:
         assert not any(attempt.job_id == effect.job_id for attempt in self.running), "released while it runs"
-        self.queries.release(effect.job_id, is_over=not effect.is_given_up)
+        self.queries.release(effect.job_id, is_over=not effect.is_given_up, retained=effect.retained)
         for location in effect.locations:
             self.storage.stored.pop(location, None)
         for location, job_id in self.storage.job_of.items():

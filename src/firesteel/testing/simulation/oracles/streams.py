@@ -3,7 +3,7 @@
 from firesteel.core.effects import Event, Persisted
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.journal.journal import JobState
-from firesteel.model.checkpoints import Checkpoint, CheckpointStatus
+from firesteel.model.checkpoints import Checkpoint, CheckpointRetention, CheckpointStatus
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
 from firesteel.model.states import JobStatus
@@ -11,7 +11,14 @@ from firesteel.testing.simulation.cores.cluster import Cluster
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 from firesteel.testing.simulation.streams.directories import OFFSETS, state_of
 from firesteel.testing.simulation.streams.pipelines import ending_uids, uids_of
-from firesteel.testing.simulation.streams.storage import SavedJob
+from firesteel.testing.simulation.streams.storage import RETAINED, SavedJob
+
+STAYS = {
+    CheckpointRetention.DELETE_ON_CANCELLATION: (JobStatus.FAILED,),
+    CheckpointRetention.RETAIN_ON_CANCELLATION: (JobStatus.FAILED, JobStatus.CANCELED),
+    CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: (),
+}
+"""How a job has ended that leaves its last checkpoint."""
 
 
 class Streams:
@@ -26,6 +33,8 @@ class Streams:
         """Those that have ended."""
         self._saved: dict[JobID, int] = {}
         """Of each job, savepoints that were completed."""
+        self._ended: dict[JobID, JobState] = {}
+        """How jobs have ended."""
 
     def after_event(self, endpoint: SimulatedEndpoint, event: Event) -> None:
         """What has been written anywhere, and what a JobMaster has just made durable."""
@@ -44,6 +53,8 @@ class Streams:
                 self._what_is_offered_is_whole(state)
                 self._savepoints_count(state)
                 stop = state.stop.savepoint_id if state.stop is not None else ""
+                if state.status.is_globally_terminal:
+                    self._ended.setdefault(job_id, state)
                 is_saved = any(each.savepoint_id == stop for each in state.savepoints)
                 is_finished = state.status is JobStatus.FINISHED
                 assert is_saved or not is_finished, f"{job_id} has finished, and there is no savepoint of where it was"
@@ -58,7 +69,10 @@ class Streams:
     def _is_whole(self, location: str, saved: SavedJob) -> None:
         """What has the name of a savepoint is one, and can be gone on from."""
         graph = self.cluster.graphs[saved.job_id]
-        assert sorted(saved.manifest) == sorted(uids_of(graph)), f"{location} is half a savepoint: its manifest"
+        is_retained = location.startswith(f"{RETAINED}/")  # then of those queries that have ever begun
+        assert is_retained or sorted(saved.manifest) == sorted(uids_of(graph)), (
+            f"{location} is half a savepoint: its manifest"
+        )
         assert sorted(saved.manifest) == sorted(saved.queries), f"{location} is half a savepoint: a query has no files"
         for uid, query in saved.queries.items():
             missing = [file for file in query.wanted if file not in query.files]
@@ -83,7 +97,7 @@ class Streams:
 
     def _what_is_offered_is_whole(self, state: JobState) -> None:
         """A checkpoint that can be gone on from has a whole point of each query, none of which was overtaken by then."""
-        retained = state.checkpoints.retained
+        retained = [each for each in state.checkpoints.retained if not each.retained]
         storage, uids = self.cluster.storage.streams, sorted(uids_of(self.cluster.graphs[state.job_id]))
         oldest = {point.uid: point.oldest_batch for each in retained[:1] for point in each.points}
         for each in retained:
@@ -119,6 +133,25 @@ class Streams:
                 )
         self._saved[state.job_id] = done
 
+    def _what_stays(self) -> None:
+        """Of jobs whose last checkpoint is to stay it does, with all that checkpoints had recorded; of others none does."""
+        storage = self.cluster.storage.streams
+        settings = self.cluster.settings.job_master.scheduler.checkpoints
+        for job_id, state in self._ended.items():
+            kept, may = state.retained, state.status in STAYS[settings.retention] and bool(settings.shared_dir)
+            assert not kept or may, f"{job_id} was {state.status.value}, and leaves {kept}"
+            done = (each for each in state.checkpoints.newest if each.status is CheckpointStatus.COMPLETED)
+            points = next((each.points for each in done if each.points), ())
+            assert kept or not (may and points), f"{job_id} was {state.status.value}, and leaves no checkpoint"
+            saved = storage.savepoints.get(kept)
+            if not kept or job_id in storage.vanished:
+                continue
+            assert saved is not None or storage.uids_left(job_id, kept), f"what was to stay at {kept} is lost"
+            for point in points if saved is not None else ():
+                line = saved.queries[point.uid].line if saved is not None else {}
+                is_in = point.batch < 0 or str(line.get(point.batch)) == point.commit_sha256
+                assert is_in, f"{kept} has not batch {point.batch} of {point.uid}, which was in a checkpoint"
+
     def _ending(self) -> list[tuple[JobID, str]]:
         """Queries that end when they have read what is there, and so before what comes later."""
         jobs = [job_id for job_id in self.cluster.storage.streams.pipeline_of if job_id in self.cluster.graphs]
@@ -127,6 +160,7 @@ class Streams:
     def at_the_end(self, *, is_drained: bool) -> None:
         """Readers see each row that was read once; of a stream that was drained, all there are."""
         storage = self.cluster.storage.streams
+        self._what_stays()
         for name, output in storage.outputs.items():
             at = 0
             for first, last in output.counted():

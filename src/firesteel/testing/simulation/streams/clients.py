@@ -261,6 +261,10 @@ class Pipeline:
     def _go_on(self, client: StreamClient, savepoint: str) -> None:
         """The next job, from that savepoint or an older one. What the outputs have of later ones counts no more."""
         self._savepoints += client.savepoints
+        retained = client.result.retained if client.result is not None else ""
+        uids = self.cluster.storage.streams.uids_left(client.job_id, retained)
+        if retained and sorted(uids) == sorted(uids_of(self.graph)):
+            self._savepoints.append(retained)
         is_late = self.world.now_ms >= self._end_ms - 5_000
         if is_late or not self._savepoints or len(self.clients) == JOBS_MAX:
             return

@@ -3,9 +3,11 @@
 import dataclasses
 import random
 
+import msgspec
+
 from firesteel.core.checkpoint.savepoints import SavepointSettings
 from firesteel.core.scheduler.backoff import FixedDelay, NoRestart
-from firesteel.model.checkpoints import CheckpointSettings
+from firesteel.model.checkpoints import CheckpointRetention, CheckpointSettings
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, derived_id
 from firesteel.model.jobgraph import (
     DistributionPattern,
@@ -22,6 +24,7 @@ from firesteel.model.jobgraph import (
 )
 from firesteel.model.options import RESTORE_PATH
 from firesteel.testing.simulation.cores.settings import ClusterSettings
+from firesteel.testing.simulation.streams.storage import RETAINED
 
 STREAMS = 0.2
 """Share of the seeds that have a streaming pipeline."""
@@ -56,6 +59,18 @@ def with_streams(chance: random.Random, settings: ClusterSettings) -> ClusterSet
             retained_max=chance.choice((1, 3)),
         ),
     )
+    return dataclasses.replace(settings, job_master=dataclasses.replace(settings.job_master, scheduler=scheduler))
+
+
+def with_retention(chance: random.Random, settings: ClusterSettings, *, is_shared: bool) -> ClusterSettings:
+    """Settings under which the last checkpoint of a job stays, or not."""
+    scheduler = settings.job_master.scheduler
+    checkpoints = msgspec.structs.replace(
+        scheduler.checkpoints,
+        retention=chance.choice(tuple(CheckpointRetention)),
+        shared_dir=RETAINED if is_shared else "",
+    )
+    scheduler = dataclasses.replace(scheduler, checkpoints=checkpoints)
     return dataclasses.replace(settings, job_master=dataclasses.replace(settings.job_master, scheduler=scheduler))
 
 

@@ -17,7 +17,7 @@ from firesteel.testing.simulation.cores.world import World
 from firesteel.testing.simulation.streams.directories import OFFSETS, Directory
 from firesteel.testing.simulation.streams.outputs import OutputLost, Superseded
 from firesteel.testing.simulation.streams.pipelines import ENDING
-from firesteel.testing.simulation.streams.storage import StreamStorage
+from firesteel.testing.simulation.streams.storage import SavedQuery, StreamStorage
 
 POLL_MS = 400
 """Time after which a query that has read all looks again."""
@@ -206,8 +206,10 @@ class FakeQueries:
                 query.dies_ms = self.world.now_ms + lives_ms
         self.attempts.clear()
 
-    def release(self, job_id: JobID, *, is_over: bool) -> None:
-        """Delete the job's directories, unless others may be at work there."""
+    def release(self, job_id: JobID, *, is_over: bool, retained: str | None = "") -> None:
+        """Delete the job's directories, unless others may be at work there. What stays is saved before."""
+        if is_over and retained != "" and (retained or job_id in self.used):
+            self.storage.retain(job_id, retained)
         if job_id in self.used:
             del self.used[job_id]
             if is_over:
@@ -233,32 +235,39 @@ class FakeQueries:
             for directory in home.values():
                 directory.is_deleted = True
             home.clear()
-        savepoint = Configuration(graph.configuration).get_option(RESTORE_PATH)
+            self.storage.vanished[identity.job_id] = None
+        savepoint = self._savepoint(graph, uid) if not home else None
         beginning = beginning_of(
             identity.attempt,
             tuple(home),
             former=deployment.former,
             has_run=deployment.has_run,
             is_shared=self.storage.is_shared,
-            has_savepoint=bool(savepoint),
+            has_savepoint=savepoint is not None,
         )
         if beginning.start in (Start.LOST, Start.LATE):
             return FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=f"no checkpoints: {beginning.start.value}")
         if beginning.start is not Start.FORMER and identity.attempt:
             self.storage.anew.append((identity.job_id, uid))
         assert identity.attempt not in home, f"{identity} has a directory already"
-        home[identity.attempt] = self._made(home, beginning, savepoint, uid)
+        home[identity.attempt] = self._made(home, beginning, savepoint)
         for number in beginning.obsolete:
             home.pop(number).is_deleted = True
         return home[identity.attempt]
 
-    def _made(self, home: dict[int, Directory], beginning: Beginning, savepoint: str, uid: str) -> Directory:
+    def _savepoint(self, graph: JobGraph, uid: str) -> SavedQuery | None:
+        """What a query starts from."""
+        path = Configuration(graph.configuration).get_option(RESTORE_PATH)
+        job = JobID(path.rpartition("/")[0].rpartition("/")[2])
+        return self.storage.saved(path, job).queries.get(uid) if path else None
+
+    def _made(self, home: dict[int, Directory], beginning: Beginning, saved: SavedQuery | None) -> Directory:
         storage = self.storage
         match beginning.start:
             case Start.FORMER:
                 return home[beginning.former].forked()
             case Start.SAVEPOINT:
-                saved = storage.savepoints[savepoint].queries[uid]
+                assert saved is not None, "it has one"
                 return Directory(saved.query_id, storage.retained, dict(saved.files), dict(saved.line))
             case _:
                 storage.commits += 1

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from firesteel.model.ids import JobID
-from firesteel.testing.simulation.streams.directories import Directory, File
+from firesteel.testing.simulation.streams.directories import Directory, File, needed
 from firesteel.testing.simulation.streams.outputs import Output
 
 SHARED = ""
 """Where all workers find checkpoint directories."""
+RETAINED = "/checkpoints"
+"""Below it are checkpoints of jobs that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,10 @@ class StreamStorage:
     commits: int = 0
     looked: dict[tuple[JobID, str, str], bool] = field(default_factory=dict)
     """Whether the points that were told for checkpoints were whole: by job, uid and commit."""
+    keeps: bool = True
+    """Whether the last checkpoint of a job stays when nobody knows how it has ended."""
+    vanished: dict[JobID, None] = field(default_factory=dict)
+    """Jobs whose directories somebody else has deleted."""
     unseen: dict[JobID, None] = field(default_factory=dict)
     """Jobs of which a worker could not say where their queries are."""
 
@@ -90,3 +96,34 @@ class StreamStorage:
         for key in [key for key in self.homes if key[0] == place and key[1] == job_id]:
             for directory in self.homes.pop(key).values():
                 directory.is_deleted = True
+
+    def retain(self, job_id: JobID, location: str | None) -> None:
+        """The job is over, and all workers see its directories: the newest points stay, as a savepoint. None: nobody knows."""
+        if location is None and not (self.keeps and self.is_shared):
+            return
+        found = {uid: home for (_, job, uid), home in self.homes.items() if job == job_id and home}
+        name = f"{RETAINED}/{job_id}/chk-0" if location is None else location
+        if found and name not in self.savepoints:
+            queries = {uid: _saved(max(home), home[max(home)].forked()) for uid, home in found.items()}
+            self.savepoints[name] = SavedJob(job_id, queries, tuple(queries))
+
+    def saved(self, location: str, of: JobID) -> SavedJob:
+        """What is at a location, as who starts from it finds it: what stays of job `of` may have had no worker to save it yet."""
+        if location.startswith(f"{RETAINED}/"):
+            self.retain(of, location)
+            self.release(SHARED, of)
+        return self.savepoints[location]
+
+    def uids_left(self, job_id: JobID, location: str) -> list[str]:
+        """The queries in what stays of a job, or is to."""
+        saved = self.savepoints.get(location)
+        return (
+            list(saved.queries)
+            if saved
+            else [uid for (_, job, uid), home in self.homes.items() if job == job_id and home]
+        )
+
+
+def _saved(attempt: int, point: Directory) -> SavedQuery:
+    wanted = tuple(needed(point.last)) if point.last >= 0 else ()
+    return SavedQuery(point.query_id, point.last, point.files, point.line, wanted, attempt)

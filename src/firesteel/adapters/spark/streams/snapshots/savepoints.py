@@ -4,6 +4,7 @@ Each query's part is a checkpoint directory as Spark itself knows it. A savepoin
 moved as a whole; what Spark names by absolute paths (schemas of `transformWithState`) is put right by `restore`.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -55,6 +56,7 @@ from firesteel.adapters.spark.streams.snapshots.points import (
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.adapters.storage.durability import sync
 from firesteel.core.checkpoint.beginning import COPIES_MAX, Missing, missing_file
+from firesteel.model.streams import RETAINED_NAME
 
 QUERIES = "queries"
 _UID_CHARACTERS_MAX = 80
@@ -200,6 +202,9 @@ def dispose(path: str) -> None:
             shutil.rmtree(gone)
     except OSError as error:
         raise TargetUnwritable(path, error) from error
+    if RETAINED_NAME.fullmatch(root.name):
+        with contextlib.suppress(OSError):  # its job's directory has others, or has a new job's
+            root.parent.rmdir()
 
 
 def _write_whole(
