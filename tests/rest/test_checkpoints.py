@@ -10,17 +10,20 @@ from click.testing import CliRunner
 
 from firesteel.assembly.client import MasterClient
 from firesteel.cli.exits import CommandError
+from firesteel.cli.following.follow import result_lines
+from firesteel.cli.jobs.manage import view_lines
 from firesteel.cli.main import cli
 from firesteel.client.http import HttpClusterClient
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.requests import Request
+from firesteel.model.checkpoints import CheckpointRetention
 from firesteel.model.jobgraph import JobType
 from firesteel.model.options import Configuration
 from firesteel.rest.handlers.checkpoints import NEVER_MS, NOT_EXTERNAL
 from firesteel.rest.server import serve_rest
 from firesteel.runtime.client import CheckpointFailed, SavepointFailed, UnknownJob
 from firesteel.runtime.endpoint import EndpointStopped
-from firesteel.runtime.jobmaster import JobMasterEndpoint
+from firesteel.runtime.jobmaster import JobMasterEndpoint, job_master_settings
 from firesteel.testing.backend import TaskScript
 from tests.compat import flinkschema
 from tests.rest.cluster import RestCluster, graph, rest_cluster
@@ -28,6 +31,7 @@ from tests.rest.conftest import Do
 
 STREAM = graph("clicks -> counts", "stream", job_type=JobType.STREAMING)
 JOB = f"/v1/jobs/{STREAM.job_id}"
+RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 PAUSE_S = 0.01
 """Between two looks."""
 
@@ -259,3 +263,45 @@ def test_the_command_line_says_that_the_job_has_ended(do: Do, script: TaskScript
             assert "FINISHED" in str(done.exception)
 
     do(story())
+
+
+def test_what_stays_of_a_job_is_told_where_flink_tells_it(do: Do, tmp_path: Path) -> None:
+    async def story() -> None:
+        given = {"execution.checkpointing.dir": "/shared", RETENTION: "RETAIN_ON_CANCELLATION"}
+        script = TaskScript()
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script, options=given) as rest:
+            await running(rest)
+            assert (await described(rest, "/config", "/config"))["externalization"] == {
+                "enabled": True,
+                "delete_on_cancellation": False,
+            }
+            async with HttpClusterClient([rest.server.address]) as client:
+                await client.cancel_job(STREAM.job_id)
+                result = await client.request_job_result(STREAM.job_id)
+                view = await client.request_job(STREAM.job_id)
+            assert result.retained.startswith(f"/shared/{STREAM.job_id}/chk-1-")
+            completed = (await described(rest, "", ""))["latest"]["completed"]
+            assert (completed["external_path"], completed["discarded"]) == (result.retained, False)
+            assert await described(rest, "/details/1", "/details/{checkpointid}") == completed
+            assert script.retained == {STREAM.job_id: result.retained}
+            said = f"its last checkpoint stays at {result.retained}"
+            assert [line for line in result_lines(result) if said in line and "--from-savepoint" in line]
+            assert f"  {said}" in view_lines(view, 0)
+
+    do(story())
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, ""),
+        ({"cluster.results-dir": "/results/"}, "/results/checkpoints"),
+        ({"cluster.results-dir": "file:///results"}, "file:///results/checkpoints"),
+        ({"cluster.results-dir": "s3://bucket/results"}, ""),
+        ({"cluster.results-dir": "/results", "execution.checkpointing.dir": "/own/"}, "/own"),
+    ],
+)
+def test_checkpoints_stay_where_all_workers_see_them(options: dict[str, str], kept: str) -> None:
+    settings = job_master_settings(Configuration(options), STREAM).scheduler.checkpoints
+    assert (settings.shared_dir, settings.retention) == (kept, CheckpointRetention.DELETE_ON_CANCELLATION)

@@ -128,6 +128,8 @@ def result_lines(result: JobResult) -> list[str]:
     lines = [f"{result.name} {result.status.value} in {duration(result.duration_ms)}"]
     lines += [f"  {describe_sink(sink)}" for sink in result.sinks]
     lines += [f"  {rows.function}: {rows.rows:,} row{'s' if rows.rows != 1 else ''}" for rows in result.returned]
+    if result.retained:
+        lines.append(f"  its last checkpoint stays at {result.retained}, start from it with --from-savepoint")
     return lines
 
 

@@ -201,6 +201,8 @@ def view_lines(view: JobView, now_ms: int) -> list[str]:
     lines += [f"  branch of {view.branch_of}"] if view.branch_of else []
     lines += [f"  {view.reason}"] if view.reason and not view.status.is_globally_terminal else []
     lines += [f"  {vertex.name}: {vertex_state(vertex)}" for vertex in view.vertices]
+    last = view.checkpoints.history.latest_completed if view.checkpoints is not None else None
+    lines += [f"  its last checkpoint stays at {last.retained}"] if last is not None and last.retained else []
     return lines + [f"  failed: {describe_failure(entry)}" for entry in view.exceptions]
 
 

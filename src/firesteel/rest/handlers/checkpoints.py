@@ -4,7 +4,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from firesteel.model.checkpoints import Checkpoint, CheckpointHistory, CheckpointStatus, CheckpointsView, Tally
+from firesteel.model.checkpoints import (
+    Checkpoint,
+    CheckpointHistory,
+    CheckpointRetention,
+    CheckpointSettings,
+    CheckpointStatus,
+    CheckpointsView,
+    Tally,
+)
 from firesteel.model.views import JobView
 from firesteel.rest.call import Call
 from firesteel.rest.errors import not_found
@@ -61,6 +69,7 @@ async def config(call: Call) -> ck.CheckpointConfigInfo:
         interval=settings.interval_ms or NEVER_MS,
         timeout=settings.timeout_ms,
         min_pause=settings.min_pause_ms,
+        externalization=_externalization(settings),
         tolerable_failed_checkpoints=settings.tolerable_failures,
         state_backend=STATE_BACKENDS.get(provider, provider),
         checkpoint_storage="FileSystemCheckpointStorage",
@@ -104,7 +113,7 @@ def _completed(checkpoint: Checkpoint, history: CheckpointHistory) -> ck.Complet
     retained = any(each.checkpoint_id == checkpoint.checkpoint_id for each in history.retained)
     return ck.CompletedCheckpointStatistics(
         **_common(checkpoint),
-        external_path=checkpoint.savepoint or NOT_EXTERNAL,
+        external_path=checkpoint.savepoint or checkpoint.retained or NOT_EXTERNAL,
         discarded=not (retained or checkpoint.savepoint),
     )
 
@@ -158,6 +167,15 @@ def _common(checkpoint: Checkpoint) -> dict[str, Any]:
         "checkpoint_type": "SAVEPOINT" if checkpoint.savepoint else "CHECKPOINT",
         "tasks": tasks,
     }
+
+
+def _externalization(settings: CheckpointSettings) -> ck.Externalization:
+    """Where workers share no checkpoints nothing stays, whatever the option says."""
+    kind = settings.retention
+    return ck.Externalization(
+        enabled=bool(settings.shared_dir) and kind is not CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
+        delete_on_cancellation=kind is not CheckpointRetention.RETAIN_ON_CANCELLATION,
+    )
 
 
 def _summary(tally: Tally, remembered: Sequence[int]) -> ck.StatsSummary:

@@ -104,8 +104,8 @@ class CheckpointingStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Externalization(msgspec.Struct, frozen=True):
-    enabled: bool = False
-    delete_on_cancellation: bool = True
+    enabled: bool
+    delete_on_cancellation: bool
 
 
 class CheckpointConfigInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class CheckpointConfigInfo(msgspec.Struct, frozen=True, kw_only=True):
     timeout: int
     min_pause: int
     max_concurrent: int = 1
-    externalization: Externalization = Externalization()
+    externalization: Externalization
     state_backend: str
     checkpoint_storage: str
     unaligned_checkpoints: bool = False
