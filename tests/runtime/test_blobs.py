@@ -17,7 +17,7 @@ from firesteel.model.jobgraph import Artifact, InvalidJobGraph, JobGraph
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit
 from firesteel.runtime.client import DuplicateJob
-from firesteel.testing import backend
+from firesteel.testing import outcomes
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, mini_cluster
 from tests.runtime.conftest import Do
@@ -190,8 +190,8 @@ def test_what_a_killed_master_has_left_goes_after_a_grace(
     def staged_rows(*of: Any) -> SinkCommit:
         return msgspec.structs.replace(staged(*of), format=RESULT_FORMAT, mode="return", target=rows)
 
-    staged = backend._commit
-    monkeypatch.setattr(backend, "_commit", staged_rows)
+    staged = outcomes._commit
+    monkeypatch.setattr(outcomes, "_commit", staged_rows)
 
     async def story() -> None:
         script.hold("lines")

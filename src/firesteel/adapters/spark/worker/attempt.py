@@ -18,7 +18,7 @@ from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionAttemptID
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.tasks import TaskOutcome, TaskProgress
+from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.ports import TaskFailedError
 
 _KILL_HINTS = {
@@ -209,3 +209,13 @@ def describe_exit(status: int) -> FailureInfo:
         return FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, exception=name.name)
     message = f"the task process ended with status {status} before it had a result (os._exit in the user's code?)"
     return FailureInfo(kind=FailureKind.USER, message=message)
+
+
+def wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:
+    mine = set(deployment.vertices)
+    functions = (f for vertex in job.graph.vertices if vertex.id in mine for f in vertex.functions)
+    return bool(deployment.inputs) or any(function.wants_session for function in functions)
+
+
+def is_script(job: JobInformation) -> bool:
+    return job.graph.vertices[0].functions[0].is_script

@@ -25,7 +25,7 @@ from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
-from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited
+from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, is_script, wants_spark
 from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe, refused
 from firesteel.adapters.spark.worker.figures import JvmFigures
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
@@ -319,14 +319,14 @@ class SparkTaskBackend:
             deployment=deployment,
             session=session_of(attempt, self._master.user or job.user),
             operation_tag=f"firesteel-{attempt.job_id}-{name}",
-            endpoint=seat.take().server.current if _wants_spark(job, deployment) else None,
+            endpoint=seat.take().server.current if wants_spark(job, deployment) else None,
             code=code.directories,
             code_archives=code.archives,
             pickles=code.pickles,
             placed=code.placed,
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
-            pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if _is_script(job) else "",
+            pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if is_script(job) else "",
             partitions=partitions,
             lists=f"{self._results}/{attempt.job_id}/{name}.lists" if self._guard and self._results else partitions,
             results=f"{self._results}/{attempt.job_id}/{name}" if self._results else partitions,
@@ -384,16 +384,6 @@ class SparkTaskBackend:
             for session in run.sessions:
                 cached = tuple(each for each in run.cached if each.session_id == session.session_id)
                 await run.seat.take().close_session(endpoint, session, SessionEnding(was_cut, cached))
-
-
-def _wants_spark(job: JobInformation, deployment: TaskDeployment) -> bool:
-    mine = set(deployment.vertices)
-    functions = (f for vertex in job.graph.vertices if vertex.id in mine for f in vertex.functions)
-    return bool(deployment.inputs) or any(function.wants_session for function in functions)
-
-
-def _is_script(job: JobInformation) -> bool:
-    return job.graph.vertices[0].functions[0].is_script
 
 
 async def _to_the_end(task: asyncio.Task[None]) -> None:
