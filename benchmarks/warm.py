@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -88,15 +88,16 @@ async def _measure(rounds: int) -> Report:
 
 def word_count(folder: Path, texts: Path) -> BuiltJob:
     """The example, built once; each run gets an output of its own."""
-    artifacts = folder / "artifacts"
+    return built(ROOT / "examples" / "wordcount.py", folder / "artifacts", {"input": str(texts), "output": "later"})
+
+
+def built(file: Path, artifacts: Path, parameters: Mapping[str, str]) -> BuiltJob:
+    """The job of a file."""
     artifacts.mkdir()
-    request = BuildRequest(
-        file=str(ROOT / "examples" / "wordcount.py"),
-        job_id=JobID(uuid.uuid4().hex),
-        parameters={"input": str(texts), "output": "later"},
-        output_dir=str(artifacts),
+    job_id = JobID(uuid.uuid4().hex)
+    return build_file(
+        BuildRequest(file=str(file), job_id=job_id, parameters=dict(parameters), output_dir=str(artifacts))
     )
-    return build_file(request)
 
 
 def empty_job(folder: Path) -> BuiltJob:
