@@ -133,10 +133,10 @@ docs: install-dev
 	$(BIN)/python -m tools.options_page
 	$(BIN)/python -m tools.states_page
 
-# The jar of src/firesteel/adapters/spark/jvm/hadoop; needs javac.
-.PHONY: local-files
-local-files: install-dev
-	$(BIN)/python -m tools.local_files
+# The jars in src/firesteel/adapters/spark/jvm; needs javac.
+.PHONY: jars
+jars: install-dev
+	$(BIN)/python -m tools.jars
 
 # Renew the pins after a change of requirements/*.in.
 lock: install-dev

@@ -60,6 +60,8 @@ as many as a shuffle has by default: with four tasks that were 800 files, and mo
 
 LOCAL_FILES = Path(__file__).with_name("hadoop") / "local-files.jar"
 """Local files without a process for each; its source is beside it."""
+TASK_CLASSES = Path(__file__).with_name("tasks") / "task-classes.jar"
+"""A plugin of Spark's by which sessions share generated code; its source is beside it."""
 
 _OPENED = [
     "java.lang",
@@ -164,7 +166,8 @@ def spark_configuration(
     }
     if not configuration_directories():  # where s3:// may mean something else
         defaults["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-    return {**defaults, **python_daemon(user), **user, **fixed}
+    settings = {**defaults, **python_daemon(user), **user, **fixed}
+    return settings | (_plugins(user) if _is_all_here(settings) else {})
 
 
 UI_SETTINGS = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
@@ -214,16 +217,21 @@ def secret_arguments(settings: Mapping[str, str]) -> str:
 
 def _main(settings: Mapping[str, str]) -> list[str]:
     """The server's class; through spark-submit's when there are jars to fetch or a cluster to attach to."""
-    local = settings["spark.master"].startswith("local")
-    if local and not any(key.startswith(("spark.jars", "spark.submit", "spark.files")) for key in settings):
+    if _is_all_here(settings):
         return [*(f"-D{key}={value}" for key, value in settings.items()), SERVER_CLASS]
     confs = [text for key, value in settings.items() for text in ("--conf", f"{key}={value}")]
     return [SUBMIT_CLASS, *confs, "--class", SERVER_CLASS, "spark-internal"]
 
 
+def _is_all_here(settings: Mapping[str, str]) -> bool:
+    """Whether tasks run in this JVM, and all classes are on its class path."""
+    is_local = settings["spark.master"].startswith("local")
+    return is_local and not any(key.startswith(("spark.jars", "spark.submit", "spark.files")) for key in settings)
+
+
 def base_class_path(installation: SparkInstallation) -> str:
     """Spark's own jars and ours, in an order that is always the same: an archive of classes fits one order only."""
-    return f"{installation.home}/jars/*:{LOCAL_FILES}"
+    return f"{installation.home}/jars/*:{LOCAL_FILES}:{TASK_CLASSES}"
 
 
 def configuration_directories() -> tuple[str, ...]:
@@ -247,6 +255,11 @@ def _local_files(user: Mapping[str, str]) -> dict[str, str]:
     """The setting that has Spark use our local files; none where executors, which do not have them, are elsewhere."""
     is_local = user.get("spark.master", "local").startswith("local")
     return {"spark.hadoop.fs.file.impl": "firesteel.LocalFiles"} if is_local else {}
+
+
+def _plugins(user: Mapping[str, str]) -> dict[str, str]:
+    """The setting that has Spark load ours, beside the user's."""
+    return {"spark.plugins": ",".join(filter(None, (user.get("spark.plugins", ""), "firesteel.TaskClasses")))}
 
 
 def jvm_environment(token: str, printed: Path, driver: Driver | None = None) -> dict[str, str]:
