@@ -92,6 +92,13 @@ def test_who_cleans_up_and_has_not_read_how_it_ended_does_not_tell() -> None:
     assert teller_of(entry(JobStage.RELEASING), job_master()) is None
 
 
+def test_the_line_of_what_ended_under_a_former_leader_has_its_subtasks() -> None:
+    ended, core = entry(JobStage.DONE), job_master(CANCELLED)
+    ended.result = core.views.result()
+    assert ended.result.tasks == core.summary().tasks == {"CANCELED": 1}
+    assert shown_summary(ended, None).tasks == {"CANCELED": 1}
+
+
 def test_what_the_dispatcher_knows_itself() -> None:
     going = last_known_view(entry(JobStage.RUNNING))
     assert (going.status, going.start_time_ms, going.end_time_ms, going.owner) == (JobStatus.INITIALIZING, 7, -1, "")

@@ -248,6 +248,8 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """User who submitted it; empty where nobody has to say who he is."""
     retained: str = ""
     """Where its last checkpoint stays; empty where none does."""
+    tasks: dict[str, int] = {}
+    """Number of subtasks, of all vertices together, in each state that any was in at the end."""
 
     @property
     def duration_ms(self) -> int:

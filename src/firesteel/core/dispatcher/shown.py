@@ -1,5 +1,7 @@
 """What is shown of a job: by its JobMaster, as it ended, or as far as its Dispatcher knows."""
 
+import msgspec
+
 from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.machine import Core
@@ -33,7 +35,10 @@ def shown_summary(job: JobEntry, leads: Core | None) -> JobSummary:
     teller = teller_of(job, leads)
     if teller is not None:
         return teller.summary(may_end=job.has_ended)
-    return (job.summary if job.has_ended else None) or summary_of(last_known_view(job))
+    known, result = summary_of(last_known_view(job)), job.result if job.has_ended else None
+    if result is None:
+        return known
+    return job.summary or msgspec.structs.replace(known, tasks=result.tasks)
 
 
 def last_known_view(job: JobEntry) -> JobView:

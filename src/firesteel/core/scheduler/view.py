@@ -130,8 +130,6 @@ class JobViews:
         """The job's line in an overview, in `status`. Costs a pass over the logical regions' counts."""
         executions = self._executions
         graph, times_ms = executions.topology.graph, _times_ms(executions, status)
-        weights = np.array([len(logical.vertices) for logical in executions.topology.logical])
-        counts = weights @ executions.graph.counts
         return JobSummary(
             job_id=graph.job_id,
             name=graph.name,
@@ -143,7 +141,7 @@ class JobViews:
             end_time_ms=times_ms[status.value] if status.is_globally_terminal else -1,
             modified_ms=max(times_ms.values(), default=-1),
             reason=_reason(executions, status, executions.progress_of_running()),
-            tasks={each.name: int(counts[each]) for each in ExecutionState if counts[each]},
+            tasks=_counted_tasks(executions),
             branch_of=parent_of(graph.configuration),
         )
 
@@ -190,6 +188,7 @@ class JobViews:
             ),
             owner=graph.owner,
             retained=state.retained,
+            tasks=_counted_tasks(executions),
         )
 
     @property
@@ -215,6 +214,13 @@ def _with_subtasks(executions: Executions, vertices: tuple[VertexView, ...]) -> 
         room -= len(kept)
         found.append(msgspec.structs.replace(vertex, subtasks=kept))
     return tuple(found)
+
+
+def _counted_tasks(executions: Executions) -> dict[str, int]:
+    """Subtasks of all vertices together by state. Costs a pass over the logical regions' counts."""
+    weights = np.array([len(logical.vertices) for logical in executions.topology.logical])
+    counts = weights @ executions.graph.counts
+    return {each.name: int(counts[each]) for each in ExecutionState if counts[each]}
 
 
 def _subtask_views(executions: Executions, vertex_id: JobVertexID, chosen: range) -> tuple[SubtaskView, ...]:
