@@ -244,9 +244,9 @@ from firesteel.cli.main import main
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-def renamed_one(commit, staged, final, real=local._rename_once, calls=[]):
-    calls.append(final)
-    real(commit, staged, final) if len(calls) == 1 else die()
+def renamed_one(tree, old, new, real=local.LocalTree.rename, calls=[]):
+    calls.append(new)
+    real(tree, old, new) if len(calls) == 1 else die()
 
 def staged(run):
     async def killed(*arguments, **more):
@@ -258,7 +258,7 @@ match sys.argv.pop(1):
     case "staged":
         backend.SparkTaskBackend.run = staged(backend.SparkTaskBackend.run)
     case "half":
-        local._rename_once = renamed_one
+        local.LocalTree.rename = renamed_one
 sys.exit(main())
 """
 

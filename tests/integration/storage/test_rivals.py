@@ -16,7 +16,7 @@ ANN, BOB = "a" * 32, "b" * 32
 def staged(root: Path, job: str, mode: str = "overwrite", place: int = 0) -> SinkCommit:
     staging = root / STAGING_NAME / job / "0-0" / str(place)
     local.make_directory(staging.parent)
-    rivals.write_note(root / "out", staging)
+    rivals.write_note(local.TREE, str(root / "out"), str(staging))
     staging.mkdir()
     (staging / f"part-0-{job}.parquet").write_text(job)
     return SinkCommit(
@@ -68,7 +68,7 @@ def test_two_sinks_of_one_job_are_no_rivals(tmp_path: Path) -> None:
 
 def test_other_targets_beside_it_do_not_matter(tmp_path: Path) -> None:
     first, other = staged(tmp_path, ANN), staged(tmp_path, BOB)
-    rivals.write_note(tmp_path / "elsewhere", Path(other.staging))
+    rivals.write_note(local.TREE, str(tmp_path / "elsewhere"), other.staging)
     assert sinks.commit_sink(first) == ""
     sinks.remove_location(other.staging)
     assert not (tmp_path / STAGING_NAME).exists()
@@ -86,7 +86,7 @@ def test_a_commit_that_was_replaced_is_done(tmp_path: Path) -> None:
 
 def test_notes_that_cannot_be_read_tell_nothing(tmp_path: Path) -> None:
     first, second = staged(tmp_path, ANN), staged(tmp_path, BOB)
-    rivals.note_path(Path(second.staging)).write_text("{")
+    Path(second.staging + rivals.NOTE).write_text("{")
     assert sinks.commit_sink(first) == ""
     assert sinks.commit_sink(msgspec.structs.replace(second)) == ""
 

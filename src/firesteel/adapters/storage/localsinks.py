@@ -8,6 +8,7 @@ from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.adapters.storage.localdirectories import LocalDirectories, as_path, written_path
 from firesteel.adapters.storage.rivals import write_note
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
+from firesteel.adapters.storage.trees import holds_data
 from firesteel.model.tasks import SinkCommit
 
 
@@ -31,12 +32,12 @@ class LocalSinks(LocalDirectories):
         return str(Path(target).parent.joinpath(STAGING_NAME, *steps))
 
     def holds_data(self, target: str) -> bool:
-        return local.holds_data(Path(target))
+        return holds_data(local.TREE, target)
 
     def prepare(self, target: str, staging: str) -> None:
         # Not Spark: other jobs that end remove a directory that they share with this one and is empty.
         local.make_directory(Path(staging).parent)
-        write_note(Path(target), Path(staging))
+        write_note(local.TREE, target, staging)
 
     def commit(self, commit: SinkCommit) -> str:
         # All parts are staged beside one target, so on one file system.

@@ -2,13 +2,13 @@
 
 import contextlib
 import json
-import os
-from pathlib import Path
+import posixpath
 
-from firesteel.adapters.storage.durability import sync
+from firesteel.adapters.storage.errors import Unusable
+from firesteel.adapters.storage.trees import Tree
 from firesteel.model.tasks import SinkCommit
 
-MANIFESTS = Path("_firesteel", "commits")
+MANIFESTS = "_firesteel/commits"
 """Below the target; readers ignore names that begin with an underscore."""
 
 
@@ -16,36 +16,50 @@ REPLACED_MAX = 100
 """Former commits that a manifest names."""
 
 
-def is_done(commit: SinkCommit, target: Path) -> bool:
+def is_done(tree: Tree, commit: SinkCommit, target: str) -> bool:
     """Whether the commit has been carried out to its end."""
-    return (target / _name(commit)).exists()
+    return tree.is_there(posixpath.join(target, _name(commit)))
 
 
-def replaced_by(target: Path) -> list[str]:
+def commits_at(tree: Tree, target: str) -> list[str]:
+    """Ids of the commits whose manifests are there, sorted."""
+    names = tree.names(posixpath.join(target, MANIFESTS))
+    return [name.removesuffix(".json") for name in names if name.endswith(".json")]
+
+
+def read_manifest(tree: Tree, target: str, commit_id: str) -> dict[str, object]:
+    """What it says; of one that is gone or is none, nothing."""
+    return parsed(tree, posixpath.join(target, MANIFESTS, f"{commit_id}.json"))
+
+
+def parsed(tree: Tree, path: str) -> dict[str, object]:
+    """The record in a file; of what is none, or not for us, nothing."""
+    with contextlib.suppress(FileNotFoundError, PermissionError, Unusable, ValueError):
+        content = json.loads(tree.read(path))
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def replaced_by(tree: Tree, target: str) -> list[str]:
     """Ids of commits that those at the target have replaced, newest first, as far as they are remembered."""
     found: list[str] = []
-    for path in sorted((target / MANIFESTS).glob("*.json")):
-        with contextlib.suppress(OSError, ValueError):
-            found += json.loads(path.read_text()).get("replaced", ())
+    for each in commits_at(tree, target):
+        replaced = read_manifest(tree, target, each).get("replaced", ())
+        found += map(str, replaced) if isinstance(replaced, list) else ()
     return found
 
 
-def write_manifest(commit: SinkCommit, root: Path, files: list[str], replaced: Path | None = None) -> None:
-    """Atomic and on disk. `files` are the names under which readers find them; `replaced` is what this takes the place of."""
-    former: list[str] = []
-    if replaced is not None:
-        former = [path.stem for path in sorted((replaced / MANIFESTS).glob("*.json"))] + replaced_by(replaced)
-    path = root / _name(commit)
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_manifest(tree: Tree, commit: SinkCommit, root: str, files: list[str], replaced: str = "") -> None:
+    """Atomic and lasting. `files` are the names under which readers find them; `replaced` is what this takes the place of."""
+    former = [*commits_at(tree, replaced), *replaced_by(tree, replaced)] if replaced else []
     content = record_of(commit, files) | ({"replaced": former[:REPLACED_MAX]} if former else {})
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    for directory in (path.parent, path.parent.parent, root):
-        sync(directory)
+    name = _name(commit)
+    temporary = f"{name.removesuffix('.json')}.tmp"
+    tree.make_directory(posixpath.join(root, posixpath.dirname(name)))
+    tree.write(posixpath.join(root, temporary), json.dumps(content, indent=1).encode())
+    tree.settle(root, (temporary,))
+    tree.rename(posixpath.join(root, temporary), posixpath.join(root, name))
+    tree.settle_directories(root, (name,))
 
 
 def record_of(commit: SinkCommit, files: list[str]) -> dict[str, object]:
@@ -70,10 +84,10 @@ def job_of(staging: str) -> str:
 
 def unique_name(name: str, commit_id: str) -> str:
     """`part-0-x.parquet` of two commits must not meet: `part-<commit>-0-x.parquet`."""
-    parent, base = os.path.split(name)
+    parent, base = posixpath.split(name)
     head, dash, rest = base.partition("-")
-    return os.path.join(parent, f"{head}-{commit_id[:16]}-{rest}" if dash else f"{commit_id[:16]}-{base}")
+    return posixpath.join(parent, f"{head}-{commit_id[:16]}-{rest}" if dash else f"{commit_id[:16]}-{base}")
 
 
-def _name(commit: SinkCommit) -> Path:
-    return MANIFESTS / f"{commit.commit_id}.json"
+def _name(commit: SinkCommit) -> str:
+    return f"{MANIFESTS}/{commit.commit_id}.json"

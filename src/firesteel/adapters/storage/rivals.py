@@ -4,37 +4,33 @@ Beside what is staged lies a note that names the target and the commits it had t
 is followed by that job's; one that finds commits which its own note does not name comes after them.
 """
 
-import contextlib
 import hashlib
 import json
-from pathlib import Path
+import posixpath
 
-from firesteel.adapters.storage.manifest import MANIFESTS
+from firesteel.adapters.storage.manifest import commits_at, job_of, parsed, read_manifest
+from firesteel.adapters.storage.trees import Tree
 from firesteel.model.tasks import SinkCommit
 
 NAMED_MAX = 3
 """Most other jobs that are told by name."""
 
 
-def note_path(staging: Path) -> Path:
-    """Path of the note of what is staged there: `STAGING_NAME/JOB/ATTEMPT/PLACE` beside the target."""
-    return staging.with_name(f"{staging.name}.target")
+NOTE = ".target"
+"""Ends the path of the note of what is staged there: `STAGING_NAME/JOB/ATTEMPT/PLACE` beside the target."""
 
 
-def write_note(target: Path, staging: Path) -> None:
+def write_note(tree: Tree, target: str, staging: str) -> None:
     """Rows for `target` are about to be staged; the directory is there."""
-    note = {"target": str(target), "commits": sorted(path.stem for path in (target / MANIFESTS).glob("*.json"))}
-    note_path(staging).write_text(json.dumps(note))
+    note = {"target": target, "commits": commits_at(tree, target)}
+    tree.write(staging + NOTE, json.dumps(note).encode())
 
 
-def note_of(commit: SinkCommit, target: Path, staging: Path) -> str:
+def note_of(tree: Tree, commit: SinkCommit) -> str:
     """The message that the job is told when this is about to be committed, or empty."""
-    own = staging.parent.parent
-    known = _read(note_path(staging)).get("commits")
-    before = [] if known is None else _jobs_since(commit, target, known, own.name)
-    notes = (note for note in own.parent.glob("*/*/*.target") if note.parent.parent != own)
-    after = sorted({note.parent.parent.name for note in notes if _read(note).get("target") == str(target)})
-    return sentence(commit, str(target), before, after)
+    known = parsed(tree, commit.staging + NOTE).get("commits")
+    before = _jobs_since(tree, commit, known) if isinstance(known, list) else []
+    return sentence(commit, commit.target, before, _jobs_that_write(tree, commit))
 
 
 def sentence(commit: SinkCommit, target: str, before: list[str], after: list[str]) -> str:
@@ -48,23 +44,29 @@ def sentence(commit: SinkCommit, target: str, before: list[str], after: list[str
     return "; ".join(told)
 
 
-def lock_name(target: Path | str) -> str:
+def lock_name(target: str) -> str:
     """Name of the lock that a commit to this target holds."""
-    return f"target-{hashlib.sha256(str(target).encode()).hexdigest()[:16]}"
+    return f"target-{hashlib.sha256(target.encode()).hexdigest()[:16]}"
 
 
-def _jobs_since(commit: SinkCommit, target: Path, known: object, own: str) -> list[str]:
+def _jobs_since(tree: Tree, commit: SinkCommit, known: list[object]) -> list[str]:
     """Jobs whose commits are there and were not when this one began to stage. A job's own sinks are not its rivals."""
-    old = [*known, commit.commit_id] if isinstance(known, list) else []
-    found = [path for path in (target / MANIFESTS).glob("*.json") if path.stem not in old]
-    return sorted({str(_read(path).get("job_id") or "another job") for path in found} - {own})
+    since = [each for each in commits_at(tree, commit.target) if each not in (*known, commit.commit_id)]
+    jobs = {str(read_manifest(tree, commit.target, each).get("job_id") or "another job") for each in since}
+    return sorted(jobs - {job_of(commit.staging)})
 
 
-def _read(path: Path) -> dict[str, object]:
-    with contextlib.suppress(OSError, ValueError):
-        content = json.loads(path.read_text())
-        return content if isinstance(content, dict) else {}
-    return {}
+def _jobs_that_write(tree: Tree, commit: SinkCommit) -> list[str]:
+    """Other jobs that have staged for this target, or are about to."""
+    own = posixpath.dirname(posixpath.dirname(commit.staging))
+    above = posixpath.dirname(own)
+    found = []
+    for job in (f"{above}/{name}" for name in tree.names(above)):
+        attempts = [] if job == own else [f"{job}/{name}" for name in tree.names(job)]
+        notes = (f"{each}/{name}" for each in attempts for name in tree.names(each) if name.endswith(NOTE))
+        if any(parsed(tree, note).get("target") == commit.target for note in notes):
+            found.append(posixpath.basename(job))
+    return found
 
 
 def _shown(jobs: list[str]) -> str:

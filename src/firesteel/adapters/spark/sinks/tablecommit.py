@@ -49,7 +49,7 @@ def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
             _remove(staged)
             return ""
         files = msgspec.structs.replace(files, mode="append")  # another job may have added rows since it was made
-    if not is_done(files, location):
+    if not is_done(local.TREE, files, first.location):
         _check(spark, table, first)
     told = local.commit(files, location, Path(files.staging))
     if first.partition_columns:

@@ -14,9 +14,10 @@ from firesteel.adapters.spark.sinks.catalog import CatalogTable, TableName, look
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.sinks.jdbc import SECRET
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
-from firesteel.adapters.storage.local import holds_data
+from firesteel.adapters.storage import local
 from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.adapters.storage.localsinks import local_path
+from firesteel.adapters.storage.trees import holds_data
 from firesteel.model.options import SPARK_ISOLATION
 
 
@@ -159,7 +160,7 @@ class _TableWrite:
     def _location(self, base: Path) -> Path:
         if self._known is None:
             location = local_path(catalog.future_location(self._spark, self._whole), base)
-            if holds_data(location):
+            if holds_data(local.TREE, str(location)):
                 raise SinkRefused(
                     f"write_table: there is no table {self._name}, but its directory {location} holds data: remove that, or"
                     f" make a table of it first (CREATE TABLE ... USING {self.format} LOCATION ...)"
