@@ -3,21 +3,14 @@
 `S3Keys` is one; tests have another that fails and loses answers. Blocking: call from a thread.
 """
 
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from firesteel.adapters.storage.errors import Unusable
-from firesteel.adapters.storage.objects import Conflict, Version, Versions
-from firesteel.model.backoff import ExponentialBackoff
+from firesteel.adapters.storage.objects import Version, Versions
+from firesteel.adapters.storage.patience import tried
 
 T = TypeVar("T")
-
-TRIES_MAX = 6
-"""Times that a call is made which fails as calls to a busy store do."""
-PAUSES_S = ExponentialBackoff(0.2, 5.0)
-"""Time before the next try."""
 
 
 class Found(NamedTuple):
@@ -97,14 +90,4 @@ class Patient:
         self._tried(lambda: self._keys.abort_uploads(prefix, infix))
 
     def _tried(self, call: Callable[[], T]) -> T:
-        for failed in range(1, TRIES_MAX + 1):
-            self._check()
-            try:
-                return call()
-            except (Unusable, Conflict, FileNotFoundError):
-                raise
-            except OSError:
-                if failed == TRIES_MAX:
-                    raise
-                self._wait(PAUSES_S.after(failed, chance=random.random()))
-        raise AssertionError("the last try has returned or raised")
+        return tried(call, self._check, self._wait)

@@ -1,24 +1,33 @@
-"""One at a time writes a target in a bucket: a lock as an object, changed on condition and renewed by whoever holds it.
+"""One at a time writes a target: a lock as an object, changed on condition and renewed by whoever holds it.
 
 A holder that was killed renews no more. Who waits and sees the same content for LEASE_S, by its own clock, takes the lock
 over. A holder that could not renew for as long gives up before that: `check` says so, and is called before each request.
 """
 
 import contextlib
-import json
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from firesteel.adapters.storage.keys import Keys
-from firesteel.adapters.storage.objects import Conflict, put_once
+from firesteel.adapters.storage.objects import Conflict, Versions, put_once
 
 LEASE_S = 15.0
 RENEWALS = 5
 """Renewals within the time of a lease."""
 LOOKS = 60
 """Times that who waits looks within the time of a lease."""
+
+
+class Locks(Versions, Protocol):
+    """Where locks are kept. Their data is short, and could be a name."""
+
+    def uri(self, key: str) -> str:
+        """How the lock is named to a person."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete locks; those that are not there are fine."""
 
 
 class LeaseLost(OSError):
@@ -30,7 +39,7 @@ class Lease:
 
     def __init__(
         self,
-        keys: Keys,
+        locks: Locks,
         name: str,
         for_whom: str,
         *,
@@ -38,7 +47,7 @@ class Lease:
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._keys, self._name, self._for_whom = keys, name, for_whom
+        self._locks, self._name, self._for_whom = locks, name, for_whom
         self._lease_s, self._clock, self._wait = lease_s, clock, wait
         self._holder, self._count = uuid.uuid4().hex, 0
         self._tag, self._until, self._is_lost = "", 0.0, False
@@ -56,13 +65,13 @@ class Lease:
         self._renewing.join()
         with contextlib.suppress(OSError):
             self.check()
-            self._keys.delete([self._name])
+            self._locks.delete([self._name])
 
     def check(self) -> None:
         """Raises LeaseLost unless nobody else can have it."""
         if self._is_lost or self._clock() >= self._until:
             raise LeaseLost(
-                f"the lock {self._keys.uri(self._name)} is no longer this worker's: the commit goes on elsewhere"
+                f"the lock {self._locks.uri(self._name)} is no longer this worker's: the commit goes on elsewhere"
             )
 
     def _acquire(self) -> None:
@@ -70,7 +79,7 @@ class Lease:
         seen, since = "", self._clock()
         while not self._taken(None):
             try:
-                found = self._keys.get(self._name)
+                found = self._locks.get(self._name)
             except FileNotFoundError:
                 continue
             if found.tag != seen:
@@ -82,7 +91,7 @@ class Lease:
     def _taken(self, after: str | None) -> bool:
         begun = self._clock()
         try:
-            self._tag = put_once(self._keys, self._name, self._content(), after)
+            self._tag = put_once(self._locks, self._name, self._content(), after)
         except Conflict:
             return False
         self._until = begun + self._lease_s
@@ -94,7 +103,7 @@ class Lease:
             if not is_open:  # else the last try may have been done: this one looks the same, and is no younger
                 begun, self._count = self._clock(), self._count + 1
             try:
-                self._tag = put_once(self._keys, self._name, self._content(), self._tag)
+                self._tag = put_once(self._locks, self._name, self._content(), self._tag)
                 self._until, is_open = begun + self._lease_s, False
             except Conflict:
                 self._is_lost = True
@@ -104,5 +113,4 @@ class Lease:
 
     def _content(self) -> bytes:
         """Differs each time: a tag may be a hash of it."""
-        content = {"for": self._for_whom, "holder": self._holder, "renewed": self._count}
-        return json.dumps(content).encode()
+        return f"{self._for_whom}.{self._holder}.{self._count}".encode()
