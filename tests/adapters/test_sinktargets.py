@@ -57,10 +57,12 @@ def test_a_uri_is_read_as_spark_reads_it(submitted: Path) -> None:
     ("path", "says"),
     [
         (
-            "hdfs://nn/x",
-            "write_parquet: hdfs://nn/x: firesteel does not write to hdfs:// yet .served are paths, file:, s3://",
+            "gs://bucket/x",
+            "write_parquet: gs://bucket/x: firesteel does not write to gs:// yet .served are paths, file:, s3://",
         ),
-        ("gs://bucket/x", "gs://bucket/x: firesteel does not write to gs:// yet"),
+        ("hdfs:///x", "hdfs:///x names no NameNode: write hdfs://HOST:PORT/PATH"),
+        ("hdfs://nn:8020", "hdfs://nn:8020 is a whole file system: write to a path in it"),
+        ("hdfs://nn/a/../b", "has a step . or .."),
         ("abfss://c@a.dfs.core.windows.net/x", "firesteel does not write to abfss:// yet"),
         ("s4://bucket/x", r"s4://bucket/x: s4:// is no storage that firesteel knows; did you mean s3://\?"),
         ("s3n://bucket/x", "did you mean s3://"),

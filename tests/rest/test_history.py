@@ -293,7 +293,7 @@ def test_three_clusters_one_broken_file_and_tokens(tmp_path: Path, do: Do, caplo
     [
         ({}, "historyserver.archive.fs.dir: which directories"),
         ({"historyserver.archive.fs.dir": "relative"}, "is no absolute path"),
-        ({"historyserver.archive.fs.dir": "hdfs://h/a"}, "does not write to hdfs"),
+        ({"historyserver.archive.fs.dir": "hdfs://h/a"}, "archives are kept in paths and in s3://, not elsewhere yet"),
         ({"historyserver.archive.fs.dir": "/a", "historyserver.archive.retained-jobs": "0"}, "neither -1 nor above 0"),
     ],
 )

@@ -148,7 +148,7 @@ def days(output: Path) -> dict[int, int]:
         ('write_parquet(rows, output, mode="overwite")', "did you mean 'overwrite'?"),
         ("write_text(rows, output)", "here it is: k string, n int, s string; make one of them"),
         ('write_parquet(rows, output, overwrite_partitions="dynamic")', "goes with mode='overwrite' and partition_by"),
-        ('write_json(rows, "hdfs://host/x")', "write_json: hdfs://host/x: firesteel does not write to hdfs:// yet"),
+        ('write_json(rows, "gs://host/x")', "write_json: gs://host/x: firesteel does not write to gs:// yet"),
         ("write_json(rows, output, compression=None)", "option compression=None must be a text"),
         (
             'write_csv(rows.select(F.struct("k").alias("r s")), output)',

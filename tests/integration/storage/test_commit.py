@@ -277,8 +277,8 @@ def test_trouble_with_the_disk_says_what_to_do(
 
 
 def test_other_storage_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(TaskFailedError, match=r"hdfs://host/x: firesteel does not write to hdfs:// yet"):
-        sinks.remove_location("hdfs://host/x")
+    with pytest.raises(TaskFailedError, match=r"gs://host/x: firesteel does not write to gs:// yet"):
+        sinks.remove_location("gs://host/x")
 
 
 def test_exchange_works_here(tmp_path: Path) -> None:

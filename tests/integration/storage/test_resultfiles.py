@@ -153,7 +153,8 @@ def test_a_location_is_named_as_spark_names_it(given: str, location: str) -> Non
             "s4://bucket/x",
             r"cluster.results-dir: s4://bucket/x: s4:// is no storage that firesteel knows; did you mean s3",
         ),
-        ("hdfs://nn/x", "cluster.results-dir: hdfs://nn/x: firesteel does not write to hdfs:// yet"),
+        ("gs://nn/x", "cluster.results-dir: gs://nn/x: firesteel does not write to gs:// yet"),
+        ("hdfs:///x", "cluster.results-dir: hdfs:///x: stored results are kept in paths and in s3://, not"),
         ("s3://bucket", r"cluster.results-dir: s3://bucket is a whole bucket: write to a path in it"),
     ],
 )

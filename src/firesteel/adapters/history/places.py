@@ -23,6 +23,8 @@ def archive_files(key: str, uri: str, settings: Mapping[str, str], cache: Path) 
             if not directory.is_absolute():
                 raise ConfigurationError(f"{key}: {uri!r} is no absolute path, and no URI like s3://BUCKET/PATH")
             return DirectoryFiles(directory)
+        if scheme_of(uri).ours != "s3":
+            raise ConfigurationError(f"{key}: {uri}: archives are kept in paths and in s3://, not elsewhere yet")
         bucket, path = bucket_and_path(uri)
         return ObjectFiles(S3Objects(bucket, f"{path}/", S3Access.of(settings).obstore()), "", cache)
     except (TargetRefused, NotInstalled) as error:

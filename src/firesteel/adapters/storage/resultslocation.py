@@ -17,6 +17,8 @@ def results_location(config: Configuration) -> str:
         return ""
     try:
         scheme = scheme_of(given)
+        if scheme.ours == "hdfs":
+            raise TargetRefused(f"{given}: stored results are kept in paths and in s3://, not elsewhere yet")
         if scheme.ours != "local":
             return f"{scheme.spark}://{'/'.join(bucket_and_path(given))}"
     except TargetRefused as error:

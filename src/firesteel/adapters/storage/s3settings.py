@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from firesteel.adapters.storage.hdfssettings import hdfs_settings
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 
@@ -28,7 +29,8 @@ _ANY_REGION = "us-east-1"
 
 
 def hadoop_settings(config: Configuration, environment: Mapping[str, str]) -> dict[str, str]:
-    """All that is configured, by Hadoop's keys: `spark.hadoop.fs.s3a.*` before `fs.s3a.*` before `s3.*`. Has secrets.
+    """All that is configured, by Hadoop's keys: `spark.hadoop.fs.s3a.*` before `fs.s3a.*` before `s3.*`, and that of
+    `hdfs_settings`. Has secrets.
 
     Raises ConfigurationError.
     """
@@ -45,7 +47,7 @@ def hadoop_settings(config: Configuration, environment: Mapping[str, str]) -> di
     if found.get(ENDPOINT) and not is_amazons(found[ENDPOINT]):
         found.setdefault(PATH_STYLE, "true")
         found.setdefault(REGION, environment.get("AWS_REGION") or _ANY_REGION)
-    return found
+    return found | hdfs_settings(config, environment)
 
 
 def spark_settings(hadoop: Mapping[str, str]) -> dict[str, str]:

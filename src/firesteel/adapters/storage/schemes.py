@@ -10,7 +10,7 @@ from firesteel.adapters.storage.errors import TargetRefused
 
 HADOOP_VERSION = "3.5.0"
 """Version of the Hadoop client among PySpark's jars: what is added to it has to have the same."""
-_SERVED = "served are paths, file:, s3:// and s3a://"
+_SERVED = "served are paths, file:, s3://, s3a:// and hdfs://"
 _PARTS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)", re.DOTALL)
 
 
@@ -31,7 +31,7 @@ SCHEMES: Mapping[str, Scheme] = {
     "file": Scheme("file", "local", "file"),
     "s3": _S3,
     "s3a": _S3,
-    "hdfs": Scheme("hdfs", "", "hdfs"),
+    "hdfs": Scheme("hdfs", "hdfs", "hdfs"),
     "gs": Scheme("gs", "", "gs", f"org.apache.hadoop:hadoop-gcp:{HADOOP_VERSION}"),
     "abfss": Scheme("abfss", "", "abfss", f"org.apache.hadoop:hadoop-azure:{HADOOP_VERSION}"),
 }
@@ -72,6 +72,26 @@ def bucket_and_path(uri: str) -> tuple[str, str]:
     if "." in steps or ".." in steps:
         raise TargetRefused(f"{uri} has a step . or ..: name the path without")
     return bucket, "/".join(steps)
+
+
+def authority_and_path(uri: str) -> tuple[str, str]:
+    """NameNode or name service, and the path in it without `/` at its ends; as Hadoop reads it, so nothing is unquoted.
+
+    Raises TargetRefused.
+    """
+    parts = _PARTS.fullmatch(uri)
+    assert parts is not None, "has a scheme"
+    authority = parts["authority"] or ""
+    if re.fullmatch(r"[A-Za-z0-9._-]+(:\d+)?", authority) is None:
+        raise TargetRefused(f"{uri} names no NameNode: write {parts['scheme']}://HOST:PORT/PATH")
+    steps = [step for step in parts["path"].split("/") if step]
+    if not steps:
+        raise TargetRefused(
+            f"{uri} is a whole file system: write to a path in it, {parts['scheme']}://{authority}/PATH"
+        )
+    if "." in steps or ".." in steps:
+        raise TargetRefused(f"{uri} has a step . or ..: name the path without")
+    return authority, "/".join(steps)
 
 
 def missing_scheme(text: str) -> str:

@@ -1,13 +1,18 @@
 """What serves a URI, by the table in `schemes`: a store for sinks, or directories for whatever Spark writes and reads."""
 
+import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.keys import Keys, Patient
 from firesteel.adapters.storage.localdirectories import LocalDirectories
 from firesteel.adapters.storage.localsinks import LocalSinks
-from firesteel.adapters.storage.schemes import bucket_and_path, scheme_of
+from firesteel.adapters.storage.schemes import authority_and_path, bucket_and_path, scheme_of
 from firesteel.adapters.storage.sinkstore import SinkStore
+
+if TYPE_CHECKING:
+    from firesteel.adapters.storage.webhdfs import WebHdfs
 
 NOTHING_SET: Mapping[str, str] = {}
 """`settings`, here and elsewhere, are those of `hadoop_settings`."""
@@ -16,8 +21,13 @@ _BY_SPARK = "; let Spark write there itself, with df.write in a sink that is dec
 
 def sink_store(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> SinkStore:
     """What serves sinks at this URI. Raises TargetRefused."""
-    if scheme_of(uri, instead=_BY_SPARK).ours == "local":
+    ours = scheme_of(uri, instead=_BY_SPARK).ours
+    if ours == "local":
         return LocalSinks()
+    if ours == "hdfs":
+        from firesteel.adapters.storage.hdfssinks import HdfsSinks
+
+        return HdfsSinks(_hdfs_of(uri, settings))
     from firesteel.adapters.storage.objectsinks import ObjectSinks
 
     return ObjectSinks(_keys_of(uri, settings))
@@ -25,12 +35,25 @@ def sink_store(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> SinkStore
 
 def directories_at(uri: str, settings: Mapping[str, str] = NOTHING_SET, *, patient: bool = True) -> Directories:
     """What serves directories at this URI; it waits for a busy storage if it is `patient`. Raises TargetRefused."""
-    if scheme_of(uri).ours == "local":
+    ours = scheme_of(uri).ours
+    if ours == "local":
         return LocalDirectories()
+    if ours == "hdfs":
+        from firesteel.adapters.storage.hdfsdirectories import HdfsDirectories
+
+        return HdfsDirectories(_hdfs_of(uri, settings), patient=patient)
     from firesteel.adapters.storage.objectdirectories import ObjectDirectories
 
     keys = _keys_of(uri, settings)
     return ObjectDirectories(Patient(keys, lambda: None) if patient else keys)
+
+
+def _hdfs_of(uri: str, settings: Mapping[str, str]) -> "WebHdfs":
+    from firesteel.adapters.storage.hdfssettings import addresses_of, user_name
+    from firesteel.adapters.storage.webhdfs import web_hdfs
+
+    authority, _ = authority_and_path(uri)
+    return web_hdfs(authority, addresses_of(uri, settings), user_name(os.environ))
 
 
 def _keys_of(uri: str, settings: Mapping[str, str]) -> Keys:

@@ -58,3 +58,9 @@ S3_PATH_STYLE = ConfigOption(
     "Whether the bucket is in the path of a URL and not in its host; `auto` means so for a server that is not Amazon's.",
     ("auto", "true", "false"),
 )
+HDFS_WEBHDFS_ADDRESS = ConfigOption(
+    "fs.hdfs.webhdfs-address",
+    "str",
+    "",
+    "Where WebHDFS is, for `hdfs://`: `HOST:PORT` or a URL, several with commas where a standby may take over; empty means as HADOOP_CONF_DIR/hdfs-site.xml says, else port 9870 of the NameNode.",
+)
