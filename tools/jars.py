@@ -13,6 +13,7 @@ from pathlib import Path
 _JVM = Path(__file__).parents[1] / "src/firesteel/adapters/spark/jvm"
 JARS = {
     _JVM / "hadoop/local-files.jar": _JVM / "hadoop/LocalFiles.java",
+    _JVM / "scheduling/server.jar": _JVM / "scheduling/Server.java",
     _JVM / "tasks/task-classes.jar": _JVM / "tasks/TaskClasses.java",
 }
 """Sources by jar."""

@@ -126,7 +126,11 @@ class ConnectServer:
         environment |= {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token} if token else {}
         with open(log, "wb") as file:
             self.process = subprocess.Popen(
-                [*command, launch.SERVER_CLASS], stdout=file, stderr=file, env=environment, start_new_session=True
+                [*command, "org.apache.spark.sql.connect.service.SparkConnectServer"],
+                stdout=file,
+                stderr=file,
+                env=environment,
+                start_new_session=True,
             )
         self.port = int(wait_for(log, _CONNECT, self.process))
         self.url = f"sc://127.0.0.1:{self.port}"

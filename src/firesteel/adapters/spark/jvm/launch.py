@@ -19,7 +19,8 @@ from firesteel.model.secrets import SECRET_KEYS, is_secret
 from firesteel.runtime.ports import TaskFailedError
 
 SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
-SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SERVER_CLASS = "firesteel.Server"
+"""Spark's Connect server, but for how its scheduler breaks ties."""
 LOCAL_IP = "SPARK_LOCAL_IP"
 LOG_CONFIGURATION_NAME = "log4j2.properties"
 SECRETS_NAME = "secrets.args"
@@ -60,6 +61,8 @@ as many as a shuffle has by default: with four tasks that were 800 files, and mo
 
 LOCAL_FILES = Path(__file__).with_name("hadoop") / "local-files.jar"
 """Local files without a process for each; its source is beside it."""
+SERVER = Path(__file__).with_name("scheduling") / "server.jar"
+"""The main class; its source is beside it."""
 TASK_CLASSES = Path(__file__).with_name("tasks") / "task-classes.jar"
 """A plugin of Spark's by which sessions share generated code; its source is beside it."""
 
@@ -231,7 +234,7 @@ def _is_all_here(settings: Mapping[str, str]) -> bool:
 
 def base_class_path(installation: SparkInstallation) -> str:
     """Spark's own jars and ours, in an order that is always the same: an archive of classes fits one order only."""
-    return f"{installation.home}/jars/*:{LOCAL_FILES}:{TASK_CLASSES}"
+    return f"{installation.home}/jars/*:{LOCAL_FILES}:{SERVER}:{TASK_CLASSES}"
 
 
 def configuration_directories() -> tuple[str, ...]:

@@ -1,0 +1,106 @@
+package firesteel;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.Pool;
+import org.apache.spark.scheduler.Schedulable;
+import org.apache.spark.scheduler.SchedulingMode;
+import org.apache.spark.scheduler.TaskSetManager;
+import org.apache.spark.sql.connect.service.SparkConnectServer;
+import scala.Enumeration;
+import scala.collection.mutable.ArrayBuffer;
+
+/** Spark's Connect server, in whose task scheduler pools take turns. */
+public final class Server {
+    private Server() {}
+
+    public static void main(String[] arguments) {
+        Turns.begin(SparkContext.getOrCreate().taskScheduler().rootPool());
+        SparkConnectServer.main(arguments);
+    }
+
+    /**
+     * Holds all of Spark's scheduler pools, and orders them as Spark does but for ties: of pools that are equal, the one
+     * that was given a task longest ago comes first. Spark takes the first by name. So as many busy pools as there are
+     * cores would get every core that they free, for as long as they have tasks, and one with a later name none.
+     *
+     * <p>A pool is made when it is first asked for, as Spark does. Called under the lock of Spark's task scheduler.
+     */
+    private static final class Turns extends Pool {
+        private static final String NAME = "turns";
+        private static final int WEIGHT = 1;
+
+        private final Pool root;
+        private long given = 0;
+
+        private Turns(Pool root) {
+            super(NAME, SchedulingMode.FAIR(), 0, WEIGHT);
+            this.root = root;
+        }
+
+        /** Take over the pools of a scheduler, which has no tasks yet. */
+        static void begin(Pool root) {
+            List<Schedulable> pools = new ArrayList<>(root.schedulableQueue());
+            Turns turns = new Turns(root);
+            for (Schedulable pool : pools) {
+                root.removeSchedulable(pool);
+                turns.add(pool.name(), pool.schedulingMode(), pool.minShare(), pool.weight());
+            }
+            root.addSchedulable(turns);
+            root.schedulableNameToSchedulable().remove(NAME); // a user's pool may have that name
+        }
+
+        @Override
+        public Schedulable getSchedulableByName(String name) {
+            Schedulable known = schedulableNameToSchedulable().get(name);
+            return known != null ? known : add(name, SchedulingMode.FIFO(), 0, WEIGHT);
+        }
+
+        private Schedulable add(String name, Enumeration.Value mode, int minShare, int weight) {
+            Turn turn = new Turn(name, mode, minShare, weight);
+            addSchedulable(turn);
+            root.schedulableNameToSchedulable().put(name, turn); // where Spark's pages look for it
+            return turn;
+        }
+
+        @Override
+        public ArrayBuffer<TaskSetManager> getSortedTaskSetQueue() {
+            List<Turn> turns = new ArrayList<>();
+            schedulableQueue().forEach(pool -> turns.add((Turn) pool));
+            turns.sort(ORDER);
+            ArrayBuffer<TaskSetManager> found = new ArrayBuffer<>();
+            turns.forEach(turn -> found.addAll(turn.getSortedTaskSetQueue()));
+            return found;
+        }
+
+        /** Spark's FairSchedulingAlgorithm, and the time of the last task instead of the name. */
+        private static final Comparator<Turn> ORDER =
+                Comparator.<Turn, Boolean>comparing(turn -> !turn.isNeedy())
+                        .thenComparingDouble(turn -> turn.isNeedy() ? turn.runningTasks() / (double) turn.minShare() : 0)
+                        .thenComparingDouble(turn -> turn.runningTasks() / (double) turn.weight())
+                        .thenComparingLong(turn -> turn.last);
+
+        /** One pool. */
+        private final class Turn extends Pool {
+            /** Number of the last task that it was given, of all tasks. */
+            private long last = 0;
+
+            Turn(String name, Enumeration.Value mode, int minShare, int weight) {
+                super(name, mode, minShare, weight);
+            }
+
+            boolean isNeedy() {
+                return runningTasks() < minShare();
+            }
+
+            @Override
+            public void increaseRunningTasks(int tasks) {
+                given += tasks;
+                last = given;
+                super.increaseRunningTasks(tasks);
+            }
+        }
+    }
+}
