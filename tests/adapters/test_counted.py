@@ -6,23 +6,23 @@ from firesteel.adapters.spark.session.counted import OPERATIONS_KEPT_MAX, SparkC
 from firesteel.model.tasks import IOMetrics
 
 
-def stage(tasks: int, size_bytes: int) -> SimpleNamespace:
-    return SimpleNamespace(num_tasks=tasks, num_completed_tasks=0, num_bytes_read=size_bytes)
+def stage(tasks: int) -> SimpleNamespace:
+    return SimpleNamespace(num_tasks=tasks, num_completed_tasks=0)
 
 
 def test_operations_are_added_up_and_later_word_of_one_counts() -> None:
     counts = SparkCounts()
-    assert counts.total(5) == IOMetrics(rows_read=5), "nothing was told"
-    counts.note("a", [stage(1, 10)])
-    counts.note("a", [stage(2, 10), stage(1, 7)])
+    assert counts.total(5, 60) == IOMetrics(rows_read=5, bytes_read=60), "nothing was told"
+    counts.note("a", [stage(1)])
+    counts.note("a", [stage(2), stage(1)])
     counts.note("a", [])
-    counts.note("b", [stage(4, 0)])
-    counts.note(None, [stage(9, 9)])
-    assert counts.total(5) == IOMetrics(rows_read=5, bytes_read=17, tasks=7)
+    counts.note("b", [stage(4)])
+    counts.note(None, [stage(9)])
+    assert counts.total(5, 60) == IOMetrics(rows_read=5, bytes_read=60, tasks=7)
 
 
 def test_a_loop_of_operations_is_not_counted_wrong() -> None:
     counts = SparkCounts()
     for number in range(OPERATIONS_KEPT_MAX + 5):
-        counts.note(str(number), [stage(1, 1)])
-    assert counts.total(-1) == IOMetrics()
+        counts.note(str(number), [stage(1)])
+    assert counts.total(-1, -1) == IOMetrics()

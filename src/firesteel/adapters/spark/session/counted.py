@@ -1,7 +1,7 @@
 """Counts of an attempt's Spark work: progress is told of one operation at a time, figures are of them all."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from firesteel.model.tasks import IOMetrics
 
@@ -9,34 +9,27 @@ OPERATIONS_KEPT_MAX = 10_000
 """Operations of one attempt that are told apart; of a loop of more of them the figures are not known."""
 
 
-class _Operation(NamedTuple):
-    tasks: int
-    bytes_read: int
-
-
 class SparkCounts:
-    """Fed with what Connect's progress handlers are told."""
+    """Fed with what Connect's progress handlers are told.
+
+    Bytes are not among its figures: Spark does not count what Parquet's readers read ahead in threads of their own, and
+    its last word comes up to an interval before the operation's end.
+    """
 
     def __init__(self) -> None:
-        self._operations: dict[str, _Operation] = {}
+        self._tasks: dict[str, int] = {}
+        """By operation."""
 
     def note(self, operation_id: str | None, stages: Sequence[Any]) -> None:
         """Note what is known of one operation so far; later word of it counts, unless it says nothing.
 
-        All tasks of its stages, not those that have ended: the last word comes up to an interval before the operation's
-        end, and figures are of those that have ended well.
+        All tasks of its stages, not those that have ended: figures are of operations that have ended well.
         """
-        if stages and operation_id is not None and len(self._operations) <= OPERATIONS_KEPT_MAX:
-            self._operations[operation_id] = _Operation(
-                sum(stage.num_tasks for stage in stages), sum(stage.num_bytes_read for stage in stages)
-            )
+        if stages and operation_id is not None and len(self._tasks) <= OPERATIONS_KEPT_MAX:
+            self._tasks[operation_id] = sum(stage.num_tasks for stage in stages)
 
-    def total(self, rows_read: int) -> IOMetrics:
-        """The sum of all operations. Nothing is known where Spark has not told of any."""
-        if not self._operations or len(self._operations) > OPERATIONS_KEPT_MAX:
-            return IOMetrics(rows_read=rows_read)
-        return IOMetrics(
-            rows_read=rows_read,
-            bytes_read=sum(each.bytes_read for each in self._operations.values()),
-            tasks=sum(each.tasks for each in self._operations.values()),
-        )
+    def total(self, rows_read: int, bytes_read: int) -> IOMetrics:
+        """The sum of all operations, and what others have counted. Of tasks nothing is known where Spark has not told."""
+        is_known = 0 < len(self._tasks) <= OPERATIONS_KEPT_MAX
+        tasks = sum(self._tasks.values()) if is_known else -1
+        return IOMetrics(rows_read=rows_read, bytes_read=bytes_read, tasks=tasks)

@@ -61,8 +61,8 @@ class RegionPlan:
         self._is_stream = graph.job_type is JobType.STREAMING
         self.streams: list[StreamSink] = []
         """Sinks whose queries are to be started when the plan has run."""
-        self.rows_read = -1
-        """Rows of stored results, when the region has run and reads nothing else; else nobody has counted them."""
+        self.rows_read = self.bytes_read = -1
+        """Rows and files of stored results, when the region has run and reads nothing else; else nobody has counted them."""
         self.active: Function | None = None
         self.frames: dict[str, Any] = {}
         self.callables: dict[str, Callable[..., Any]] = {}
@@ -100,10 +100,10 @@ class RegionPlan:
         else:
             for vertex in vertices:
                 self._run_vertex(vertex, directory, results)
-        for stored in self._read:
-            self._results.files.check_there(stored, self._deployment.subtask)
+        there = [self._results.files.check_there(stored, self._deployment.subtask) for stored in self._read]
         if not any(f.kind is FunctionKind.SOURCE for vertex in vertices for f in vertex.functions):
             self.rows_read = _sum([self._results.files.rows_of(each, self._deployment.subtask) for each in self._read])
+            self.bytes_read = _sum([sum(share.sizes.values()) for shares in there for share in shares])
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
 
     def _run_vertex(self, vertex: JobVertex, directory: Path, results: str) -> None:

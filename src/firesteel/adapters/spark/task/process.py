@@ -111,7 +111,7 @@ class TaskProcess:
         outcome: TaskOutcome = self._plan.run(self._resolver(), directory, results, Path(self._task.lists))
         if self._plan.streams:
             self._run_streams()
-        counted = self._counts.total(self._plan.rows_read)
+        counted = self._counts.total(self._plan.rows_read, self._plan.bytes_read)
         return wire.Finished(msgspec.structs.replace(outcome, io=counted), self.session.opened)
 
     def _run_streams(self) -> None:
