@@ -2,12 +2,12 @@
 
 from types import SimpleNamespace
 
-from firesteel.adapters.spark.session.counted import OPERATIONS_KEPT_MAX, SparkCounts
+from firesteel.adapters.spark.session.counted import OPERATIONS_KEPT_MAX, SparkCounts, counted_once
 from firesteel.model.tasks import IOMetrics
 
 
-def stage(tasks: int) -> SimpleNamespace:
-    return SimpleNamespace(num_tasks=tasks, num_completed_tasks=0)
+def stage(tasks: int, number: int = 0, *, ended: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(stage_id=number, num_tasks=tasks, num_completed_tasks=ended, done=ended == tasks)
 
 
 def test_operations_are_added_up_and_later_word_of_one_counts() -> None:
@@ -26,3 +26,27 @@ def test_a_loop_of_operations_is_not_counted_wrong() -> None:
     for number in range(OPERATIONS_KEPT_MAX + 5):
         counts.note(str(number), [stage(1)])
     assert counts.total(-1, -1) == IOMetrics()
+
+
+def numbers(*stages: SimpleNamespace) -> list[int]:
+    return [each.stage_id for each in counted_once(stages)]
+
+
+def test_stages_that_spark_skips_count_once() -> None:
+    first = stage(8000, 0, ended=8000)
+    assert numbers() == []
+    assert numbers(first, stage(8000, 1), stage(1, 2)) == [0, 2]
+    assert numbers(first, stage(8000, 1), stage(200, 2, ended=200), stage(8000, 3), stage(200, 4), stage(1, 5)) == [
+        0,
+        2,
+        5,
+    ]
+
+
+def test_a_stage_that_runs_or_is_to_run_counts_whatever_its_size() -> None:
+    done = stage(200, 0, ended=200)
+    assert numbers(done, stage(200, 1)) == [0, 1], "what the job is about"
+    assert numbers(done, stage(200, 1, ended=1), stage(1, 2)) == [0, 1, 2]
+    assert numbers(done, stage(199, 1), stage(1, 2)) == [0, 1, 2]
+    assert numbers(stage(200, 0, ended=199), stage(200, 1), stage(1, 2)) == [0, 1, 2], "both of a join"
+    assert numbers(stage(200, 0), stage(200, 1, ended=200), stage(1, 2)) == [0, 1, 2], "nothing before it is done"

@@ -26,10 +26,28 @@ class SparkCounts:
         All tasks of its stages, not those that have ended: figures are of operations that have ended well.
         """
         if stages and operation_id is not None and len(self._tasks) <= OPERATIONS_KEPT_MAX:
-            self._tasks[operation_id] = sum(stage.num_tasks for stage in stages)
+            self._tasks[operation_id] = sum(stage.num_tasks for stage in counted_once(stages))
 
     def total(self, rows_read: int, bytes_read: int) -> IOMetrics:
         """The sum of all operations, and what others have counted. Of tasks nothing is known where Spark has not told."""
         is_known = 0 < len(self._tasks) <= OPERATIONS_KEPT_MAX
         tasks = sum(self._tasks.values()) if is_known else -1
         return IOMetrics(rows_read=rows_read, bytes_read=bytes_read, tasks=tasks)
+
+
+def counted_once(stages: Sequence[Any]) -> list[Any]:
+    """The stages of an operation but for those that Spark skips: each of its jobs names the stages of all that it reads once
+    more, under new numbers, and runs none of those whose shuffle is there.
+
+    Connect does not say which they are. One of which no task has ended is taken for a stage before it that is done and has
+    as many tasks, until a task of it ends; but never the last, which a job is about.
+    """
+    newest_first = sorted((stage for stage in stages if stage.done), key=lambda stage: -stage.stage_id)
+    first_done = {stage.num_tasks: stage.stage_id for stage in newest_first}
+    last = max((stage.stage_id for stage in stages), default=-1)
+
+    def is_again(stage: Any) -> bool:
+        has_begun = stage.done or stage.num_completed_tasks > 0 or stage.stage_id == last
+        return not has_begun and first_done.get(stage.num_tasks, last) < stage.stage_id
+
+    return [stage for stage in stages if not is_again(stage)]

@@ -20,7 +20,7 @@ from firesteel.adapters.spark.scripts.program import ScriptProgram
 from firesteel.adapters.spark.session.attempt import AttemptSession, offer_by_default
 from firesteel.adapters.spark.session.caching import CacheWatch
 from firesteel.adapters.spark.session.context import AttemptContext
-from firesteel.adapters.spark.session.counted import SparkCounts
+from firesteel.adapters.spark.session.counted import SparkCounts, counted_once
 from firesteel.adapters.spark.session.instants import OneInstant
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
 from firesteel.adapters.spark.session.shipment import Shipment, place
@@ -252,7 +252,7 @@ class TaskProcess:
         return report
 
     def _progress(self, stages: list[Any], running: int) -> TaskProgress:
-        active = self._plan.active
+        active, stages = self._plan.active, counted_once(stages)
         return TaskProgress(
             attempt=self._task.deployment.attempt,
             function=active.name if active is not None else "",
