@@ -150,19 +150,17 @@ def watch_paths(
     mark: Callable[[], M],
     source: Callable[[Any, M], None],
     target: Callable[[Any], None],
-    query: Callable[[str], str],
 ) -> None:
     """Show every path that is given to PySpark from here on, for a change in place.
 
     `mark` is called when a source is made, and `source` gets what it returned with each message of that source; `target`
-    gets the messages of writes, also of streams; `query` gives SQL text as it is to be sent.
+    gets the messages of writes, also of streams.
     """
     from pyspark.sql.connect import plan as connect_plan
 
     plan: Any = connect_plan  # its classes get other methods
     begin, read = plan.DataSource.__init__, plan.DataSource.plan
-    write, begin_sql = plan.WriteOperation.command, plan.SQL.__init__
-    write_stream = plan.WriteStreamOperation.command
+    write, write_stream = plan.WriteOperation.command, plan.WriteStreamOperation.command
 
     def beginning(made: Any, *given: Any, **named: Any) -> None:
         begin(made, *given, **named)
@@ -183,14 +181,10 @@ def watch_paths(
         target(command.write_stream_operation_start)
         return command
 
-    def beginning_sql(made: Any, text: str, *given: Any, **named: Any) -> None:
-        begin_sql(made, query(text), *given, **named)
-
     plan.DataSource.__init__ = beginning
     plan.DataSource.plan = reading
     plan.WriteOperation.command = writing
     plan.WriteStreamOperation.command = writing_stream
-    plan.SQL.__init__ = beginning_sql
 
 
 # ── clients of sessions ──────────────────────────────────────────────────────────────────────────────────

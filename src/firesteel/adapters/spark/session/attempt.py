@@ -45,21 +45,29 @@ class ServerChannel(ChannelBuilder):
         return metadata(self._endpoint)
 
 
-class _QueriesWait:
-    """A hook of the session: no query begins before it is known whose turns its tasks take."""
+CLIENT_DIRECTORY = "spark.firesteel.client-directory"
+"""The setting that tells a JVM of ours where relative paths of a session start (`jvm/hadoop/LocalFiles.java` reads it)."""
 
-    def __init__(self, turns: threading.Thread) -> None:
-        self._turns = turns
+
+class _QueriesWait:
+    """A hook of the session: no query begins, and no question about a plan, before what `settling` sets is there."""
+
+    def __init__(self, settling: threading.Thread) -> None:
+        self._settling = settling
 
     def on_execute_plan(self, request: Any) -> Any:
-        self._turns.join()
+        self._settling.join()
         return request
+
+    def on_analysis(self, analyze: Callable[..., Any], method: str, **given: Any) -> Any:
+        self._settling.join()
+        return analyze(method, **given)
 
 
 class AttemptSession:
     """The session of an attempt, opened by the first `get`; by one after the user's code has stopped it, another.
 
-    Its queries are in Spark's `scheduler_pool`, if it is not empty. `announce` is told the name of each but the first before there is such a session: all are the worker's to close.
+    Its queries are in Spark's `scheduler_pool`, and its relative paths start in `directory`, where those are not empty. `announce` is told the name of each but the first before there is such a session: all are the worker's to close.
     """
 
     def __init__(
@@ -77,7 +85,7 @@ class AttemptSession:
         self.announce: Callable[[SessionName], None] = lambda name: None
         self._opening = threading.Lock()  # a script's threads may all ask at once
         self._numbers = itertools.count(1)
-        self.scheduler_pool = ""
+        self.scheduler_pool = self.directory = ""
         self.is_elsewhere = False
         """Whether its Spark is on another machine, and may reach what this one does not."""
 
@@ -122,9 +130,11 @@ class AttemptSession:
         # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.
         begin = functools.partial(internals.begin_on_server, session.client)
         threading.Thread(target=begin, name="open-session", daemon=True).start()
-        turns = threading.Thread(target=self._take_turns, args=(session.conf,), name="take-turns", daemon=True)
-        turns.start()
-        internals.add_hook(session.client, _QueriesWait(turns))
+        settling = threading.Thread(target=self._settle, args=(session.conf,), name="settle", daemon=True)
+        settling.start()
+        waiting = _QueriesWait(settling)
+        internals.add_hook(session.client, waiting)
+        internals.wrap_analysis(session.client, waiting.on_analysis)
         internals.add_hook(session.client, self.names)
         self.on_open(session)
         self._watch(session.client)
@@ -136,16 +146,19 @@ class AttemptSession:
         client.clone = functools.partial(self._made, client.clone)
         self.on_client(client)
 
-    def _take_turns(self, conf: Any) -> None:
-        if self.scheduler_pool and launch.SCHEDULER_POOL not in self._settings:
+    def _settle(self, conf: Any) -> None:
+        """Say whose turns the session's tasks take, and where its relative paths start."""
+        ours = {launch.SCHEDULER_POOL: self.scheduler_pool, CLIENT_DIRECTORY: self.directory}
+        wanted = {key: value for key, value in ours.items() if value and key not in self._settings}
+        if wanted:
             with contextlib.suppress(Exception):  # the query that comes next says what is wrong
-                internals.set_all(conf, {launch.SCHEDULER_POOL: self.scheduler_pool}, silent=True)
+                internals.set_all(conf, wanted, silent=True)
 
     def _made(self, make: Callable[[str], Any], session_id: str | None = None) -> Any:
         """A session that the user's code makes of ours: it is the worker's to close, too."""
         client = make(session_id or self._further().session_id)
         self.announce(SessionName(self._name.user, internals.session_id_of(client)))
-        self._take_turns(RuntimeConf(client))
+        self._settle(RuntimeConf(client))
         self._watch(client)
         return client
 

@@ -1,6 +1,8 @@
 """Relative paths that the user's code gives to Spark: they start where the client is, not where Spark was started.
 
-So do those of sinks and of input splits (`splits/paths.py`). Which line has given a path is noted: Spark looks for it later.
+A JVM of ours is told where that is and resolves them all, those in SQL text, too (`jvm/hadoop/LocalFiles.java`). Those of
+readers and writers are made absolute here, for Sparks that have it not; which line has given one is noted: Spark looks for
+it later. Sinks and input splits have paths of their own (`splits/paths.py`).
 """
 
 import functools
@@ -27,7 +29,6 @@ FORMATS = ("", "avro", "binaryfile", "csv", "delta", "image", "json", "libsvm", 
 PLACES_MAX, FRAMES_MAX = 1_000, 40
 """Paths whose line is known, and how deep the user's code may be below the call that names one."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_FILES_IN_SQL = re.compile(rf"(\b(?:from|join|table)\s+(?:{'|'.join(FORMATS[1:])})\s*\.\s*)`([^`]+)`", re.IGNORECASE)
 _OWN = tuple(str(Path(file).parent) + os.sep for file in (pyspark.__file__, Path(__file__).parents[2]))
 
 
@@ -53,8 +54,9 @@ class ClientPaths:
         """Servers of storages that have been asked."""
 
     def install(self) -> None:
-        """Have DataFrames read from and written to paths that start there, from here on."""
-        watch_paths(_frames, self._start_source, self._start_target, self._within_sql)
+        """Have DataFrames read from and written to paths that start there, from here on: before there is a session."""
+        self._sessions.directory = self._directory
+        watch_paths(_frames, self._start_source, self._start_target)
 
     def explain(self, message: str) -> tuple[str, Sequence[tuple[str, int]]] | None:
         """Explains a message that names a path that was given: where it was looked for, and the lines that gave it."""
@@ -97,6 +99,8 @@ class ClientPaths:
                 target.path = self._absolute(target.path)
             if "path" in target.options:
                 target.options["path"] = self._absolute(target.options["path"])
+        if "source" not in fields and "checkpointLocation" in target.options:
+            target.options["checkpointLocation"] = self._absolute(target.options["checkpointLocation"])
 
     def _check_answers(self, path: str, options: Mapping[str, str]) -> None:
         """Raises SourceSilent for a server that says nothing to this machine, which Spark would ask for many minutes."""
@@ -111,21 +115,10 @@ class ClientPaths:
                 raise SourceSilent(str(error)) from None
         self._answering.add(server)
 
-    def _within_sql(self, query: str) -> str:
-        """The query with absolute paths. What is named as a file is one if it is there: tables may be called so."""
-
-        def started(found: re.Match[str]) -> str:
-            path = self._absolute(found[2], must_exist=True)
-            if len(self._given) < PLACES_MAX:
-                self._given[path] = GivenPath(found[2], _frames())
-            return f"{found[1]}`{path}`"
-
-        return _FILES_IN_SQL.sub(started, query)
-
     def _absolute(self, path: str, *, must_exist: bool = False) -> str:
         if not path or path.startswith("/") or _SCHEME.match(path) or not self._are_files:
             return path
-        found = os.path.join(self._directory, os.path.expanduser(path))
+        found = os.path.join(self._directory, path)
         return path if must_exist and not glob.glob(found) else found
 
     @functools.cached_property

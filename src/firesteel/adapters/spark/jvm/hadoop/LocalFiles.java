@@ -9,12 +9,18 @@ import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Hadoop's local file system, but for two things. Without Hadoop's native library it starts a process, chmod, for each
- * file and each directory that it makes: this makes a system call. And it writes no checksum file beside each file.
+ * Hadoop's local file system, but for three things. Without Hadoop's native library it starts a process, chmod, for each
+ * file and each directory that it makes: this makes a system call. It writes no checksum file beside each file. And
+ * relative paths start where the session of the calling thread says, not where the JVM was started.
  */
 public class LocalFiles extends LocalFileSystem {
+    /** The setting of a session that says where its relative paths start: an absolute path. */
+    private static final String DIRECTORY = "spark.firesteel.client-directory";
+
     public LocalFiles() {
         super(new Raw());
         setWriteChecksum(false);
@@ -28,6 +34,32 @@ public class LocalFiles extends LocalFileSystem {
             PosixFilePermission.GROUP_EXECUTE, PosixFilePermission.GROUP_WRITE, PosixFilePermission.GROUP_READ,
             PosixFilePermission.OWNER_EXECUTE, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_READ,
         };
+
+        /** Whether the thread is asking for its session's directory: a session that is being made asks for ours meanwhile. */
+        private static final ThreadLocal<Boolean> ASKING = ThreadLocal.withInitial(() -> false);
+
+        /** Where relative paths start for the thread's query or task: one instance is there for all sessions. */
+        @Override
+        public Path getWorkingDirectory() {
+            String directory = directory();
+            return directory == null ? super.getWorkingDirectory() : new Path(getUri().getScheme(), null, directory);
+        }
+
+        private static String directory() {
+            TaskContext task = TaskContext.get();
+            if (task != null) {
+                return task.getLocalProperty(DIRECTORY);
+            }
+            if (ASKING.get()) {
+                return null;
+            }
+            ASKING.set(true);
+            try {
+                return SQLConf.get().getConfString(DIRECTORY, null);
+            } finally {
+                ASKING.set(false);
+            }
+        }
 
         @Override
         public void setPermission(Path path, FsPermission permission) throws IOException {
