@@ -20,7 +20,7 @@ READS = (
     "table csv.`rin`",
     "select * from viewed",
 )
-WRITES = ("report", "reported", "streamed", "ckpt", "~/home")
+WRITES = ("report", "reported", "streamed", "ckpt", "streamed again", "kept", "~/home")
 PROGRAM = f"""
 import os
 os.mkdir("rin")
@@ -34,6 +34,9 @@ spark.sql("insert overwrite directory 'report' using csv select 1")
 spark.sql("insert overwrite directory using csv options (path 'reported') select 1")
 stream = spark.readStream.schema("a string").csv("rin").writeStream.format("parquet").trigger(availableNow=True)
 stream.option("checkpointLocation", "ckpt").start("streamed").awaitTermination()
+spark.conf.set("spark.sql.streaming.checkpointLocation", "kept")
+other = spark.readStream.schema("a string").csv("rin").writeStream.format("parquet").trigger(availableNow=True)
+other.start("streamed again").awaitTermination()
 spark.range(1).write.parquet("~/home")
 print([name for name in {WRITES!r} if not os.path.exists(name)])
 """

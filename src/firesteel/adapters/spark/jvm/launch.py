@@ -257,7 +257,12 @@ def _here() -> dict[str, str]:
 def _local_files(user: Mapping[str, str]) -> dict[str, str]:
     """The setting that has Spark use our local files; none where executors, which do not have them, are elsewhere."""
     is_local = user.get("spark.master", "local").startswith("local")
-    return {"spark.hadoop.fs.file.impl": "firesteel.LocalFiles"} if is_local else {}
+    if not is_local or "spark.hadoop.fs.file.impl" in user:
+        return {}
+    return {
+        "spark.hadoop.fs.file.impl": "firesteel.LocalFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "firesteel.LocalFiles$Context",
+    }
 
 
 def _plugins(user: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,15 @@
 package firesteel;
 
 import java.io.IOException;
+import java.net.URI;
+import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.EnumSet;
 import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumFs;
+import org.apache.hadoop.fs.DelegateToFileSystem;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -45,6 +50,13 @@ public class LocalFiles extends LocalFileSystem {
             return directory == null ? super.getWorkingDirectory() : new Path(getUri().getScheme(), null, directory);
         }
 
+        /** The same for Hadoop's other interface, which has one instance a use. */
+        @Override
+        protected Path getInitialWorkingDirectory() {
+            String directory = directory();
+            return directory == null ? super.getInitialWorkingDirectory() : new Path(getUri().getScheme(), null, directory);
+        }
+
         private static String directory() {
             TaskContext task = TaskContext.get();
             if (task != null) {
@@ -75,6 +87,29 @@ public class LocalFiles extends LocalFileSystem {
                 }
             }
             Files.setPosixFilePermissions(pathToFile(path).toPath(), wanted);
+        }
+    }
+
+    /** The same files by Hadoop's other interface, by which streams write their checkpoints: with checksums, as they were. */
+    public static class Context extends ChecksumFs {
+        public Context(URI uri, Configuration settings) throws IOException, URISyntaxException {
+            super(new Plain(uri, settings));
+        }
+
+        private static class Plain extends DelegateToFileSystem {
+            Plain(URI uri, Configuration settings) throws IOException, URISyntaxException {
+                super(uri, new Raw(), settings, uri.getScheme(), false);
+            }
+
+            @Override
+            public int getUriDefaultPort() {
+                return -1;
+            }
+
+            @Override
+            public boolean isValidName(String name) {
+                return true; // the machine's own file system says what is none
+            }
         }
     }
 }
