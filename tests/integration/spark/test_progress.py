@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from tests.integration.spark.conftest import Runner
-from tests.integration.spark.jobs import JobMaker, Observed, function, run
+from tests.integration.spark.jobs import JobMaker, Observed, Runner, function, run
 
 pytestmark = pytest.mark.spark
 
