@@ -13,7 +13,7 @@ from firesteel.adapters.spark.exchange.resultfiles import Manifest
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable
 from firesteel.adapters.spark.staged.references import StagedFiles, StagedRows, WrittenByUser
 from firesteel.adapters.storage import local
-from firesteel.adapters.storage.manifest import write_manifest
+from firesteel.adapters.storage.manifest import draft_manifest, publish_manifest
 from firesteel.cli.background import Recorded
 from firesteel.cli.clusters.hosts import HostCluster, Placed
 from firesteel.cli.clusters.ssh import Ssh
@@ -103,6 +103,7 @@ def test_another_version_is_refused_and_both_are_named(sample: StoredRecord) -> 
 
 def test_the_record_of_a_commit_at_its_target(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     """For readers who want the whole of a commit."""
-    write_manifest(local.TREE, commit_of("sink"), str(tmp_path), ["part-0"])
+    draft_manifest(local.TREE, commit_of("sink"), str(tmp_path), ["part-0"])
+    publish_manifest(local.TREE, commit_of("sink"), str(tmp_path))
     (file,) = (tmp_path / "_firesteel" / "commits" / "sink").iterdir()
     golden("sink_manifest_v1.json", file.read_text() + "\n")

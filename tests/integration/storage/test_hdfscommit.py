@@ -111,6 +111,40 @@ def test_answers_that_are_lost_cost_no_rows(mode: str) -> None:
         assert left(hdfs) == []
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_commit_that_is_refused_anywhere_shows_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rename or write is not allowed; what was done before it is taken back."""
+    number, was_refused = 0, True
+    while was_refused:
+        hdfs = FakeHdfs()
+        commit, expected = prepared(hdfs, mode)
+        before, calls = texts(hdfs), iter(range(1000))
+        was_refused = False
+
+        def some(real: Any, at: int = number, calls: Any = calls) -> Any:
+            def call(*arguments: Any, **more: Any) -> Any:
+                nonlocal was_refused
+                if "staging/target-" not in arguments[0] and next(calls) == at:
+                    was_refused = True
+                    raise Unusable("Permission denied")
+                return real(*arguments, **more)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            patch.setattr(hdfs, "rename", some(hdfs.rename))
+            patch.setattr(hdfs, "write", some(hdfs.write))
+            try:
+                sinks(hdfs).commit(commit)
+            except Unusable:
+                assert texts(hdfs) == before
+        sinks(hdfs).commit(commit)
+        assert texts(hdfs) == expected
+        assert left(hdfs) == []
+        number += 1
+    assert number > 4
+
+
 def test_what_a_reader_sees_between_the_two_steps_of_overwrite(hdfs: FakeHdfs) -> None:
     """Old rows, nothing, new rows; never both."""
     seen = []

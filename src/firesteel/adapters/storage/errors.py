@@ -5,6 +5,10 @@ class CommitRefused(Exception):
     """The commit can never succeed; the text says what to do."""
 
 
+class NotTakenBack(OSError):
+    """A commit failed, and so did taking back what was visible of it by then: the text says what may be, and what to do."""
+
+
 class TargetRefused(ValueError):
     """Nothing can be written there; the text names the URI and says what to do."""
 

@@ -10,7 +10,7 @@ from firesteel.adapters.storage.errors import CommitRefused, TargetRefused, Unus
 from firesteel.adapters.storage.hdfsdirectories import HdfsDirectories
 from firesteel.adapters.storage.hdfslocks import HdfsLocks
 from firesteel.adapters.storage.hdfstree import HdfsTree
-from firesteel.adapters.storage.lease import Lease
+from firesteel.adapters.storage.lease import Lease, LeaseLost
 from firesteel.adapters.storage.schemes import authority_and_path
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.adapters.storage.trees import holds_data
@@ -71,7 +71,7 @@ class HdfsSinks(HdfsDirectories):
     def advice(self, error: OSError, target: str) -> str:
         text = str(error)
         shown = text if "://" in text else f"{target}: {text}"
-        return shown if isinstance(error, Unusable) else f"{shown}; its output is still staged: retry the job"
+        return shown if isinstance(error, Unusable | LeaseLost) else f"{shown}; nothing of it is visible: retry the job"
 
     def _check_renames(self, target: str, note: str) -> None:
         """Raises Unusable when a rename replaces what it should not: so does a gateway that drops what it does not know."""

@@ -42,11 +42,8 @@ class HdfsTree:
     def names(self, path: str) -> list[str]:
         return [each.name for each in self.below(path)]
 
-    def present(self, root: str, names: Iterable[str]) -> set[str]:
-        return set(self.sizes(root, names))
-
     def sizes(self, root: str, names: Iterable[str]) -> dict[str, int]:
-        """Sizes in bytes of those of the files that are there: a request for each directory they are in."""
+        """A request for each directory they are in."""
         wanted = list(names)
         found: dict[str, int] = {}
         for directory in sorted({posixpath.dirname(name) for name in wanted}):
@@ -122,6 +119,13 @@ class HdfsTree:
                 self._tried(lambda parent=parent: self._client.delete(parent, recursive=False))  # type: ignore[misc]
                 continue
             return
+
+    def check_writable(self, directories: Iterable[str]) -> None:
+        """The NameNode says no to the first rename that is not allowed, and those before it are taken back."""
+
+    def remove_empty(self, directory: str) -> None:
+        with contextlib.suppress(OSError):
+            self._tried(lambda: self._client.delete(_path(directory), recursive=False))
 
     def settle(self, root: str, names: Iterable[str]) -> None:
         """HDFS has as many copies of what was closed as it was told to make."""

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -32,8 +33,18 @@ class LocalTree:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def present(self, root: str, names: Iterable[str]) -> set[str]:
-        return {name for name in names if os.path.isfile(os.path.join(root, name))}
+    def sizes(self, root: str, names: Iterable[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name in names:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                status = os.stat(os.path.join(root, name))
+                found |= {name: status.st_size} if stat.S_ISREG(status.st_mode) else {}
+        return found
+
+    def check_writable(self, directories: Iterable[str]) -> None:
+        for each in directories:
+            if not os.access(each, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), each)
 
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
@@ -54,6 +65,10 @@ class LocalTree:
 
     def remove(self, path: str) -> None:
         remove(Path(path))
+
+    def remove_empty(self, directory: str) -> None:
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
 
     def settle(self, root: str, names: Iterable[str]) -> None:
         sync_files(Path(root), list(names))
@@ -110,9 +125,10 @@ def advice(error: OSError, target: Path) -> str:
     """A sentence on what happened and what to do about it."""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return f"no space is left for {target}: free some, then retry the job; its output is still staged"
+            return f"no space is left for {target}: free some, then retry the job"
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return f"the worker may not write {target} ({error.strerror}): grant it, then retry the job"
+            where = error.filename2 or error.filename or target
+            return f"the worker may not write {where} ({error.strerror}): grant it, then retry the job"
         case _:
             return f"{target} could not be written: {error}"
 

@@ -49,17 +49,27 @@ def replaced_by(tree: Tree, target: str) -> list[str]:
     return found
 
 
-def write_manifest(tree: Tree, commit: SinkCommit, root: str, files: list[str], replaced: str = "") -> None:
-    """Atomic and lasting. `files` are the names under which readers find them; `replaced` is what this takes the place of."""
+def draft_manifest(tree: Tree, commit: SinkCommit, root: str, files: list[str], replaced: str = "") -> None:
+    """Write it to the disk, under a name at which nobody looks. `files` are the names under which readers find them;
+    `replaced` is what this takes the place of."""
     former = [*commits_at(tree, replaced), *replaced_by(tree, replaced)] if replaced else []
     content = record_of(commit, files) | ({"replaced": former[:REPLACED_MAX]} if former else {})
-    name = _name(commit)
-    temporary = f"{name.removesuffix('.json')}.tmp"
-    tree.make_directory(posixpath.join(root, posixpath.dirname(name)))
-    tree.write(posixpath.join(root, temporary), json.dumps(content, indent=1).encode())
-    tree.settle(root, (temporary,))
-    tree.rename(posixpath.join(root, temporary), posixpath.join(root, name))
-    tree.settle_directories(root, (name,))
+    tree.make_directory(posixpath.join(root, posixpath.dirname(_draft(commit))))
+    tree.write(posixpath.join(root, _draft(commit)), json.dumps(content, indent=1).encode())
+    tree.settle(root, (_draft(commit),))
+
+
+def publish_manifest(tree: Tree, commit: SinkCommit, root: str) -> None:
+    """Make a draft the record. Atomic and lasting."""
+    tree.rename(posixpath.join(root, _draft(commit)), posixpath.join(root, _name(commit)))
+    tree.settle_directories(root, (_name(commit),))
+
+
+def remove_draft(tree: Tree, commit: SinkCommit, root: str) -> None:
+    """Also the directories that this leaves empty."""
+    tree.remove(posixpath.join(root, _draft(commit)))
+    for directory in (MANIFESTS, posixpath.dirname(MANIFESTS)):
+        tree.remove_empty(posixpath.join(root, directory))
 
 
 def record_of(commit: SinkCommit, files: list[str]) -> dict[str, object]:
@@ -91,3 +101,7 @@ def unique_name(name: str, commit_id: str) -> str:
 
 def _name(commit: SinkCommit) -> str:
     return f"{MANIFESTS}/{commit.commit_id}.json"
+
+
+def _draft(commit: SinkCommit) -> str:
+    return f"{MANIFESTS}/{commit.commit_id}.tmp"

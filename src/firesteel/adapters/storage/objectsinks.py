@@ -8,7 +8,7 @@ from pathlib import Path
 from firesteel.adapters.storage import rivals
 from firesteel.adapters.storage.errors import CommitRefused, TargetRefused, Unusable
 from firesteel.adapters.storage.keys import Keys, Patient
-from firesteel.adapters.storage.lease import Lease
+from firesteel.adapters.storage.lease import Lease, LeaseLost
 from firesteel.adapters.storage.objectcommit import ObjectCommit, key_of, write_note
 from firesteel.adapters.storage.objectdirectories import ObjectDirectories
 from firesteel.adapters.storage.schemes import bucket_and_path, scheme_name
@@ -60,7 +60,9 @@ class ObjectSinks(ObjectDirectories):
     def advice(self, error: OSError, target: str) -> str:
         text = str(error)
         shown = text if "://" in text else f"{target}: {text}"
-        return shown if isinstance(error, Unusable) else f"{shown}; its output is still staged: retry the job"
+        if isinstance(error, Unusable | LeaseLost):
+            return shown
+        return f"{shown}; retry the job. Who lists the target may find some of its rows, in copies that no record names"
 
     def _is_object(self, key: str) -> bool:
         return any(each.key == key for each in self._keys.found(key, at_most=1))

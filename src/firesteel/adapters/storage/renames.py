@@ -5,18 +5,22 @@ step where the tree can. *append*: each file is renamed under a name that holds 
 may see some of the files before all. *overwrite-partitions*: each partition that was written takes the place of its old
 self, the manifest is last; readers may see some of the partitions before all. A manifest at the target means: done.
 
-What is staged is made to last before any of it becomes visible; what several subtasks of a sink have staged is moved into
-one staged directory first. Whoever commits is alone with the target.
+What is staged is looked through and made to last, and the manifest drafted, before any of it becomes visible; what several
+subtasks of a sink have staged is moved into one staged directory first. Whoever commits is alone with the target.
+
+A commit that fails takes back what is visible of it, also what one before it that was killed had made so.
 """
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from firesteel.adapters.storage import rivals
+from firesteel.adapters.storage import rivals, takingback
 from firesteel.adapters.storage.errors import CommitRefused
-from firesteel.adapters.storage.manifest import is_done, replaced_by, unique_name, write_manifest
+from firesteel.adapters.storage.lease import LeaseLost
+from firesteel.adapters.storage.manifest import draft_manifest, is_done, publish_manifest, replaced_by, unique_name
+from firesteel.adapters.storage.takingback import aside
 from firesteel.adapters.storage.trees import Tree, holds_data
 from firesteel.model.tasks import SinkCommit
 
@@ -25,25 +29,32 @@ _SUCCESS = "_SUCCESS"
 
 def carry_out(tree: Tree, commit: SinkCommit) -> str:
     """Make the staged files readers' files; target, staging and parts are paths of the tree. Returns what the job is to be
-    told of others that write there, or nothing. Raises CommitRefused or OSError."""
+    told of others that write there, or nothing. Raises CommitRefused or OSError; but for NotTakenBack and LeaseLost nothing of
+    it is visible then."""
     told, target, staging = "", commit.target, commit.staging
     was_replaced = not tree.is_there(staging) and commit.commit_id in replaced_by(tree, target)  # by another job
     if not was_replaced and not is_done(tree, commit, target):
         told = rivals.note_of(tree, commit)
         _show(tree, _gathered(tree, commit))
-    for path in (_aside(staging), *commit.stagings):
+    for path in (aside(staging), *commit.stagings):
         tree.remove(path)
     return told
 
 
 def _show(tree: Tree, commit: SinkCommit) -> None:
-    match commit.mode:
-        case "append":
-            _append(tree, commit)
-        case "overwrite-partitions":
-            _replace_partitions(tree, commit)
-        case _:
-            _replace(tree, commit)
+    try:
+        match commit.mode:
+            case "append":
+                _append(tree, commit)
+            case "overwrite-partitions":
+                _replace_partitions(tree, commit)
+            case _:
+                _replace(tree, commit)
+    except LeaseLost:
+        raise  # somebody else goes on with it
+    except (OSError, CommitRefused) as error:
+        takingback.take_back(tree, commit, error)
+        raise
 
 
 def _gathered(tree: Tree, commit: SinkCommit) -> SinkCommit:
@@ -54,8 +65,9 @@ def _gathered(tree: Tree, commit: SinkCommit) -> SinkCommit:
         for name in part.files:
             moved[name] = unique_name(name, f"s{index}") if name in taken else name
             files.append(moved[name])
-        left = {name: moved[name] for name in part.files if name in tree.present(part.staging, part.files)}
-        _make_parents(tree, commit.staging, left.values())
+        left = {name: moved[name] for name in tree.sizes(part.staging, part.files)}
+        for parent in _parents(left.values()):
+            tree.make_directory(posixpath.join(commit.staging, parent))
         for name, here in left.items():
             tree.rename(posixpath.join(part.staging, name), posixpath.join(commit.staging, here))
     return msgspec.structs.replace(commit, files=tuple(sorted(files)), parts=())
@@ -65,79 +77,105 @@ def _replace(tree: Tree, commit: SinkCommit) -> None:
     target, staging = commit.target, commit.staging
     if commit.mode == "ignore" and holds_data(tree, target):
         return
-    there = tree.present(staging, commit.files)
-    missing = next((name for name in commit.files if name not in there), None)
-    if missing is not None or not tree.is_directory(staging):
-        raise CommitRefused(_lost(commit, missing or "everything"))
+    if not tree.is_directory(staging):
+        raise CommitRefused(_lost(commit, "everything"))
+    _check_complete(commit, tree.sizes(staging, commit.files), {name: (name,) for name in commit.files})
     if commit.mode == "error" and holds_data(tree, target):
         raise CommitRefused(f"{target} exists and holds data; use mode='overwrite' or 'append', or another path")
     tree.write(posixpath.join(staging, _SUCCESS), b"")
     tree.settle(staging, commit.files)
-    write_manifest(tree, commit, staging, list(commit.files), target)
+    draft_manifest(tree, commit, staging, list(commit.files), target)
+    publish_manifest(tree, commit, staging)
     if commit.mode == "overwrite":
-        tree.put_in_place(staging, target, _aside(staging))
+        tree.put_in_place(staging, target, aside(staging))
     else:
         tree.rename(staging, target)  # onto an empty directory too; refused when it has filled meanwhile
     tree.settle_directories(posixpath.dirname(target), ())
 
 
 def _append(tree: Tree, commit: SinkCommit) -> None:
-    _make_directory(tree, commit)
     finals = {name: unique_name(name, commit.commit_id) for name in commit.files}
-    tree.settle(commit.staging, sorted(tree.present(commit.staging, commit.files)))
-    done = tree.present(commit.target, finals.values())
+    done, there = tree.sizes(commit.target, finals.values()), tree.sizes(commit.staging, commit.files)
+    _check_complete(commit, there | done, {name: (final, name) for name, final in finals.items()})
     left = {name: final for name, final in finals.items() if final not in done}
-    _make_parents(tree, commit.target, left.values())
+    parents = _parents(left.values())
+    _make_directories(tree, commit, parents)
+    tree.check_writable([posixpath.join(commit.target, parent) for parent in parents])
+    tree.settle(commit.staging, sorted(there))
+    draft_manifest(tree, commit, commit.target, list(finals.values()))
     for name, final in left.items():
-        _rename(tree, commit, name, posixpath.join(commit.target, final))
+        tree.rename(posixpath.join(commit.staging, name), posixpath.join(commit.target, final))
     _end(tree, commit, list(finals.values()))
 
 
 def _replace_partitions(tree: Tree, commit: SinkCommit) -> None:
     """File names hold the commit's id, so that a partition at the target says whether it is the new one."""
-    _make_directory(tree, commit)
     finals = {name: unique_name(name, commit.commit_id) for name in commit.files}
-    done = tree.present(commit.target, finals.values())
-    left = {name: final for name, final in finals.items() if final not in done}
-    renamed = tree.present(commit.staging, left.values())
+    done = tree.sizes(commit.target, finals.values())
+    there = tree.sizes(commit.staging, (*finals.values(), *commit.files))
+    _check_complete(commit, there | done, {name: (final, name) for name, final in finals.items()})
     partitions: dict[str, list[str]] = {}
-    for name, final in left.items():
-        if final not in renamed:
-            _rename(tree, commit, name, posixpath.join(commit.staging, final))
-        partitions.setdefault(posixpath.dirname(final), []).append(posixpath.basename(final))
-    _make_parents(tree, commit.target, partitions)
+    for final in finals.values():
+        if final not in done:
+            partitions.setdefault(posixpath.dirname(final), []).append(posixpath.basename(final))
+    _make_directories(tree, commit, _parents(partitions))
+    places = [posixpath.join(commit.target, partition) for partition in partitions]
+    above = sorted({posixpath.dirname(place) for place in places})
+    tree.check_writable([*above, *(place for place in places if tree.is_directory(place))])
+    draft_manifest(tree, commit, commit.target, list(finals.values()))
+    for name, final in finals.items():
+        if final not in done and final not in there:
+            tree.rename(posixpath.join(commit.staging, name), posixpath.join(commit.staging, final))
     for partition, files in partitions.items():
         staged = posixpath.join(commit.staging, partition)
         tree.settle(staged, files)
-        tree.put_in_place(staged, posixpath.join(commit.target, partition), f"{_aside(commit.staging)}/{partition}")
+        tree.put_in_place(staged, posixpath.join(commit.target, partition), f"{aside(commit.staging)}/{partition}")
     _end(tree, commit, list(finals.values()))
 
 
 def _end(tree: Tree, commit: SinkCommit, finals: list[str]) -> None:
     tree.settle_directories(commit.target, finals)
-    tree.write(posixpath.join(commit.target, _SUCCESS), b"")
-    write_manifest(tree, commit, commit.target, finals)
+    success = posixpath.join(commit.target, _SUCCESS)
+    is_first = not tree.is_there(success)
+    tree.write(success, b"")
+    try:
+        publish_manifest(tree, commit, commit.target)
+    except OSError:
+        if is_first and not is_done(tree, commit, commit.target):
+            tree.remove(success)
+        raise
 
 
-def _make_directory(tree: Tree, commit: SinkCommit) -> None:
+def _make_directories(tree: Tree, commit: SinkCommit, below: list[str]) -> None:
+    """The target, and these in it."""
     if not tree.is_directory(commit.target):
         if tree.is_there(commit.target):
             raise CommitRefused(f"{commit.target} is a file; mode {commit.mode} needs a directory")
         tree.make_directory(commit.target)
     tree.settle_directories(posixpath.dirname(commit.target), ())
+    for each in below:
+        tree.make_directory(posixpath.join(commit.target, each))
 
 
-def _make_parents(tree: Tree, root: str, names: Iterable[str]) -> None:
-    """The directories below `root` that these are in."""
-    for parent in sorted({posixpath.dirname(name) for name in names} - {""}):
-        tree.make_directory(posixpath.join(root, parent))
+def _parents(names: Iterable[str]) -> list[str]:
+    """The directories that these are in, but for the one that the names begin at."""
+    return sorted({posixpath.dirname(name) for name in names} - {""})
 
 
-def _rename(tree: Tree, commit: SinkCommit, name: str, final: str) -> None:
-    try:
-        tree.rename(posixpath.join(commit.staging, name), final)
-    except FileNotFoundError:
-        raise CommitRefused(_lost(commit, posixpath.basename(name))) from None
+def _check_complete(commit: SinkCommit, sizes: Mapping[str, int], places: Mapping[str, tuple[str, ...]]) -> None:
+    """All staged files are there, at one of the places that each may be at by now, and as large as they were together."""
+    total = 0
+    for name, names in places.items():
+        found = next((sizes[each] for each in names if each in sizes), None)
+        if found is None:
+            raise CommitRefused(_lost(commit, posixpath.basename(name)))
+        total += found
+    if commit.size_bytes not in (-1, total):
+        raise CommitRefused(
+            f"the staged output of {commit.function} for {commit.target} is not what was written (its files in"
+            f" {commit.staging} have {total} bytes, and had {commit.size_bytes}): something outside firesteel has changed"
+            " them; run the job again"
+        )
 
 
 def _lost(commit: SinkCommit, name: str) -> str:
@@ -145,7 +183,3 @@ def _lost(commit: SinkCommit, name: str) -> str:
         f"the staged output of {commit.function} for {commit.target} is no longer complete ({name} is gone from "
         f"{commit.staging}): something outside firesteel removed it; run the job again"
     )
-
-
-def _aside(staging: str) -> str:
-    return f"{staging}.replaced"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from firesteel.adapters.storage.errors import CommitRefused, TargetRefused
+from firesteel.adapters.storage.errors import CommitRefused, NotTakenBack, TargetRefused
 from firesteel.adapters.storage.serving import NOTHING_SET, directories_at, sink_store
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.tasks import SinkCommit
@@ -20,6 +20,8 @@ def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -
         return store.commit(commit)
     except CommitRefused as error:
         raise TaskFailedError(_failure(commit, FailureKind.NON_RECOVERABLE, str(error))) from error
+    except NotTakenBack as error:
+        raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, str(error))) from error
     except OSError as error:
         message = store.advice(error, commit.target)
         raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, message)) from error

@@ -16,8 +16,11 @@ class Tree(Protocol):
     def names(self, path: str) -> list[str]:
         """What is directly below, sorted; nothing where there is no directory."""
 
-    def present(self, root: str, names: Iterable[str]) -> set[str]:
-        """Those of the names that are there."""
+    def sizes(self, root: str, names: Iterable[str]) -> dict[str, int]:
+        """Sizes in bytes of those of the files that are there."""
+
+    def check_writable(self, directories: Iterable[str]) -> None:
+        """Raises PermissionError when files can't be renamed into one, as far as that can be told beforehand."""
 
     def read(self, path: str) -> bytes:
         """Raises FileNotFoundError."""
@@ -36,6 +39,9 @@ class Tree(Protocol):
 
     def remove(self, path: str) -> None:
         """Delete a file or directory; of staging directories also what marks them, and those that they leave empty."""
+
+    def remove_empty(self, directory: str) -> None:
+        """Delete it if it is there and empty."""
 
     def settle(self, root: str, names: Iterable[str]) -> None:
         """What was written to these files, and their directories up to `root`, outlasts a loss of power."""

@@ -30,16 +30,20 @@ def perform(payload: bytes) -> bytes:
 
 def files_of(commit: SinkCommit) -> SinkCommit:
     """The commit of the staged files of all subtasks, with the table's directory as target."""
-    first, *others = [decode(reference, StagedFiles).files for reference in commit.stagings]
+    return _as_one(commit.commit_id, [decode(reference, StagedFiles).files for reference in commit.stagings])
+
+
+def _as_one(commit_id: str, staged: Sequence[SinkCommit]) -> SinkCommit:
+    first, *others = staged
     parts = tuple(StagedPart(staging=each.staging, files=each.files) for each in others)
-    return msgspec.structs.replace(first, commit_id=commit.commit_id, parts=parts)
+    size_bytes = sum(each.size_bytes for each in staged)
+    return msgspec.structs.replace(first, commit_id=commit_id, parts=parts, size_bytes=size_bytes)
 
 
 def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
     """Returns what the job is to be told."""
     first = staged[0]
-    parts = tuple(StagedPart(staging=each.files.staging, files=each.files.files) for each in staged[1:])
-    files = msgspec.structs.replace(first.files, commit_id=work.commit_id, parts=parts)
+    files = _as_one(work.commit_id, [each.files for each in staged])
     table = look_up(spark, first.table) or _made(spark, first, work.commit_id)
     location, is_own = Path(first.location), table.table_properties.get(MADE_BY) == work.commit_id
     if files.mode in ("error", "ignore"):
