@@ -105,6 +105,7 @@ SAMPLES: tuple[m.AnyMessage, ...] = (
     m.JobTerminated(result=RESULT, view=JobView(job_id=JOB, name="it", status=JobStatus.CANCELED)),
     m.JobClosed(job_id=JOB),
     m.JobsUnheard(job_ids=(JOB,)),
+    m.CancelTooLate(job_id=JOB),
 )
 
 KINDS = typing.get_args(m.AnyMessage)

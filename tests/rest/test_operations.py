@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
+from firesteel.model.refusals import CancelRefused
 from firesteel.model.states import JobStatus
+from firesteel.model.tasks import SinkCommit
 from firesteel.rest.operations import JOBS_BETWEEN_SWEEPS, OPERATIONS_PER_JOB_MAX, Operations
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import graph, rest_cluster
@@ -39,6 +42,35 @@ def test_cancelling(do: Do, script: TaskScript, tmp_path: Path) -> None:
             assert (await rest.http.patch(f"/jobs/{'0' * 32}")).status_code == 404
             assert (await rest.http.delete("/cluster")).json() == {}
             assert rest.shut_downs == ["now"]
+
+    do(story())
+
+
+def test_a_job_that_commits_is_not_cancelled(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks is told at once; the job goes on."""
+
+    async def story() -> None:
+        job, committing = graph("lines => result", "committing"), asyncio.Event()
+
+        def first_refused(_: TaskScript, commit: SinkCommit) -> bool:
+            is_first = not committing.is_set()
+            committing.set()
+            return is_first
+
+        monkeypatch.setattr(TaskScript, "refuses", first_refused)
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(job)
+            await committing.wait()
+            answer = await rest.http.patch(f"/v1/jobs/{job.job_id}?mode=cancel", json={})
+            assert answer.status_code == 409
+            assert "making its outputs visible: it can't be cancelled any more" in answer.json()["errors"][0]
+            assert (await rest.http.get(f"/v1/jobs/{job.job_id}")).json()["state"] == "RUNNING", "it was not waited for"
+            assert (await rest.finish(job.job_id))["application-status"] == "SUCCEEDED"
+            async with HttpClusterClient([rest.server.address]) as client:
+                with pytest.raises(CancelRefused):
+                    await client.cancel_job(job.job_id)
 
     do(story())
 

@@ -1,6 +1,7 @@
 """Branches of streaming jobs: begun beside the job, and put into its place. docs/branches.md says what holds then."""
 
 import asyncio
+import contextlib
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -23,7 +24,7 @@ from firesteel.model.views import JobView
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, decode_build_reply
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.scripts import is_script
-from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
+from firesteel.runtime.client import CancelRefused, DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
 _GOES_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
 PATIENCE_S = 15.0
@@ -207,7 +208,8 @@ class Branching:
                 self._say(f"job {job_id} waits for slots, which the branch may have")
                 break
         if not view.status.is_globally_terminal:
-            await self._client.cancel_job(view.job_id)
+            with contextlib.suppress(CancelRefused):  # it finishes
+                await self._client.cancel_job(view.job_id)
             self._say(f"branch {view.job_id} is being cancelled; its output stays")
         return Promotion(job_id, savepoint, parent.job_id)
 

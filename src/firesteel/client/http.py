@@ -271,7 +271,7 @@ class HttpClusterClient:
         return msgspec.json.decode(await self._transport.request("GET", place + query, wait_s=wait_s), type=LogLines)
 
     async def cancel_job(self, job_id: JobID) -> None:
-        await self._transport.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
+        await self._transport.request_end(job_id)
 
     async def take_savepoint(
         self,

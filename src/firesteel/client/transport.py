@@ -16,9 +16,10 @@ import msgspec
 from firesteel.client.multipart import Multipart
 from firesteel.client.obstacles import obstacle
 from firesteel.model.backoff import ExponentialBackoff
+from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.stored import UNREADABLE
-from firesteel.runtime.client import DuplicateJob, StorageFull, TooManyJobs, UnknownJob
+from firesteel.runtime.client import CancelRefused, DuplicateJob, StorageFull, TooManyJobs, UnknownJob
 
 RETRY_DELAYS_S = ExponentialBackoff(0.1, 2.0)
 """Time between two rounds over all addresses."""
@@ -156,6 +157,13 @@ class Transport:
             may_be_done, self._why_not = True, _text(answer)
             outage.noticed()
         raise AssertionError("the addresses end with an error")
+
+    async def request_end(self, job_id: JobID) -> None:
+        """Ask for the end of a job. Raises CancelRefused, and what `request` does."""
+        try:
+            await self.request("PATCH", f"/v1/jobs/{job_id}?mode=cancel")
+        except (DuplicateJob, DoneBefore) as error:  # what other requests mean by a conflict
+            raise CancelRefused(str(error)) from None
 
     async def lines(self, path: str) -> AsyncIterator[str]:
         """Lines of a stream, once somebody serves it; ends when the connection does, however it does."""

@@ -9,6 +9,10 @@ class DuplicateJob(ValueError):
     """The caller's fault: a job of that id is known already."""
 
 
+class CancelRefused(RuntimeError):
+    """Nobody's fault: the job is past the point at which it could be cancelled, and goes on; the text says why."""
+
+
 class TooManyJobs(RuntimeError):
     """The cluster is full: as many jobs as it takes have not ended yet."""
 

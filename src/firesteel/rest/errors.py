@@ -3,7 +3,15 @@
 import errno
 
 from firesteel.model.jobgraph import InvalidJobGraph
-from firesteel.model.refusals import DuplicateJob, ReadOnly, StorageFull, StorageUnavailable, TooManyJobs, UnknownJob
+from firesteel.model.refusals import (
+    CancelRefused,
+    DuplicateJob,
+    ReadOnly,
+    StorageFull,
+    StorageUnavailable,
+    TooManyJobs,
+    UnknownJob,
+)
 from firesteel.runtime.client import NoLeader, UnknownResult, UnknownTaskManager
 
 NO_LEADER = "Service temporarily unavailable due to an ongoing leader election. Please refresh."
@@ -38,7 +46,7 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(404, f"Could not find TaskExecutor: {error}")
         case ReadOnly():
             return RestError(405, str(error))
-        case DuplicateJob():
+        case DuplicateJob() | CancelRefused():
             return RestError(409, str(error))
         case TooManyJobs():
             return RestError(429, str(error))

@@ -11,6 +11,7 @@ from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import AnyAnswer, AnyInquiry, BuildJob
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.refusals import (
+    CancelRefused,
     CheckpointFailed,
     DuplicateJob,
     NoAnswer,
@@ -38,6 +39,7 @@ from firesteel.model.views import (
 from firesteel.runtime.changes import ChangeWatch
 
 __all__ = [
+    "CancelRefused",
     "CheckpointFailed",
     "ClusterGateway",
     "ClusterLost",
@@ -133,7 +135,7 @@ class ClusterOperations(Protocol):
     async def cancel_job(self, job_id: JobID) -> None:
         """Ask for the job to end; returns when that is safe with its master, before it has ended.
 
-        Of a job that ended already: does nothing.
+        Of a job that ended already: does nothing. Raises CancelRefused when its outputs are being made visible.
         """
 
     async def take_savepoint(

@@ -97,6 +97,10 @@ class DispatcherPlayer(Player):
         view = JobView(job_id=JobID(name), name=name, status=JobStatus[status])
         self.deliver(f"jm-{name}", m.JobTerminated(result=result(name, status), view=view), int(token))
 
+    def do_too_late(self, name: str, token: str = "2") -> None:
+        """The JobMaster will not cancel it: it commits."""
+        self.deliver(f"jm-{name}", m.CancelTooLate(job_id=JobID(name)), int(token))
+
     def do_closed(self, name: str, token: str = "2") -> None:
         self.deliver(f"jm-{name}", m.JobClosed(job_id=JobID(name)), int(token))
 

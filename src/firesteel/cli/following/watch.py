@@ -16,7 +16,7 @@ from firesteel.cli.following.rows import fetch_rows
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import ClusterOperations, UnknownJob
+from firesteel.runtime.client import CancelRefused, ClusterOperations, UnknownJob
 
 
 class End(msgspec.Struct, frozen=True):
@@ -47,7 +47,8 @@ class Watch:
         self._client, self._job_id, self._display, self._goes_on = client, job_id, display, goes_on
         self._interrupts = interrupts
         self._cancelled = asyncio.Event()
-        """Its master has that safe."""
+        """Its master has that safe, or has said no."""
+        self._end = "is being cancelled"
         self.output: ScriptOutput | None = None
         """What follows a script's output."""
         self.prints: JobPrints | None = None
@@ -105,7 +106,11 @@ class Watch:
         await interrupts.requested.wait()
         again = "not to wait for its end" if self._goes_on else "to end at once"
         self._display.note(f"interrupted: cancelling the job; press Ctrl-C again {again}")
-        await self._client.cancel_job(self._job_id)
+        try:
+            await self._client.cancel_job(self._job_id)
+        except CancelRefused as error:
+            self._display.note(str(error))
+            self._end = "goes on to its end"
         self._cancelled.set()
 
     async def _leave_when_hurried(self, interrupts: Interrupts) -> None:
@@ -113,9 +118,9 @@ class Watch:
         if not self._cancelled.is_set():
             self._display.note("no master has answered to that yet; press Ctrl-C again to end without an answer")
             await self._cancelled.wait()
-        raise CommandError(f"interrupted: job {self._job_id} is being cancelled", INTERRUPTED)
+        raise CommandError(f"interrupted: job {self._job_id} {self._end}", INTERRUPTED)
 
     def _whereabouts(self) -> str:
         if self._cancelled.is_set():
-            return f"job {self._job_id} is being cancelled"
+            return f"job {self._job_id} {self._end}"
         return f"job {self._job_id} may go on; `firesteel attach {self._job_id}` follows it"

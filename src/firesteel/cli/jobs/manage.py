@@ -23,7 +23,7 @@ from firesteel.model.options import ConfigurationError
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import JobSummary, JobView
-from firesteel.runtime.client import CheckpointFailed, DuplicateJob, SavepointFailed, UnknownJob
+from firesteel.runtime.client import CancelRefused, CheckpointFailed, DuplicateJob, SavepointFailed, UnknownJob
 
 ID_LENGTH = 32
 
@@ -99,7 +99,8 @@ def info(job: str, as_json: bool, **cluster: Any) -> int:
 @click.option("--savepoint-dir", "directory", default="", metavar="DIR", help="Where that is made.")
 @cluster_options
 def cancel(job: str, with_savepoint: bool, directory: str, as_json: bool, **cluster: Any) -> int:
-    """Ask for the end of JOB. Returns when its master has that safe, before the job has ended."""
+    """Ask for the end of JOB. Returns when its master has that safe, before the job has ended. Exit codes: 0 then, 2 when JOB goes
+    on, since its outputs are being committed and it can't be cancelled any more, or has ended otherwise."""
 
     async def save(client: HttpClusterClient) -> tuple[JobID, str]:
         job_id = await found_id(client, job)
@@ -227,7 +228,15 @@ def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, defini
         raise CommandError(str(error), UNREACHABLE) from None
     except (SavepointFailed, CheckpointFailed) as error:
         raise CommandError(str(error), JOB_FAILED) from None
-    except (UnknownJob, Refused, RequestFailed, DuplicateJob, InvalidJobGraph, ConfigurationError) as error:
+    except (
+        UnknownJob,
+        CancelRefused,
+        Refused,
+        RequestFailed,
+        DuplicateJob,
+        InvalidJobGraph,
+        ConfigurationError,
+    ) as error:
         raise CommandError(str(error), BAD_USAGE) from None
     except KeyboardInterrupt:
         raise CommandError("interrupted: the job goes on", INTERRUPTED) from None

@@ -30,7 +30,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.options import Configuration
 from firesteel.rest.server import RestServer, serve_rest
 from firesteel.runtime.background import BackgroundTasks
-from firesteel.runtime.client import UnknownJob
+from firesteel.runtime.client import CancelRefused, UnknownJob
 from firesteel.runtime.directories import write_private
 from firesteel.runtime.ports import TaskFailedError
 
@@ -174,7 +174,8 @@ class KeptCluster:
 
     async def _end_job(self, job_id: JobID) -> None:
         if not (await self._cluster.client.request_job(job_id)).status.is_globally_terminal:
-            await self._cluster.client.cancel_job(job_id)
+            with contextlib.suppress(CancelRefused):  # it finishes
+                await self._cluster.client.cancel_job(job_id)
             await self._cluster.client.request_job_result(job_id)
 
     def _fail(self, error: Exception) -> None:

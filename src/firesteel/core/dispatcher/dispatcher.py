@@ -20,7 +20,7 @@ from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
+from firesteel.model.refusals import CancelRefused, DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobView, summary_of
 
@@ -152,9 +152,9 @@ class DispatcherCore(Core):
         if job.status is JobStatus.CANCELLING or job.view is not None or job.has_ended:
             self._answer_cancels(job)
 
-    def _answer_cancels(self, job: JobEntry) -> None:
+    def _answer_cancels(self, job: JobEntry, refusal: CancelRefused | None = None) -> None:
         for request_id in job.cancelling:
-            self._reply(request_id, None)
+            self._reply(request_id, refusal)
         job.cancelling.clear()
 
     def _watch_client(self, graph: JobGraph) -> None:
@@ -259,6 +259,9 @@ class DispatcherCore(Core):
             case m.JobStatusChanged():
                 if body.job_id in self.jobs:
                     self._on_status(self.jobs[body.job_id], envelope, body.status)
+            case m.CancelTooLate():
+                if body.job_id in self.jobs:
+                    self._on_too_late(self.jobs[body.job_id], envelope)
             case m.JobTerminated():
                 if body.result.job_id in self.jobs:
                     self._on_terminated(self.jobs[body.result.job_id], body.result, body.view)
@@ -285,6 +288,18 @@ class DispatcherCore(Core):
             job.status = status
             if status is JobStatus.CANCELLING:
                 self._answer_cancels(job)
+
+    def _on_too_late(self, job: JobEntry, envelope: m.Envelope) -> None:
+        """Who has asked for the job's end is told; nobody asks its next JobMaster again."""
+        if job.master is None or (envelope.sender, envelope.sender_token) != (job.master.address, job.master.token):
+            return
+        job.cancel = False
+        self._answer_cancels(
+            job,
+            CancelRefused(
+                f"job {job.job_id} is making its outputs visible: it can't be cancelled any more, and goes on to its end"
+            ),
+        )
 
     def _send_cancel(self, job: JobEntry) -> None:
         """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""

@@ -25,7 +25,8 @@ class SubmitJob(Request[JobID]):
 
 @dataclass(frozen=True, slots=True)
 class CancelJobRequest(Request[None]):
-    """Answered with None when the cancellation is durable with the JobMaster, or the job has ended."""
+    """Answered with None when the cancellation is durable with the JobMaster, or the job has ended; with CancelRefused when
+    its outputs are being made visible."""
 
     job_id: JobID
 

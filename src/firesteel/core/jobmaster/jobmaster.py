@@ -202,11 +202,17 @@ class JobMasterCore(JournaledCore):
             case m.NotEnoughResources():
                 self._scheduler.slots_refused(body, self.now_ms)
             case m.CancelJob():
-                self._narrate(f"cancelled: {body.reason or 'a client has asked for it'}")
-                cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None
-                self._scheduler.cancel(self.now_ms, cause)
+                self._cancel(body)
             case _:
                 assert_never(body)
+
+    def _cancel(self, body: m.CancelJob) -> None:
+        if self._scheduler.is_committing:
+            self._send_leader(self.dispatcher, m.CancelTooLate(job_id=body.job_id))
+            return
+        self._narrate(f"cancelled: {body.reason or 'a client has asked for it'}")
+        cause = FailureInfo(kind=FailureKind.ENVIRONMENT, message=body.reason) if body.reason else None
+        self._scheduler.cancel(self.now_ms, cause)
 
     def _on_timer(self, timer: JobMasterTimer) -> None:
         match timer:

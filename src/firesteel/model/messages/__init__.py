@@ -7,7 +7,14 @@ A module has what one receiver takes, and the union of it, which its core matche
 type-check until it is handled. All are imported from here.
 """
 
-from firesteel.model.messages.dispatcher import JobClosed, JobStatusChanged, JobsUnheard, JobTerminated, ToDispatcher
+from firesteel.model.messages.dispatcher import (
+    CancelTooLate,
+    JobClosed,
+    JobStatusChanged,
+    JobsUnheard,
+    JobTerminated,
+    ToDispatcher,
+)
 from firesteel.model.messages.envelope import AnyMessage, Envelope
 from firesteel.model.messages.jobmaster import (
     AcknowledgeCheckpoint,
@@ -66,6 +73,7 @@ __all__ = [
     "AnyMessage",
     "CancelJob",
     "CancelTasks",
+    "CancelTooLate",
     "CommitSinks",
     "DeclareRequiredResources",
     "DiscardResults",

@@ -11,6 +11,12 @@ class JobStatusChanged(Message, frozen=True):
     status: JobStatus
 
 
+class CancelTooLate(Message, frozen=True):
+    """Answers CancelJob: the job's outputs are being made visible, and it is rolled forward."""
+
+    job_id: JobID
+
+
 class JobTerminated(Message, frozen=True):
     """The job has ended for good and that is durable; cleaning up goes on."""
 
@@ -30,4 +36,4 @@ class JobClosed(Message, frozen=True):
     job_id: JobID
 
 
-ToDispatcher = JobStatusChanged | JobTerminated | JobClosed | JobsUnheard
+ToDispatcher = JobStatusChanged | CancelTooLate | JobTerminated | JobClosed | JobsUnheard

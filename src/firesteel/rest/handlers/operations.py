@@ -26,7 +26,7 @@ IN_PROGRESS, COMPLETED = QueueStatus("IN_PROGRESS"), QueueStatus("COMPLETED")
 
 
 async def cancel(call: Call) -> Empty:
-    """Accepted: it is safe with its master that the job ends. 409 for one that has ended otherwise."""
+    """Accepted: it is safe with its master that the job ends. 409 for one that is committing, or has ended otherwise."""
     if call.query["mode"] not in ("cancel", None):
         raise RestError(400, f"mode={call.query['mode']}: jobs are stopped by POST /jobs/:jobid/stop.")
     await call.require_control()

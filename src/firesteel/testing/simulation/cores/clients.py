@@ -12,7 +12,7 @@ from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.requests import Request
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.refusals import DuplicateJob, StorageUnavailable, UnknownJob
+from firesteel.model.refusals import CancelRefused, DuplicateJob, StorageUnavailable, UnknownJob
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.testing.simulation.cores.cluster import Cluster
@@ -186,6 +186,11 @@ class Client:
             return False
         if isinstance(value, StorageUnavailable):
             return False
+        if isinstance(value, CancelRefused):
+            state = self.cluster.masters.stored().state(self.job_id)
+            assert self._has_ended() or state is None or state.intended, f"job {self.job_id} could have been cancelled"
+            self.wants_cancel = False
+            return True
         assert value is None, f"a cancellation was answered with {value}"
         ended = self.seen is not None and self.seen.is_globally_terminal
         self.cancelled = not ended and not self._has_ended()

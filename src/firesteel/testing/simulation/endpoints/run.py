@@ -16,7 +16,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import Artifact, JobGraph
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import ClusterLost, DuplicateJob, NoLeader, StorageUnavailable
+from firesteel.runtime.client import CancelRefused, ClusterLost, DuplicateJob, NoLeader, StorageUnavailable
 from firesteel.runtime.endpoint import EndpointStopped
 from firesteel.testing.simulation.endpoints.hosts import DEEDS, FAULTY_S, MASTERS_DEEDS, STOP_S, STOPPED_S, Hosts
 from firesteel.testing.simulation.endpoints.processes import MasterProcess
@@ -157,7 +157,8 @@ class EndpointRun:
         if self.mishaps.strikes("cancel job", 0.2):
             await asyncio.sleep(self.mishaps.stream("cancel job:by").uniform(0.0, 10.0))
             self.cancelled.add(graph.job_id)
-            await self._ask(lambda master: master.client.cancel_job(graph.job_id))
+            with contextlib.suppress(CancelRefused):  # it commits
+                await self._ask(lambda master: master.client.cancel_job(graph.job_id))
         seen = JobStatus.CREATED
         while not seen.is_globally_terminal:
             seen = (await self._ask(lambda master: master.client.request_job(graph.job_id))).status
