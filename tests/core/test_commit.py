@@ -2,11 +2,19 @@
 
 import msgspec
 
-from firesteel.core.scheduler.commit import COMMIT_ATTEMPTS_MAX, COMMIT_REPEAT_MS, COMMIT_RETRY_MS, SinkCommitter
+from firesteel.core.scheduler.commit import (
+    COMMIT_ATTEMPTS_MAX,
+    COMMIT_REPEAT_MS,
+    COMMIT_RETRY_MS,
+    VISIBLE_NAMED_MAX,
+    SinkCommitter,
+    told_of_visible,
+)
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import AllocationID, ResourceID
 from firesteel.model.reports import SlotOffer
 from firesteel.model.resources import ResourceProfile
+from firesteel.model.tasks import RESULT_FORMAT
 from tests.core.graphs import commit_of, job
 
 W1, W2 = ResourceID("w1"), ResourceID("w2")
@@ -84,3 +92,13 @@ def test_a_worker_is_needed_to_commit_and_none_when_there_is_nothing_to() -> Non
     committer = SinkCommitter(GRAPH)
     assert committer.requirements([A, B], []) == ((ResourceProfile(), 1),)
     assert committer.requirements([], []) == ()
+
+
+def test_a_failed_commit_says_what_is_visible_of_the_others() -> None:
+    rows = msgspec.structs.replace(A, format=RESULT_FORMAT)
+    assert told_of_visible(FULL, []) == told_of_visible(FULL, [rows]) == FULL
+    told = told_of_visible(FULL, [rows, A, B]).message
+    assert told == (
+        "the disk is full; what is committed already stays, and a retry of the job writes it again: a to out/a/0, b to out/b/0"
+    )
+    assert told_of_visible(FULL, [A] * (VISIBLE_NAMED_MAX + 2)).message.endswith(" and 2 more")

@@ -15,7 +15,7 @@ from firesteel.model.options import CHECKPOINTS_DIR
 from firesteel.model.reports import SlotOffer
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.streams import checkpoints_reference
-from firesteel.model.tasks import SinkCommit, StagedPart, TaskOutcome
+from firesteel.model.tasks import RESULT_FORMAT, SinkCommit, StagedPart, TaskOutcome
 
 COMMIT_ATTEMPTS_MAX = 3
 """Times a commit is tried before the job fails."""
@@ -25,6 +25,9 @@ COMMIT_RETRY_MS = 1_000
 
 COMMIT_REPEAT_MS = 10_000
 """Time after which a commit that was not answered is sent again; performing it twice is harmless."""
+
+VISIBLE_NAMED_MAX = 3
+"""Outputs that the failure of another commit names."""
 
 
 def gather_commits(outcomes: Iterable[TaskOutcome]) -> tuple[SinkCommit, ...]:
@@ -73,6 +76,17 @@ def _as_one(commits: list[SinkCommit]) -> SinkCommit:
 
 def _total(figures: list[int]) -> int:
     return -1 if -1 in figures else sum(figures)
+
+
+def told_of_visible(failure: FailureInfo, visible: Sequence[SinkCommit]) -> FailureInfo:
+    """The failure of a commit, with what the job's other sinks show by then: whoever runs the job again has it twice."""
+    outputs = [f"{each.function} to {each.target}" for each in visible if each.format != RESULT_FORMAT]
+    if not outputs:
+        return failure
+    more = len(outputs) - VISIBLE_NAMED_MAX
+    shown = ", ".join(outputs[:VISIBLE_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    message = f"{failure.message}; what is committed already stays, and a retry of the job writes it again: {shown}"
+    return msgspec.structs.replace(failure, message=message)
 
 
 class SinkCommitter:

@@ -22,7 +22,7 @@ from firesteel.core.journal.journal import (
     SinkCommitted,
 )
 from firesteel.core.scheduler import quarantine, recovery, reports
-from firesteel.core.scheduler.commit import SinkCommitter, gather_commits
+from firesteel.core.scheduler.commit import SinkCommitter, gather_commits, told_of_visible
 from firesteel.core.scheduler.exceptionhistory import exception_entry
 from firesteel.core.scheduler.executions import SEATED, Executions
 from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, restart_record
@@ -214,7 +214,9 @@ class DefaultScheduler:
         """Fail the job when nothing is left to commit but what can't be."""
         verdict = self._committer.verdict(self._executions.uncommitted())
         if verdict is not None:
-            self.fail_job(verdict, now_ms)
+            state = self._executions.state
+            visible = [commit for commit in state.intended if commit.commit_id in state.committed]
+            self.fail_job(told_of_visible(verdict, visible), now_ms)
 
     def suspend(self) -> None:
         """The job goes on elsewhere, from the journal: nothing is recorded, and what runs is left alone."""
