@@ -10,6 +10,7 @@ from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.admission import NO_LIMITS, Admission, without_labels
+from firesteel.core.dispatcher.cancelling import too_late
 from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
 from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobEntry, JobStage
 from firesteel.core.dispatcher.leftovers import Leftovers
@@ -260,8 +261,8 @@ class DispatcherCore(Core):
                 if body.job_id in self.jobs:
                     self._on_status(self.jobs[body.job_id], envelope, body.status)
             case m.CancelTooLate():
-                if body.job_id in self.jobs:
-                    self._on_too_late(self.jobs[body.job_id], envelope)
+                if refusal := too_late(self.jobs.get(body.job_id), envelope):
+                    self._answer_cancels(self.jobs[body.job_id], refusal)
             case m.JobTerminated():
                 if body.result.job_id in self.jobs:
                     self._on_terminated(self.jobs[body.result.job_id], body.result, body.view)
@@ -271,12 +272,12 @@ class DispatcherCore(Core):
                     self._close(self.jobs[body.job_id])
             case m.JobsUnheard():
                 if self._loaded:
-                    self._effects += self._leftovers.found([each for each in body.job_ids if self._is_over(each)])
+                    over = [
+                        each for each in body.job_ids if each not in self.jobs or self.jobs[each].stage is JobStage.DONE
+                    ]
+                    self._effects += self._leftovers.found(over)
             case _:
                 assert_never(body)
-
-    def _is_over(self, job_id: JobID) -> bool:
-        return job_id not in self.jobs or self.jobs[job_id].stage is JobStage.DONE
 
     def _on_status(self, job: JobEntry, envelope: m.Envelope, status: JobStatus) -> None:
         assert envelope.sender_token is not None, "a JobMaster speaks with its token"
@@ -288,18 +289,6 @@ class DispatcherCore(Core):
             job.status = status
             if status is JobStatus.CANCELLING:
                 self._answer_cancels(job)
-
-    def _on_too_late(self, job: JobEntry, envelope: m.Envelope) -> None:
-        """Who has asked for the job's end is told; nobody asks its next JobMaster again."""
-        if job.master is None or (envelope.sender, envelope.sender_token) != (job.master.address, job.master.token):
-            return
-        job.cancel = False
-        self._answer_cancels(
-            job,
-            CancelRefused(
-                f"job {job.job_id} is making its outputs visible: it can't be cancelled any more, and goes on to its end"
-            ),
-        )
 
     def _send_cancel(self, job: JobEntry) -> None:
         """Pass a client's wish on; a JobMaster that has not spoken yet is told when it does."""

@@ -207,7 +207,7 @@ class JobMasterCore(JournaledCore):
                 assert_never(body)
 
     def _cancel(self, body: m.CancelJob) -> None:
-        if self._scheduler.is_committing:
+        if self._scheduler.views.intended and not self._scheduler.is_over:
             self._send_leader(self.dispatcher, m.CancelTooLate(job_id=body.job_id))
             return
         self._narrate(f"cancelled: {body.reason or 'a client has asked for it'}")

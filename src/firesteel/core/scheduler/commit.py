@@ -78,9 +78,9 @@ def _total(figures: list[int]) -> int:
     return -1 if -1 in figures else sum(figures)
 
 
-def told_of_visible(failure: FailureInfo, visible: Sequence[SinkCommit]) -> FailureInfo:
+def told_of_visible(failure: FailureInfo, done: Sequence[SinkCommit]) -> FailureInfo:
     """The failure of a commit, with what the job's other sinks show by then: whoever runs the job again has it twice."""
-    outputs = [f"{each.function} to {each.target}" for each in visible if each.format != RESULT_FORMAT]
+    outputs = [f"{each.function} to {each.target}" for each in done if each.format != RESULT_FORMAT]
     if not outputs:
         return failure
     more = len(outputs) - VISIBLE_NAMED_MAX

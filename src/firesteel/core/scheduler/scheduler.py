@@ -366,11 +366,6 @@ class DefaultScheduler:
         return self._phase.status
 
     @property
-    def is_committing(self) -> bool:
-        """Whether it has announced what becomes visible, and has not ended."""
-        return bool(self._executions.state.intended) and not self.is_over
-
-    @property
     def is_over(self) -> bool:
         """Whether the job has ended, for good."""
         return self._executions.state.status.is_globally_terminal
