@@ -252,8 +252,7 @@ class DispatcherCore(Core):
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def _on_message(self, envelope: m.Envelope) -> None:
-        body = envelope.body
-        if not isinstance(body, m.ToDispatcher):
+        if not isinstance(body := envelope.body, m.ToDispatcher):
             self._misdirected(envelope)
             return
         match body:
