@@ -44,7 +44,7 @@ _SET = re.compile(rf"\s*(?:SET\s+{_NAME}\s*=|RESET\s+{_NAME.replace('name', 'res
 _SET_ZONE = re.compile(r"\s*SET\s+TIME\s+ZONE\b", re.IGNORECASE)
 _RESET_ALL = re.compile(r"\s*RESET\s*;?\s*$", re.IGNORECASE)
 _ZONE = "spark.sql.session.timeZone"
-_OURS = ("spark.sql.functionResolution.sessionOrder", "spark.scheduler.pool")
+_OURS = ("spark.sql.functionResolution.sessionOrder", "spark.scheduler.pool", "spark.firesteel.client-directory")
 """Set by ourselves in each session anew, and not to be carried to another."""
 
 
