@@ -50,13 +50,13 @@ def sessions(local: InProcess, backend: SparkTaskBackend, do: Runner) -> Session
 
 
 @pytest.mark.skipif(shutil.which("jcmd") is None, reason="no JDK")
-def test_the_queries_of_a_new_session_are_not_compiled_again(sessions: Sessions) -> None:
+def test_the_queries_of_a_new_session_are_not_compiled_again(sessions: Sessions, scratch: Path) -> None:
     def compiled() -> int:
         """Classes that the query of a new session has had compiled."""
-        before = _generated_classes()
+        before = _generated_classes(scratch)
         with sessions.one() as session:
             session.range(1000).selectExpr("id % 19 k", "id % 23 v").groupBy("k").sum("v").orderBy("k").collect()
-        return _generated_classes() - before
+        return _generated_classes(scratch) - before
 
     first, second = compiled(), compiled()
     assert second < first, (first, second)  # not none: the driver's are compiled for each session
@@ -99,8 +99,9 @@ def _pack(jar: Path, *files: Path) -> None:
             packed.write(file, file.name)
 
 
-def _generated_classes() -> int:
-    """Each has a class loader of its own."""
-    (jvm,) = (each for each in psutil.Process().children(recursive=True) if each.name() == "java")
+def _generated_classes(work: Path) -> int:
+    """Of the JVM that works there, beside which others may run. Each has a class loader of its own."""
+    javas = [each for each in psutil.Process().children(recursive=True) if each.name() == "java"]
+    (jvm,) = (each for each in javas if str(work) in " ".join(each.cmdline()))
     command = ("jcmd", str(jvm.pid), "VM.classloader_stats")
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.count("ByteArrayClassLoader")
