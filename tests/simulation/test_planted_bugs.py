@@ -357,7 +357,7 @@ PLANTS = {
         (workers_get_no_time_to_report, 5, 55),
         (standing_still_counts, 570, 620),
         (unread_beats_of_clients_forgotten, 280, 330),
-        (clients_not_watched_by_a_new_leader, 419, 469),
+        (clients_not_watched_by_a_new_leader, 215, 265),
         (labels_not_looked_at, 4, 54),
         (lost_workers_get_requests, 0, 20),
         (unheard_is_nobodys, 0, 30),
