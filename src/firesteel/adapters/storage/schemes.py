@@ -66,12 +66,7 @@ def bucket_and_path(uri: str) -> tuple[str, str]:
     bucket = parts["authority"] or ""
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", bucket) is None:
         raise TargetRefused(f"{uri} names no bucket: write {parts['scheme']}://BUCKET/PATH")
-    steps = [step for step in parts["path"].split("/") if step]
-    if not steps:
-        raise TargetRefused(f"{uri} is a whole bucket: write to a path in it, {parts['scheme']}://{bucket}/PATH")
-    if "." in steps or ".." in steps:
-        raise TargetRefused(f"{uri} has a step . or ..: name the path without")
-    return bucket, "/".join(steps)
+    return bucket, _path(uri, parts, f"a whole bucket: write to a path in it, {parts['scheme']}://{bucket}/PATH")
 
 
 def authority_and_path(uri: str) -> tuple[str, str]:
@@ -84,14 +79,19 @@ def authority_and_path(uri: str) -> tuple[str, str]:
     authority = parts["authority"] or ""
     if re.fullmatch(r"[A-Za-z0-9._-]+(:\d+)?", authority) is None:
         raise TargetRefused(f"{uri} names no NameNode: write {parts['scheme']}://HOST:PORT/PATH")
+    return authority, _path(
+        uri, parts, f"a whole file system: write to a path in it, {parts['scheme']}://{authority}/PATH"
+    )
+
+
+def _path(uri: str, parts: re.Match[str], whole: str) -> str:
+    """`whole` says what it is without one. Raises TargetRefused."""
     steps = [step for step in parts["path"].split("/") if step]
     if not steps:
-        raise TargetRefused(
-            f"{uri} is a whole file system: write to a path in it, {parts['scheme']}://{authority}/PATH"
-        )
+        raise TargetRefused(f"{uri} is {whole}")
     if "." in steps or ".." in steps:
         raise TargetRefused(f"{uri} has a step . or ..: name the path without")
-    return authority, "/".join(steps)
+    return "/".join(steps)
 
 
 def missing_scheme(text: str) -> str:
