@@ -2,7 +2,6 @@
 one has fewer of these in `make test-stack`."""
 
 import time
-import uuid
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,9 +15,9 @@ from firesteel.adapters.storage.hdfssinks import HdfsSinks
 from firesteel.adapters.storage.hdfstree import HdfsTree
 from firesteel.adapters.storage.objects import Conflict
 from firesteel.adapters.storage.webhdfs import WebHdfs
-from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit, StagedPart
 from tests.integration.storage.fakehdfs import Died, FakeHdfs
+from tests.integration.storage.stagedoutput import staged
 
 MODES = ("overwrite", "append", "error", "ignore", "overwrite-partitions")
 TARGET = "hdfs://nn:8020/warehouse/out"
@@ -39,32 +38,14 @@ def sinks(hdfs: FakeHdfs) -> HdfsSinks:
     return HdfsSinks(cast(WebHdfs, hdfs), clock=lambda: time.monotonic() + passed[0], wait=wait)
 
 
-def staged(hdfs: FakeHdfs, mode: str, number: int, names: tuple[str, ...]) -> SinkCommit:
-    store = sinks(hdfs)
-    staging = store.staging(TARGET, f"{number:032x}", "0-0", "0")
-    store.prepare(TARGET, staging)
-    for name in names:
-        store.write(staging, name, f"new {number}".encode())
-    return SinkCommit(
-        commit_id=uuid.UUID(int=number << 64 | number).hex,
-        vertex_id=JobVertexID("v"),
-        function="result",
-        format="parquet",
-        mode=mode,
-        target=TARGET,
-        staging=staging,
-        files=names,
-    )
-
-
 def prepared(hdfs: FakeHdfs, mode: str) -> tuple[SinkCommit, list[str]]:
     """A commit of two subtasks, and what is to be there in the end."""
     expected = ["new 1", "new 1", "new 2"]
     if mode not in ("error", "ignore"):
-        sinks(hdfs).commit(staged(hdfs, "overwrite", 3, ("p=0/part-0.parquet", "p=2/part-2.parquet")))
+        sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "overwrite", 3, ("p=0/part-0.parquet", "p=2/part-2.parquet")))
         expected += {"append": ["new 3", "new 3"], "overwrite-partitions": ["new 3"]}.get(mode, [])
-    first = staged(hdfs, mode, 1, ("p=0/part-0.parquet", "p=1/part-1.parquet"))
-    second = staged(hdfs, mode, 2, ("p=1/part-1.parquet",))
+    first = staged(sinks(hdfs), TARGET, mode, 1, ("p=0/part-0.parquet", "p=1/part-1.parquet"))
+    second = staged(sinks(hdfs), TARGET, mode, 2, ("p=1/part-1.parquet",))
     part = StagedPart(staging=second.staging, files=second.files)
     return msgspec.structs.replace(first, parts=(part,)), sorted(expected)
 
@@ -163,7 +144,10 @@ def test_what_a_reader_sees_between_the_two_steps_of_overwrite(hdfs: FakeHdfs) -
 
 
 def test_jobs_that_write_one_target_are_told_of_one_another(hdfs: FakeHdfs) -> None:
-    first, second = staged(hdfs, "overwrite", 1, ("part-1",)), staged(hdfs, "overwrite", 2, ("part-2",))
+    first, second = (
+        staged(sinks(hdfs), TARGET, "overwrite", 1, ("part-1",)),
+        staged(sinks(hdfs), TARGET, "overwrite", 2, ("part-2",)),
+    )
     assert sinks(hdfs).commit(first) == f"job {2:032x} is writing {TARGET} too, and comes later"
     assert sinks(hdfs).commit(second).startswith(f"job {1:032x} has committed to {TARGET} while this job ran")
     sinks(hdfs).commit(first)  # said once more: it was done, and replaced
@@ -173,7 +157,10 @@ def test_jobs_that_write_one_target_are_told_of_one_another(hdfs: FakeHdfs) -> N
 
 def test_a_late_move_moves_nothing_else(hdfs: FakeHdfs) -> None:
     """The request of a worker that was taken for dead arrives when the target is a later directory."""
-    old, new = staged(hdfs, "overwrite", 1, ("part-1",)), staged(hdfs, "overwrite", 2, ("part-2",))
+    old, new = (
+        staged(sinks(hdfs), TARGET, "overwrite", 1, ("part-1",)),
+        staged(sinks(hdfs), TARGET, "overwrite", 2, ("part-2",)),
+    )
     sinks(hdfs).commit(old)
     was = hdfs.status("/warehouse/out")
     assert was is not None
@@ -201,10 +188,10 @@ def test_a_lock_has_one_holder(hdfs: FakeHdfs) -> None:
 
 
 def test_what_was_there_first_stays(hdfs: FakeHdfs) -> None:
-    sinks(hdfs).commit(staged(hdfs, "overwrite", 1, ("part-1",)))
+    sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "overwrite", 1, ("part-1",)))
     with pytest.raises(CommitRefused, match=f"{TARGET} exists and holds data"):
-        sinks(hdfs).commit(staged(hdfs, "error", 2, ("part-2",)))
-    sinks(hdfs).commit(staged(hdfs, "ignore", 3, ("part-3",)))
+        sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "error", 2, ("part-2",)))
+    sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "ignore", 3, ("part-3",)))
     assert texts(hdfs) == ["new 1"]
     hdfs.write("/warehouse/file", b"")
     with pytest.raises(TargetRefused, match="is a file, and rows are written into a directory"):
@@ -214,7 +201,7 @@ def test_what_was_there_first_stays(hdfs: FakeHdfs) -> None:
 def test_a_gateway_that_drops_what_it_does_not_know_is_refused(hdfs: FakeHdfs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdfs, "rename", lambda *_, **__: None)
     with pytest.raises(Unusable, match="does not heed renameoptions"):
-        staged(hdfs, "append", 1, ())
+        staged(sinks(hdfs), TARGET, "append", 1, ())
 
 
 def test_targets_are_one_place_however_they_are_spelled(hdfs: FakeHdfs) -> None:

@@ -16,8 +16,8 @@ import pytest
 from firesteel.adapters.storage.hdfssinks import HdfsSinks
 from firesteel.adapters.storage.hdfstree import BY_ID
 from firesteel.adapters.storage.webhdfs import WebHdfs
-from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit, StagedPart
+from tests.integration.storage.stagedoutput import staged
 from tests.stack.hadoop import Hdfs
 
 MODES = ("overwrite", "append", "error", "ignore", "overwrite-partitions")
@@ -30,24 +30,6 @@ def place(storage: Hdfs) -> Iterator[str]:
     path = f"/{uuid.uuid4().hex}"
     yield path
     storage.client().delete(path, recursive=True)
-
-
-def staged(storage: Hdfs, place: str, mode: str, number: int, names: tuple[str, ...]) -> SinkCommit:
-    store, target = HdfsSinks(storage.client()), storage.uri(f"{place}/out")
-    staging = store.staging(target, f"{number:032x}", "0-0", "0")
-    store.prepare(target, staging)
-    for name in names:
-        store.write(staging, name, f"new {number}".encode())
-    return SinkCommit(
-        commit_id=uuid.UUID(int=number << 64 | number).hex,
-        vertex_id=JobVertexID("v"),
-        function="result",
-        format="parquet",
-        mode=mode,
-        target=target,
-        staging=staging,
-        files=names,
-    )
 
 
 def texts(storage: Hdfs, place: str) -> list[str]:
@@ -65,12 +47,24 @@ def prepared(storage: Hdfs, place: str, mode: str, number: int) -> tuple[SinkCom
     """A commit of two subtasks, and what is to be there in the end."""
     expected = [f"new {number}"] * 2 + [f"new {number + 1}"]
     if mode not in ("error", "ignore"):
-        old = staged(storage, place, "overwrite", number + 2, ("p=0/part-0.parquet", "p=2/part-2.parquet"))
+        old = staged(
+            HdfsSinks(storage.client()),
+            storage.uri(f"{place}/out"),
+            "overwrite",
+            number + 2,
+            ("p=0/part-0.parquet", "p=2/part-2.parquet"),
+        )
         HdfsSinks(storage.client()).commit(old)
         was = f"new {number + 2}"
         expected += {"append": [was, was], "overwrite-partitions": [was]}.get(mode, [])
-    first = staged(storage, place, mode, number, ("p=0/part-0.parquet", "p=1/part-1.parquet"))
-    second = staged(storage, place, mode, number + 1, ("p=1/part-1.parquet",))
+    first = staged(
+        HdfsSinks(storage.client()),
+        storage.uri(f"{place}/out"),
+        mode,
+        number,
+        ("p=0/part-0.parquet", "p=1/part-1.parquet"),
+    )
+    second = staged(HdfsSinks(storage.client()), storage.uri(f"{place}/out"), mode, number + 1, ("p=1/part-1.parquet",))
     part = StagedPart(staging=second.staging, files=second.files)
     return msgspec.structs.replace(first, parts=(part,)), sorted(expected)
 
@@ -178,7 +172,10 @@ def test_others_than_the_superuser_may_do_all_that_a_commit_takes(storage: Hdfs,
         store.prepare(target, staging)
         store.write(staging, "k=a%2Fb ü/part-0", f"{number}".encode())
         commit = msgspec.structs.replace(
-            staged(storage, f"{place}/other", "append", 1, ()), target=target, staging=staging, mode="overwrite"
+            staged(HdfsSinks(storage.client()), storage.uri(f"{place}/other/out"), "append", 1, ()),
+            target=target,
+            staging=staging,
+            mode="overwrite",
         )
         names = ("k=a%2Fb ü/part-0",)
         store.commit(msgspec.structs.replace(commit, commit_id=f"{number:032x}", files=names))
