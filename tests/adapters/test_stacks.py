@@ -43,10 +43,10 @@ from firesteel.adapters.spark.stackdump import write_stacks_on_signal
 write_stacks_on_signal()
 
 def computes():
+    print("up", flush=True)
     while True:
         sum(range(1000))
 
-print("up", flush=True)
 computes()
 """
 

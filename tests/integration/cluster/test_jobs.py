@@ -210,15 +210,15 @@ ARROW_STREAM = b"\xff\xff\xff\xff"
 """The bytes that one begins with."""
 
 
-def is_result(blob: Path) -> bool:
-    """Whether it has rows that a job has returned, or is gone by now."""
+def is_kept(blob: Path) -> bool:
+    """Whether it has rows that a job has returned, what scripts have printed, or is gone by now."""
     try:
-        return blob.read_bytes()[: len(ARROW_STREAM)] == ARROW_STREAM
+        return blob.name == "outputs" or blob.read_bytes()[: len(ARROW_STREAM)] == ARROW_STREAM
     except FileNotFoundError:
         return True
 
 
 def leftovers(work_dir: Path) -> list[Path]:
-    """What attempts have left below the work directory; logs stay, and rows that jobs have returned."""
-    blobs = [each for each in work_dir.glob("blobs/*") if not is_result(each)]
+    """What attempts have left below the work directory; logs stay, and rows and output of jobs."""
+    blobs = [each for each in work_dir.glob("blobs/*") if not is_kept(each)]
     return sorted([*work_dir.glob("worker-*/attempts/*"), *work_dir.glob("worker-*/partitions/*"), *blobs])
