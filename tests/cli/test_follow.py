@@ -71,6 +71,14 @@ def test_a_job_that_runs_and_waits_for_spark_says_so_once() -> None:
     assert changes(first, second) == []
 
 
+def test_a_job_whose_commit_waits_says_so() -> None:
+    running = view(JobStatus.RUNNING, vertices=(vertex(ExecutionState.FINISHED),))
+    waits = msgspec.structs.replace(
+        running, reason="result can't be committed yet (no space is left) and is tried again"
+    )
+    assert changes(running, waits) == [f"wordcount: {waits.reason}"]
+
+
 def test_a_second_attempt_is_a_change() -> None:
     before = view(JobStatus.RUNNING)
     after = view(JobStatus.RUNNING, restarts=1, vertices=(vertex(ExecutionState.RUNNING, attempts=2),))

@@ -5,6 +5,7 @@ import msgspec
 from firesteel.core.scheduler.commit import (
     COMMIT_ATTEMPTS_MAX,
     COMMIT_REPEAT_MS,
+    COMMIT_RETRY_MAX_MS,
     COMMIT_RETRY_MS,
     VISIBLE_NAMED_MAX,
     SinkCommitter,
@@ -23,10 +24,12 @@ GRAPH = job("a; b")
 SLOT = ResourceProfile(1.0, 1_024)
 BIG = ResourceProfile(labels=("big",))
 FULL = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
+HELD = msgspec.structs.replace(FULL, message="job x is writing out/a/0", may_pass=True)
+PATIENCE_MS = 60_000
 
 
 def test_commits_go_round_the_workers_and_are_asked_for_once() -> None:
-    committer = SinkCommitter(GRAPH)
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
     assert committer.due([A, B], [], 0) == {}
     assert committer.next_ms([A, B], 0) is None
     assert committer.due([A, B], [W1, W2], 0) == {W1: [A], W2: [B]}
@@ -35,7 +38,7 @@ def test_commits_go_round_the_workers_and_are_asked_for_once() -> None:
 
 
 def test_a_worker_that_is_gone_or_silent_is_replaced() -> None:
-    committer = SinkCommitter(GRAPH)
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
     committer.due([A, B], [W1, W2], 0)
     assert committer.due([A, B], [W2], 1) == {W2: [A]}
     assert committer.due([A], [W2], COMMIT_REPEAT_MS) == {}
@@ -43,7 +46,7 @@ def test_a_worker_that_is_gone_or_silent_is_replaced() -> None:
 
 
 def test_a_failed_commit_is_tried_on_another_worker_after_a_while() -> None:
-    committer = SinkCommitter(GRAPH)
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
     committer.due([A], [W1, W2], 0)
     committer.failed(A.commit_id, FULL, 5)
     assert committer.due([A], [W1, W2], 5) == {}
@@ -53,13 +56,13 @@ def test_a_failed_commit_is_tried_on_another_worker_after_a_while() -> None:
 
 def test_a_commit_nobody_was_asked_for_may_fail_too() -> None:
     """The answer of a worker that a former JobMaster asked."""
-    committer = SinkCommitter(GRAPH)
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
     committer.failed(A.commit_id, FULL, 0)
     assert committer.due([A], [W1, W2], 0) == {W2: [A]}
 
 
 def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
-    committer = SinkCommitter(GRAPH)
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
     for _ in range(COMMIT_ATTEMPTS_MAX):
         assert committer.verdict([A]) is None
         committer.failed(A.commit_id, FULL, 0)
@@ -69,11 +72,41 @@ def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
     assert committer.due([A, B], [W1], 0) == {W1: [B]}
 
 
+def test_what_may_pass_is_tried_for_longer_and_told() -> None:
+    committer, now_ms, asked = SinkCommitter(GRAPH, PATIENCE_MS), 0, 0
+    assert committer.waits([A, B]) == []
+    while committer.verdict([A]) is None:
+        due_ms = committer.next_ms([A], now_ms) or now_ms
+        assert due_ms - now_ms <= COMMIT_RETRY_MAX_MS
+        now_ms, asked = due_ms, asked + 1
+        assert committer.due([A], [W1], now_ms) == {W1: [A]}
+        committer.failed(A.commit_id, HELD, now_ms)
+        told = ["a can't be committed yet (job x is writing out/a/0) and is tried again"]
+        assert committer.waits([A, B]) == (told if committer.verdict([A]) is None else [])
+    assert PATIENCE_MS <= now_ms <= PATIENCE_MS + COMMIT_RETRY_MAX_MS
+    verdict = committer.verdict([A])
+    assert verdict is not None
+    seconds = now_ms // 1_000
+    assert verdict.message == (
+        f"job x is writing out/a/0; tried {asked} times in {seconds} s: mend that, then retry the job"
+    )
+
+
+def test_what_does_not_pass_is_not_tried_for_longer_because_something_else_did() -> None:
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
+    committer.failed(A.commit_id, HELD, 0)
+    for _ in range(COMMIT_ATTEMPTS_MAX):
+        assert committer.verdict([A]) is None
+        committer.failed(A.commit_id, FULL, 5)
+    assert committer.verdict([A]) == FULL
+
+
 def test_a_commit_goes_to_workers_with_the_labels_of_its_sink_alone() -> None:
     """Another worker's Spark may lack the catalog, the jars or the mount."""
     a, b = GRAPH.vertices
     committer = SinkCommitter(
-        msgspec.structs.replace(GRAPH, vertices=(msgspec.structs.replace(a, resources=BIG.covering(SLOT)), b))
+        msgspec.structs.replace(GRAPH, vertices=(msgspec.structs.replace(a, resources=BIG.covering(SLOT)), b)),
+        PATIENCE_MS,
     )
     committer.met(W1, [SlotOffer(AllocationID("s"), 0, SLOT)])
     assert committer.due([A, B], [W1], 0) == {W1: [B]}
@@ -89,7 +122,7 @@ def test_a_commit_goes_to_workers_with_the_labels_of_its_sink_alone() -> None:
 
 
 def test_a_worker_is_needed_to_commit_and_none_when_there_is_nothing_to() -> None:
-    committer = SinkCommitter(GRAPH)
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
     assert committer.requirements([A, B], []) == ((ResourceProfile(), 1),)
     assert committer.requirements([], []) == ()
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from firesteel.model import messages as m
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, ResourceID
 from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState
@@ -31,3 +32,10 @@ def test_a_running_jobs_views_show_attempts_commits_and_what_it_is_going_to_retu
     player.sequence = 99
     player.do_state("w1", "1#0:FINISHED")
     assert {commit.target for commit in views.intended} == {"sha-of-rows", "out/v/1"}
+    assert player.core.view().reason == ""
+    (first, _) = views.intended
+    busy = FailureInfo(kind=FailureKind.ENVIRONMENT, message="job x is writing out/v/1", may_pass=True)
+    answer = m.SinkCommitAnswer(resource_id=ResourceID("w1"), job_id=JOB, commit_id=first.commit_id, failure=busy)
+    player.deliver("w1", answer)
+    assert player.core.view().reason == player.core.summary().reason
+    assert player.core.view().reason == "v can't be committed yet (job x is writing out/v/1) and is tried again"

@@ -60,6 +60,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     for; empty where that has raised by itself, in Spark's Python workers too."""
     unbegun: bool = False
     """Of a stream: the attempt has left no checkpoint directory, for it failed before it had all of them."""
+    may_pass: bool = False
+    """Of a commit: a full disk, a storage that does not answer, a target that others hold. It is tried again for longer."""
     verdict: str = ""
     """Why the job was let fail of it, where others are restarted; else empty."""
 
@@ -68,6 +70,10 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         where = " ".join(part for part in (self.vertex, f"({self.location})" if self.location else "") if part)
         text = f"{where}: {self.message}" if where else self.message
         return f"{text} (failed for good: {self.verdict})" if self.verdict else text
+
+    def shown_message(self) -> str:
+        """`message` for views, without what looks like a secret."""
+        return redacted_text(self.message)
 
     def shown_headline(self) -> str:
         """The same for views and for other systems, without what looks like a secret."""

@@ -93,6 +93,7 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
             config.get_option(options.EXCEPTION_HISTORY_SIZE),
             job.get_option(options.JOB_TIMEOUT),
             either.get_option(options.RESTART_FIXED_DELAY),
+            either.get_option(options.JOB_COMMIT_TIMEOUT),
             savepoints=SavepointSettings(
                 either.get_option(options.SAVEPOINT_DIR),
                 either.get_option(options.CHECKPOINT_TIMEOUT),

@@ -1,10 +1,11 @@
 """File sinks through a whole cluster, written and read back by a real Spark: formats, modes, partitions, refusals."""
 
 import asyncio
+import errno
 import functools
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,14 @@ import pytest
 import firesteel as fs
 from firesteel.adapters.spark.staged.references import StagedFiles, decode
 from firesteel.adapters.spark.worker import sinkoutput
+from firesteel.adapters.storage import local, rivals
 from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.minicluster import MiniCluster
-from firesteel.model.failures import FailureKind
+from firesteel.model.failures import FailureInfo, FailureKind
+from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit, StagedPart
+from firesteel.runtime.ports import TaskFailedError
 from tests.integration.cluster.files import Files
 
 pytestmark = pytest.mark.spark
@@ -354,3 +358,40 @@ def _names(directory: Path) -> list[str]:
         return os.listdir(directory)
     except FileNotFoundError:
         return []
+
+
+def test_a_commit_that_others_keep_from_its_target_says_so_and_goes_on(
+    cluster: MiniCluster, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does one for which no space is left, until there is some."""
+    monkeypatch.setattr(local, "LOCK_WAIT_S", 0.1)
+    output, keeps_out = tmp_path / "out", 2
+
+    def has_no_room(commit: SinkCommit, settings: Mapping[str, str]) -> str:
+        nonlocal keeps_out
+        if keeps_out:
+            keeps_out -= 1
+            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            message = local.advice(full, Path(commit.target))
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, may_pass=True))
+        return commit_sink(commit, settings)
+
+    async def finishes(job_id: JobID, reason: str) -> None:
+        async with asyncio.timeout(300):
+            while reason not in (await cluster.client.request_job(job_id)).reason:
+                await asyncio.sleep(0.01)
+
+    body = (
+        f"{SOURCE}\n@pipeline.sink\ndef copy(rows: DataFrame, output: str) -> None:\n    fs.write_json(rows, output)\n"
+    )
+    path, parameters = files.write(body, "waits.py"), {"output": str(output)}
+    with local._alone(rivals.lock_name(str(output)), output, "x"):
+        held = files.do(files.submit(path, parameters))
+        files.do(finishes(held, f"is writing {output}"))
+        assert not output.exists()
+    assert files.do(cluster.client.request_job_result(held)).status is JobStatus.FINISHED
+    monkeypatch.setattr(sinkoutput, "commit_sink", has_no_room)
+    full = files.do(files.submit(path, parameters))
+    files.do(finishes(full, f"copy can't be committed yet (no space is left for {output}: free some)"))
+    assert files.do(cluster.client.request_job_result(full)).status is JobStatus.FINISHED
+    assert keeps_out == 0

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from firesteel.adapters.storage import local, sinks, swap
+from firesteel.adapters.storage import local, rivals, sinks, swap
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import SinkCommit, StagedPart
@@ -274,6 +274,27 @@ def test_trouble_with_the_disk_says_what_to_do(
         sinks.commit_sink(staged(tmp_path, "overwrite"))
     assert caught.value.failure.kind is FailureKind.ENVIRONMENT
     assert says in caught.value.failure.message
+    assert caught.value.failure.may_pass is (number == errno.ENOSPC)
+
+
+def test_who_holds_the_target_is_told_to_who_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a lock that a killed worker has left is none."""
+    monkeypatch.setattr(local, "LOCK_WAIT_S", 0.1)
+    commit, target = staged(tmp_path, "append"), tmp_path / "out"
+    with local._alone(rivals.lock_name(str(target)), target, "a" * 32):
+        with pytest.raises(TaskFailedError) as caught:
+            sinks.commit_sink(commit)
+        said, left = caught.value.failure.message, target.parent / ".firesteel-staging" / "x.lock"
+        assert said.startswith(f"job {'a' * 32} on ")
+        assert said.endswith(f" (process {os.getpid()}) is writing {target}")
+        assert caught.value.failure.may_pass
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("a worker that was killed wrote much more here than the one that comes after it does" * 3)
+    with local._alone("x", target, "b"):
+        assert left.read_text().startswith("job b on ")
+        assert "killed" not in left.read_text()
+    sinks.commit_sink(commit)
+    assert_committed(tmp_path, commit)
 
 
 def test_other_storage_is_refused_by_name(tmp_path: Path) -> None:
@@ -331,7 +352,7 @@ def test_those_who_wait_for_their_turn_all_get_it(tmp_path: Path) -> None:
 
     def take_turns(_: int) -> None:
         for _ in range(300):
-            with local._alone(commit.commit_id, target):
+            with local._alone(commit.commit_id, target, "job"):
                 inside.append(1)
                 assert inside == [1]
                 inside.clear()

@@ -13,7 +13,7 @@ import pytest
 
 from firesteel.adapters.spark.exchange import footers
 from firesteel.adapters.storage import objectdirectories, s3keys
-from firesteel.adapters.storage.errors import TargetRefused, Unusable
+from firesteel.adapters.storage.errors import TargetBusy, TargetRefused, Unusable
 from firesteel.adapters.storage.keys import Found, Keys
 from firesteel.adapters.storage.lease import LEASE_S, Lease, LeaseLost
 from firesteel.adapters.storage.objects import Conflict
@@ -185,6 +185,22 @@ def test_a_lock_is_taken_over_when_it_is_not_renewed_and_not_before() -> None:
         assert keys.contents == {}, "released"
     with Lease(keys, "a.lock", "third", clock=other.clock, wait=other.wait):
         assert other.now < LEASE_S * 1.1, "at once"
+
+
+def test_who_waits_long_for_a_lock_says_so() -> None:
+    keys, other = FakeKeys(), Time()
+
+    def renewed(seconds: float) -> None:
+        other.wait(seconds)
+        keys.write("a.lock", f"first {other.now}".encode())
+
+    keys.write("a.lock", b"first")
+    with (
+        pytest.raises(TargetBusy, match=r"^another commit holds s3://bucket/a.lock$"),
+        Lease(keys, "a.lock", "second", clock=other.clock, wait=renewed),
+    ):
+        raise AssertionError("it is held")
+    assert other.now >= LEASE_S * 2, "longer than a takeover takes"
 
 
 def test_a_lock_that_is_renewed_keeps_others_waiting() -> None:

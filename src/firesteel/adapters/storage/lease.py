@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from firesteel.adapters.storage.errors import TargetBusy
 from firesteel.adapters.storage.objects import Conflict, Versions, put_once
 
 LEASE_S = 15.0
@@ -18,6 +19,10 @@ RENEWALS = 5
 """Renewals within the time of a lease."""
 LOOKS = 60
 """Times that who waits looks within the time of a lease."""
+
+
+WAITS_MAX = 3
+"""Most that is waited for a holder who renews, as times of a lease, before that is told."""
 
 
 class Locks(Versions, Protocol):
@@ -75,8 +80,9 @@ class Lease:
             )
 
     def _acquire(self) -> None:
-        """Raises OSError."""
-        seen, since = "", self._clock()
+        """Raises TargetBusy or OSError."""
+        begun = self._clock()
+        seen, since = "", begun
         while not self._taken(None):
             try:
                 found = self._locks.get(self._name)
@@ -86,6 +92,8 @@ class Lease:
                 seen, since = found.tag, self._clock()
             elif self._clock() - since >= self._lease_s and self._taken(seen):
                 return
+            if self._clock() - begun >= self._lease_s * WAITS_MAX:
+                raise TargetBusy(f"another commit holds {self._locks.uri(self._name)}")
             self._wait(self._lease_s / LOOKS)
 
     def _taken(self, after: str | None) -> bool:

@@ -5,7 +5,9 @@ import errno
 import fcntl
 import os
 import shutil
+import socket
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,7 +15,8 @@ import msgspec
 
 from firesteel.adapters.storage import renames, rivals, swap
 from firesteel.adapters.storage.durability import sync_directories, sync_files
-from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused, TargetBusy
+from firesteel.adapters.storage.manifest import job_of
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.model.tasks import SinkCommit
 
@@ -85,8 +88,8 @@ def commit(commit: SinkCommit, target: Path, staging: Path) -> str:
 
     Raises CommitRefused or OSError.
     """
-    here = msgspec.structs.replace(commit, target=str(target), staging=str(staging))
-    with _alone(commit.commit_id, target), _alone(rivals.lock_name(str(target)), target):
+    here, job = msgspec.structs.replace(commit, target=str(target), staging=str(staging)), job_of(str(staging))
+    with _alone(commit.commit_id, target, job), _alone(rivals.lock_name(str(target)), target, job):
         return renames.carry_out(TREE, here)
 
 
@@ -125,7 +128,7 @@ def advice(error: OSError, target: Path) -> str:
     """A sentence on what happened and what to do about it."""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return f"no space is left for {target}: free some, then retry the job"
+            return f"no space is left for {target}: free some"
         case errno.EACCES | errno.EPERM | errno.EROFS:
             where = error.filename2 or error.filename or target
             return f"the worker may not write {where} ({error.strerror}): grant it, then retry the job"
@@ -133,13 +136,24 @@ def advice(error: OSError, target: Path) -> str:
             return f"{target} could not be written: {error}"
 
 
+LOCK_WAIT_S = 10.0
+"""Time that a commit waits for others at its target before it says so, to be asked for again."""
+LOCK_LOOK_S = 0.02
+"""Time from one look at the lock to the next."""
+HOLDER_BYTES_MAX = 300
+"""Most that is read of who holds it."""
+
+
 @contextlib.contextmanager
-def _alone(name: str, target: Path) -> Iterator[None]:
+def _alone(name: str, target: Path, job: str) -> Iterator[None]:
     """One at a time carries out a commit: two swaps at once would swap the old files back. And one at a time writes a
-    target: files that are renamed into a directory while it is swapped would be lost."""
+    target: files that are renamed into a directory while it is swapped would be lost. Raises TargetBusy or OSError."""
     lock = target.parent / STAGING_NAME / f"{name}.lock"
-    descriptor = _locked(lock)
+    descriptor = _locked(lock, target)
     try:
+        with contextlib.suppress(OSError):  # a full disk, and whoever waits knows less
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"job {job} on {socket.gethostname()} (process {os.getpid()})".encode())
         yield
         remove(lock)
     except (CommitRefused, OSError):
@@ -149,15 +163,24 @@ def _alone(name: str, target: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _locked(lock: Path) -> int:
-    """Wait for the lock; a file that its last holder has removed meanwhile is none."""
+def _locked(lock: Path, target: Path) -> int:
+    """Wait for the lock; a file that its last holder has removed meanwhile is none. Raises TargetBusy or OSError."""
+    until = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
             make_directory(lock.parent)
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         except FileNotFoundError:
             continue  # the last holder was about to remove the directory
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
+            os.close(descriptor)
+            if time.monotonic() >= until:
+                raise TargetBusy(f"{holder or 'another process'} is writing {target}") from None
+            time.sleep(LOCK_LOOK_S)
+            continue
         if os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)  # also releases it: others may wait for this removed file

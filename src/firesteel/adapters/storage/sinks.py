@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from firesteel.adapters.storage.errors import CommitRefused, NotTakenBack, TargetRefused
+import msgspec
+
+from firesteel.adapters.storage.errors import CommitRefused, NotTakenBack, TargetBusy, TargetRefused, may_pass
 from firesteel.adapters.storage.serving import NOTHING_SET, directories_at, sink_store
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.tasks import SinkCommit
@@ -23,8 +25,9 @@ def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -
     except NotTakenBack as error:
         raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, str(error))) from error
     except OSError as error:
-        message = store.advice(error, commit.target)
-        raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, message)) from error
+        message = str(error) if isinstance(error, TargetBusy) else store.advice(error, commit.target)
+        failure = _failure(commit, FailureKind.ENVIRONMENT, message)
+        raise TaskFailedError(msgspec.structs.replace(failure, may_pass=may_pass(error))) from error
 
 
 def remove_location(location: str, settings: Mapping[str, str] = NOTHING_SET) -> None:

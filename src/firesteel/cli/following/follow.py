@@ -172,7 +172,8 @@ def duration(milliseconds: float) -> str:
 def _reason(view: JobView) -> str:
     """Why it waits. A job that runs lacks a slot for a moment with each region that is due: that is no news."""
     waits = view.queue is not None or any(each.waits_for for vertex in view.vertices for each in vertex.progress)
-    return view.reason if view.status is not JobStatus.RUNNING or waits else ""
+    commits = all(vertex.status is ExecutionState.FINISHED for vertex in view.vertices)
+    return view.reason if view.status is not JobStatus.RUNNING or waits or commits else ""
 
 
 def _kind(reason: str) -> str:

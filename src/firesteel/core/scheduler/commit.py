@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.journal.journal import JobState
+from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobVertexID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
@@ -18,10 +20,13 @@ from firesteel.model.streams import checkpoints_reference
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit, StagedPart, TaskOutcome
 
 COMMIT_ATTEMPTS_MAX = 3
-"""Times a commit is tried before the job fails."""
+"""Times a commit is tried that failed of what does not pass by itself, before the job fails."""
 
 COMMIT_RETRY_MS = 1_000
 """Time before a commit that failed is tried again."""
+
+COMMIT_RETRY_MAX_MS = 15_000
+"""The same after many failures that may pass."""
 
 COMMIT_REPEAT_MS = 10_000
 """Time after which a commit that was not answered is sent again; performing it twice is harmless."""
@@ -89,6 +94,18 @@ def told_of_visible(failure: FailureInfo, done: Sequence[SinkCommit]) -> Failure
     return msgspec.structs.replace(failure, message=message)
 
 
+@dataclass(slots=True)
+class _Trouble:
+    """A commit that has failed and may be tried again."""
+
+    failure: FailureInfo
+    since_ms: int
+    lasting: int = 0
+    """Times that it failed of what does not pass by itself."""
+    passing: int = 0
+    """Times that it failed of what may."""
+
+
 class SinkCommitter:
     """The worker that was asked last for each commit that is not done, and when to ask again.
 
@@ -96,12 +113,13 @@ class SinkCommitter:
     catalog, jars or a mount.
     """
 
-    def __init__(self, graph: JobGraph) -> None:
+    def __init__(self, graph: JobGraph, patience_ms: int) -> None:
         self._wanted: dict[JobVertexID, Labels] = {vertex.id: vertex.resources.labels for vertex in graph.vertices}
         self._labels: dict[ResourceID, Labels] = {}
         """As far as slots that workers have offered tell."""
         self._asked: dict[str, tuple[ResourceID, int]] = {}
-        self._failures: dict[str, int] = {}
+        self._patience_ms, self._pauses = patience_ms, ExponentialBackoff(COMMIT_RETRY_MS, COMMIT_RETRY_MAX_MS)
+        self._troubles: dict[str, _Trouble] = {}
         self._given_up: dict[str, FailureInfo] = {}
 
     def met(self, worker: ResourceID, offers: Iterable[SlotOffer]) -> None:
@@ -120,7 +138,8 @@ class SinkCommitter:
         able = self._able(commits, workers)
         for position, commit in enumerate(commits):
             worker, again_ms = self._asked.get(commit.commit_id, (None, now_ms))
-            tried = self._failures.get(commit.commit_id, 0)
+            trouble = self._troubles.get(commit.commit_id)
+            tried = trouble.lasting + trouble.passing if trouble is not None else 0
             open_, fitting = commit.commit_id not in self._given_up, able[self._wanted_of(commit)]
             if open_ and fitting and (worker not in workers or again_ms <= now_ms):
                 chosen = fitting[(position + tried) % len(fitting)]
@@ -147,12 +166,25 @@ class SinkCommitter:
 
     def failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> None:
         """A commit could not be done: try again in a while, on another worker, or give it up."""
-        self._failures[commit_id] = self._failures.get(commit_id, 0) + 1
-        if self._failures[commit_id] >= COMMIT_ATTEMPTS_MAX:
-            self._given_up.setdefault(commit_id, failure)
+        trouble = self._troubles.setdefault(commit_id, _Trouble(failure, now_ms))
+        trouble.failure = failure
+        trouble.lasting += not failure.may_pass
+        trouble.passing += failure.may_pass
+        was_long = failure.may_pass and now_ms - trouble.since_ms >= self._patience_ms
+        if was_long or trouble.lasting >= COMMIT_ATTEMPTS_MAX:
+            self._given_up.setdefault(commit_id, _given_up(trouble, now_ms) if was_long else failure)
         elif commit_id in self._asked:
             worker, _ = self._asked[commit_id]
-            self._asked[commit_id] = (worker, now_ms + COMMIT_RETRY_MS)
+            self._asked[commit_id] = (worker, now_ms + int(self._pauses.after(max(1, trouble.passing))))
+
+    def waits(self, commits: Iterable[SinkCommit]) -> list[str]:
+        """Why what is not done is not, for people: what is tried again, by output."""
+        open_ = (commit for commit in commits if commit.commit_id not in self._given_up)
+        return [
+            f"{commit.function} can't be committed yet ({trouble.failure.shown_message()}) and is tried again"
+            for commit in open_
+            if (trouble := self._troubles.get(commit.commit_id)) is not None
+        ]
 
     def verdict(self, commits: list[SinkCommit]) -> FailureInfo | None:
         """Why the job fails, when all that is not done has been given up: the others are rolled forward first."""
@@ -163,3 +195,9 @@ class SinkCommitter:
         """When `due` wants to be asked again; None while only a new worker can help."""
         times = (self._asked[c.commit_id][1] for c in commits if c.commit_id in self._asked)
         return min((time for time in times if time > now_ms), default=None)
+
+
+def _given_up(trouble: _Trouble, now_ms: int) -> FailureInfo:
+    seconds = (now_ms - trouble.since_ms) // 1_000
+    message = f"{trouble.failure.message}; tried {trouble.passing} times in {seconds} s: mend that, then retry the job"
+    return msgspec.structs.replace(trouble.failure, message=message)

@@ -64,10 +64,10 @@ class DefaultScheduler:
     ) -> None:
         self.topology, self.settings = Topology(graph), settings
         self._executions = Executions(self.topology, state, settings.exception_history_size, journal)
-        self.views = JobViews(self._executions, settings.checkpoints)
         self._phase: JobPhase = Created()
         self._policy = FailoverPolicy(settings.strategy, settings.retry_delay_ms, settings.restarts_all)
-        self._committer = SinkCommitter(graph)
+        self._committer = SinkCommitter(graph, settings.commit_patience_ms)
+        self.views = JobViews(self._executions, self._committer, settings.checkpoints)
         self.savepoints = Savepoints(self._executions, settings.savepoints)
         self.checkpoints = CheckpointCoordinator(self._executions, settings.checkpoints)
 

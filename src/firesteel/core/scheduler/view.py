@@ -8,7 +8,7 @@ import numpy as np
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.journal.endedattempts import EndedAttempt
-from firesteel.core.scheduler.commit import undeleted
+from firesteel.core.scheduler.commit import SinkCommitter, undeleted
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.branches import parent_of
 from firesteel.model.checkpoints import CheckpointSettings, CheckpointsView
@@ -64,8 +64,8 @@ BEFORE_END = {
 class JobViews:
     """What others may look at. Nothing here changes anything, and what it gives does not change either."""
 
-    def __init__(self, executions: Executions, checkpoints: CheckpointSettings) -> None:
-        self._executions, self._checkpoints = executions, checkpoints
+    def __init__(self, executions: Executions, committer: SinkCommitter, checkpoints: CheckpointSettings) -> None:
+        self._executions, self._committer, self._checkpoints = executions, committer, checkpoints
 
     @property
     def created_ms(self) -> int:
@@ -99,7 +99,7 @@ class JobViews:
             timestamps_ms=times_ms,
             start_time_ms=min(times_ms.values(), default=-1),
             end_time_ms=ended,
-            reason=_reason(executions, status, running),
+            reason=self._reason(status, running),
             regions=executions.topology.region_count,
             restarts=state.restarts,
             vertices=vertices if ended < 0 else _with_subtasks(executions, vertices),
@@ -140,7 +140,7 @@ class JobViews:
             start_time_ms=min(times_ms.values(), default=-1),
             end_time_ms=times_ms[status.value] if status.is_globally_terminal else -1,
             modified_ms=max(times_ms.values(), default=-1),
-            reason=_reason(executions, status, executions.progress_of_running()),
+            reason=self._reason(status, executions.progress_of_running()),
             tasks=_counted_tasks(executions),
             branch_of=parent_of(graph.configuration),
         )
@@ -205,6 +205,16 @@ class JobViews:
         staged = (sink for outcome in self._executions.state.finished.values() for sink in outcome.sinks)
         return tuple(sink.target for sink in staged if sink.format == RESULT_FORMAT)
 
+    def _reason(self, status: JobStatus, running: Mapping[RegionIndex, TaskProgress]) -> str:
+        """Why it waits, or was cancelled."""
+        state = self._executions.state
+        if state.failure is not None and status in (JobStatus.CANCELLING, JobStatus.CANCELED):
+            return state.failure.shown_headline()
+        waits = [item.waits_for for item in running.values() if item.waits_for]
+        reasons = [(len(self._executions.pool.waiting), "a slot"), (len(waits), next(iter(waits), ""))]
+        commits = self._committer.waits(self._executions.uncommitted()) if status is JobStatus.RUNNING else []
+        return ", ".join([*(_waiting(count, what) for count, what in reasons if count), *commits])
+
 
 def _with_subtasks(executions: Executions, vertices: tuple[VertexView, ...]) -> tuple[VertexView, ...]:
     """For the archive: of a job that has ended this is what stays. As long as there is room."""
@@ -251,15 +261,6 @@ def _times_ms(executions: Executions, status: JobStatus) -> dict[str, int]:
     """When the job came to its states; not to an end that is not shown yet."""
     hidden = {end.value for end in BEFORE_END} - {status.value}
     return {name: at_ms for name, at_ms in executions.state.timestamps_ms.items() if name not in hidden}
-
-
-def _reason(executions: Executions, status: JobStatus, running: Mapping[RegionIndex, TaskProgress]) -> str:
-    """Why it waits, or was cancelled."""
-    if executions.state.failure is not None and status in (JobStatus.CANCELLING, JobStatus.CANCELED):
-        return executions.state.failure.shown_headline()
-    waits = [item.waits_for for item in running.values() if item.waits_for]
-    reasons = [(len(executions.pool.waiting), "a slot"), (len(waits), next(iter(waits), ""))]
-    return ", ".join(_waiting(count, what) for count, what in reasons if count)
 
 
 def _waiting(count: int, what: str) -> str:

@@ -7,6 +7,12 @@ from firesteel.model.options.taskexecutor import NO_LABELS
 JOB_PRIORITY = ConfigOption(
     "job.priority", "int", 0, "Jobs of higher priority get slots first; of one priority, those that came first."
 )
+JOB_COMMIT_TIMEOUT = ConfigOption(
+    "job.commit-timeout",
+    "duration",
+    600_000,
+    "How long a job that has only its outputs left to commit tries that again while a disk is full, a storage does not answer, or others hold the target. What can't pass by itself fails the job after three tries.",
+)
 JOB_QUEUE = ConfigOption("job.queue", "str", "default", "The queue a job waits in: see `jobmanager.queues`.")
 JOB_TIMEOUT = ConfigOption(
     "job.timeout",

@@ -13,7 +13,7 @@ import msgspec
 from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.sinks.database import Database, DatabaseError, connected
 from firesteel.adapters.spark.staged.references import SinkWork, decode
-from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused, TargetUnreachable
 from firesteel.model.stored import StoredRecord
 
 COMMITS_TABLE = "_firesteel_commits"
@@ -81,7 +81,8 @@ def _folded(name: str) -> str:
 
 
 def perform(payload: bytes) -> bytes:
-    """Commit, or remove, what a SinkWork names. Run in a process of its own. Raises CommitRefused, DatabaseError."""
+    """Commit, or remove, what a SinkWork names. Run in a process of its own. Raises CommitRefused, DatabaseError,
+    TargetUnreachable."""
     work = msgspec.json.decode(payload, type=SinkWork)
     staged = [decode(reference, StagedTable) for reference in work.references]
     first = staged[0]
@@ -95,8 +96,10 @@ def perform(payload: bytes) -> bytes:
                     drop(database, staged)
             return b""
         except DatabaseError as error:
-            if not error.is_unreachable or attempt == CONNECT_ATTEMPTS or not work.commit_id:
+            if not error.is_unreachable or not work.commit_id:
                 raise
+            if attempt == CONNECT_ATTEMPTS:
+                raise TargetUnreachable(f"the database of {first.target} does not answer: {error}") from error
         time.sleep(CONNECT_PAUSE_S)
     raise AssertionError("the last attempt returns or raises")
 

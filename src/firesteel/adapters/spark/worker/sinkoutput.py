@@ -23,6 +23,7 @@ from firesteel.adapters.spark.staged.references import (
     scheme_of,
 )
 from firesteel.adapters.spark.worker.sidesessions import SideSessions
+from firesteel.adapters.storage.errors import TargetUnreachable
 from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
@@ -86,7 +87,13 @@ class SinkOutput:
             is_refused = error.failure.exception == "CommitRefused"
             kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
             message = error.failure.message.removeprefix("CommitRefused: ")
-            failure = msgspec.structs.replace(error.failure, kind=kind, vertex=commit.function, message=message)
+            failure = msgspec.structs.replace(
+                error.failure,
+                kind=kind,
+                vertex=commit.function,
+                message=message.removeprefix(f"{TargetUnreachable.__name__}: "),
+                may_pass=error.failure.exception == TargetUnreachable.__name__,
+            )
             raise TaskFailedError(failure) from error
         for staged in self._staged.values():
             for reference in commit.stagings:

@@ -346,7 +346,8 @@ class FakeSpark:
         done = self.storage.visible.setdefault(commit.target, {})
         if commit.commit_id not in done:
             if self.world.mishaps.strikes("commit failure", self.world.faults.commit_failure):
-                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
+                passes = self.world.stream("room is made").random() < 0.5
+                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full", may_pass=passes)
             elif commit.staging not in self.storage.stored:
                 failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the staged output is gone")
             else:
