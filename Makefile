@@ -12,7 +12,7 @@
 
 PYTHON ?= python3
 SEEDS ?= 300
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 ENDPOINT_SEEDS ?= 100
 STACK ?= tests/stack
 SHARED := --dist loadfile --no-loadscope-reorder
@@ -55,7 +55,7 @@ openssh:
 archive: java install-dev
 	@$(BIN)/python -m tools.archive
 
-# Three at a time on two cores: much of the time a test waits for a JVM, which those of a directory share.
+# Four at a time on two cores: much of the time a test waits for a JVM, which those of a directory share.
 test: archive postgres openssh install-dev
 	$(BIN)/pytest -n $(TEST_PROCESSES) $(SHARED) -m "not streams and not clusters"
 

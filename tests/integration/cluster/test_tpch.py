@@ -25,7 +25,7 @@ from tests.integration.cluster.files import Files
 
 pytestmark = pytest.mark.spark
 
-SCALE = 0.1
+SCALE = 0.03
 SETTINGS = {"spark.sql.shuffle.partitions": "2"}
 
 ORDERED_BY = {
