@@ -7,6 +7,7 @@ import pytest
 
 from firesteel.cli.following.follow import changes, describe_sink, duration, result_lines, vertex_progress, vertex_state
 from firesteel.cli.following.live import LineDisplay, LiveDisplay, job_table
+from firesteel.cli.jobs.manage import view_lines
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import IOMetrics, TaskProgress
@@ -77,6 +78,13 @@ def test_a_job_whose_commit_waits_says_so() -> None:
         running, reason="result can't be committed yet (no space is left) and is tried again"
     )
     assert changes(running, waits) == [f"wordcount: {waits.reason}"]
+
+
+def test_how_long_a_job_has_run_and_how_long_one_took() -> None:
+    running = msgspec.structs.replace(view(JobStatus.RUNNING), start_time_ms=1_000, end_time_ms=-1)
+    ended = msgspec.structs.replace(view(JobStatus.FINISHED), start_time_ms=1_000, end_time_ms=3_500)
+    assert view_lines(running, 5_000)[0].endswith(": RUNNING for 4.0 s")
+    assert view_lines(ended, 5_000)[0].endswith(": FINISHED in 2.5 s")
 
 
 def test_a_second_attempt_is_a_change() -> None:

@@ -1,6 +1,7 @@
 """`firesteel list | info | attach | wait | cancel`: the jobs of a cluster."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -65,7 +66,8 @@ def list_(with_ended: bool, as_json: bool, **cluster: Any) -> int:
     """List the jobs of a cluster, newest first: id, state, name, owner, tasks, and why it waits or was cancelled."""
 
     async def work(client: HttpClusterClient) -> list[JobSummary]:
-        return await client.list_job_summaries()
+        found = await client.list_job_summaries()  # of masters that have come after others, by what these have stored
+        return sorted(found, key=lambda job: -job.start_time_ms if job.start_time_ms >= 0 else -math.inf)
 
     found = [job for job in asked(work, **cluster) if with_ended or not job.status.is_globally_terminal]
     if as_json:
@@ -197,7 +199,8 @@ def summary_line(job: JobSummary, now_ms: int) -> str:
 def view_lines(view: JobView, now_ms: int) -> list[str]:
     """A job on some lines."""
     until_ms = view.end_time_ms if view.end_time_ms >= 0 else now_ms
-    elapsed = f" for {duration(until_ms - view.start_time_ms)}" if view.start_time_ms >= 0 else ""
+    word = "in" if view.status.is_globally_terminal else "for"
+    elapsed = f" {word} {duration(until_ms - view.start_time_ms)}" if view.start_time_ms >= 0 else ""
     lines = [f"{view.name} ({view.job_id}): {view.status.value}{elapsed}{view.owner and ', of '}{view.owner}"]
     lines += [f"  branch of {view.branch_of}"] if view.branch_of else []
     lines += [f"  {view.reason}"] if view.reason and not view.status.is_globally_terminal else []
