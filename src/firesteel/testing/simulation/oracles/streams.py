@@ -144,8 +144,8 @@ class Streams:
             points = next((each.points for each in done if each.points), ())
             assert kept or not (may and points), f"{job_id} was {state.status.value}, and leaves no checkpoint"
             saved = storage.savepoints.get(kept)
-            if not kept or job_id in storage.vanished:
-                continue
+            if not kept or job_id in storage.vanished or job_id not in storage.begun:
+                continue  # of what nobody has heard that it ran, a place is told all the same
             assert saved is not None or storage.uids_left(job_id, kept), f"what was to stay at {kept} is lost"
             for point in points if saved is not None else ():
                 line = saved.queries[point.uid].line if saved is not None else {}

@@ -250,6 +250,7 @@ class FakeQueries:
         if beginning.start is not Start.FORMER and identity.attempt:
             self.storage.anew.append((identity.job_id, uid))
         assert identity.attempt not in home, f"{identity} has a directory already"
+        self.storage.begun[identity.job_id] = None
         home[identity.attempt] = self._made(home, beginning, savepoint)
         for number in beginning.obsolete:
             home.pop(number).is_deleted = True

@@ -72,6 +72,8 @@ class StreamStorage:
     """Whether the last checkpoint of a job stays when nobody knows how it has ended."""
     vanished: dict[JobID, None] = field(default_factory=dict)
     """Jobs whose directories somebody else has deleted."""
+    begun: dict[JobID, None] = field(default_factory=dict)
+    """Jobs any of whose queries has ever had a directory."""
     unseen: dict[JobID, None] = field(default_factory=dict)
     """Jobs of which a worker could not say where their queries are."""
 
