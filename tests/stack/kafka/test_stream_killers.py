@@ -232,7 +232,13 @@ class Cluster:
 
 
 def _jvms(worker: int) -> list[psutil.Process]:
-    return [each for each in psutil.Process(worker).children(recursive=True) if each.name() == "java"]
+    return [each for each in psutil.Process(worker).children(recursive=True) if _is_jvm(each)]
+
+
+def _is_jvm(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.name() == "java"
+    return False
 
 
 def _now_ms() -> int:
