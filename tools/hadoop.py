@@ -21,5 +21,10 @@ def home() -> Path:
     return maven.kept(f"hadoop-{HADOOP_VERSION}", coordinates, "-notransitive")
 
 
+def cryptography() -> Path:
+    """The directory with the jars that a ResourceManager needs besides: 10 MB."""
+    return maven.kept("bouncycastle-1.82", ("org.bouncycastle", "bcpkix-jdk18on", "1.82"))
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -54,7 +54,8 @@ def story_of(*records: str) -> ClusterStory:
 def test_masters_are_told_apart() -> None:
     assert spark_master(Configuration({})).is_local
     assert read_master("local[4]").kind is MasterKind.LOCAL
-    assert read_master("yarn").kind is read_master("k8s://https://h:1").kind is MasterKind.UNTRIED
+    assert read_master("yarn").kind is MasterKind.YARN
+    assert read_master("k8s://https://h:1").kind is MasterKind.UNTRIED
     several = read_master("spark://m1:7077,[::1]:7078")
     assert (several.kind, several.addresses) == (MasterKind.STANDALONE, (("m1", 7077), ("::1", 7078)))
     assert spark_master(Configuration({"spark.master": "spark://h:1"})).shown == "spark://h:1"
@@ -113,7 +114,7 @@ def test_sparks_pages_are_not_for_the_network_where_users_have_names(monkeypatch
     assert settings["spark.driver.bindAddress"] == "10.0.0.1", "executors reach it as before"
     assert jvm_environment("token", Path("printed"), named)["SPARK_LOCAL_IP"] == "127.0.0.1"
     assert attached_settings(named, {}, "10.0.0.2")["spark.driver.bindAddress"] == "10.0.0.2"
-    unknown = attached_settings(driver_of(Configuration(users), read_master("yarn"), ""), {})
+    unknown = attached_settings(driver_of(Configuration(users), read_master("k8s://https://h:1"), ""), {})
     assert unknown["spark.ui.enabled"] == "false", "no address is known that could be told apart from loopback"
     for each in ({}, {**users, "taskmanager.spark.ui": "true"}):
         opened = driver_of(Configuration(each), SPARK, "10.0.0.1")

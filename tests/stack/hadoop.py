@@ -8,7 +8,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
+
+import httpx
 
 from firesteel.adapters.spark.jvm.launch import find_installation
 from firesteel.adapters.storage.webhdfs import WebHdfs, web_hdfs
@@ -18,6 +21,8 @@ from tools import hadoop
 LIMIT_S = 120.0
 NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+YARN = "org.apache.hadoop.yarn.server"
+SCHEDULER = f"{YARN}.resourcemanager.scheduler.capacity"
 HOST = "127.0.0.1"
 
 
@@ -42,7 +47,7 @@ class Servers:
 
     def start(self, main: str, *arguments: str) -> "subprocess.Popen[bytes]":
         installation = find_installation()
-        jars = f"{self.configuration}:{hadoop.home()}/*:{installation.home}/jars/*"
+        jars = f"{self.configuration}:{hadoop.home()}/*:{hadoop.cryptography()}/*:{installation.home}/jars/*"
         java = (installation.java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars)
         with open(self.directory / f"{main.rpartition('.')[2]}.log", "ab") as output:
             process = subprocess.Popen([*DIES_WITH_PARENT, *java, main, *arguments], stdout=output, stderr=output)
@@ -118,6 +123,84 @@ class Hdfs:
     def _writes(self) -> bool:
         self.client().write("/probe", b"")
         return True
+
+
+class Yarn:
+    """A ResourceManager and a NodeManager, with the queues `default` and `tight`, which has room for one driver's part."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self.servers = Servers(directory)
+        client, scheduler, tracker, admin, web, node, node_web, localizer = (f"{HOST}:{port}" for port in free_ports(8))
+        self.address, self._web = client, f"http://{web}/ws/v1/cluster"
+        self.servers.configure("core-site", {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(directory / "data")})
+        self.servers.configure(
+            "yarn-site",
+            {
+                "yarn.resourcemanager.hostname": HOST,
+                "yarn.resourcemanager.address": client,
+                "yarn.resourcemanager.scheduler.address": scheduler,
+                "yarn.resourcemanager.resource-tracker.address": tracker,
+                "yarn.resourcemanager.admin.address": admin,
+                "yarn.resourcemanager.webapp.address": web,
+                "yarn.resourcemanager.scheduler.class": f"{SCHEDULER}.CapacityScheduler",
+                "yarn.scheduler.minimum-allocation-mb": "256",
+                "yarn.nodemanager.hostname": HOST,
+                "yarn.nodemanager.address": node,
+                "yarn.nodemanager.webapp.address": node_web,
+                "yarn.nodemanager.localizer.address": localizer,
+                "yarn.nodemanager.resource.memory-mb": "8192",
+                "yarn.nodemanager.resource.cpu-vcores": "16",
+                "yarn.nodemanager.vmem-check-enabled": "false",
+                "yarn.nodemanager.disk-health-checker.enable": "false",
+                "yarn.nodemanager.local-dirs": str(directory / "local"),
+                "yarn.nodemanager.log-dirs": str(directory / "logs"),
+                "yarn.nodemanager.delete.debug-delay-sec": "0",
+            },
+        )
+        queues = "yarn.scheduler.capacity"
+        self.servers.configure(
+            "capacity-scheduler",
+            {
+                f"{queues}.root.queues": "default,tight",
+                f"{queues}.root.default.capacity": "70",
+                f"{queues}.root.default.maximum-am-resource-percent": "0.9",
+                f"{queues}.root.tight.capacity": "30",
+                f"{queues}.root.tight.maximum-capacity": "30",
+                f"{queues}.root.tight.maximum-am-resource-percent": "0.5",
+            },
+        )
+
+    def start(self) -> None:
+        self.servers.start(f"{YARN}.resourcemanager.ResourceManager")
+        self.servers.start(f"{YARN}.nodemanager.NodeManager")
+        self.servers.wait_until(lambda: bool(self._get("nodes?states=RUNNING")["nodes"]))
+
+    def applications(self, *states: str) -> dict[str, str]:
+        """The states of those that are in one of these, by their ids."""
+        found = (self._get(f"apps?states={','.join(states)}")["apps"] or {}).get("app", [])
+        return {each["id"]: each["state"] for each in found}
+
+    def kill(self, application: str) -> None:
+        httpx.put(f"{self._web}/apps/{application}/state", json={"state": "KILLED"}).raise_for_status()
+
+    def _get(self, path: str) -> dict[str, Any]:
+        """Raises OSError while nobody answers."""
+        try:
+            answer: dict[str, Any] = httpx.get(f"{self._web}/{path}").raise_for_status().json()
+        except httpx.HTTPError as error:
+            raise OSError(str(error)) from None
+        return answer
+
+
+@contextlib.contextmanager
+def yarn(directory: Path) -> Iterator[Yarn]:
+    made = Yarn(directory)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.servers.stop()
 
 
 @contextlib.contextmanager

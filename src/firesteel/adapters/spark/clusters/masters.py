@@ -28,8 +28,10 @@ class MasterKind(Enum):
     """A JVM of the worker does all the work."""
     STANDALONE = "spark"
     """A JVM of the worker is the driver of an application on a standalone cluster."""
+    YARN = "yarn"
+    """It is the driver of an application on YARN, in its client mode."""
     UNTRIED = "untried"
-    """It is the driver of an application on YARN or Kubernetes: passed on, and not tested."""
+    """It is the driver of an application on Kubernetes: passed on, and not tested."""
     CONNECT = "sc"
     """A Connect server that others have started, and stop."""
 
@@ -87,7 +89,9 @@ def read_master(text: str) -> SparkMaster:
         return SparkMaster(MasterKind.LOCAL, text)
     if text.startswith("spark://"):
         return SparkMaster(MasterKind.STANDALONE, text, _standalone_addresses(text))
-    if text == "yarn" or text.startswith("k8s://"):
+    if text == "yarn":
+        return SparkMaster(MasterKind.YARN, text)
+    if text.startswith("k8s://"):
         return SparkMaster(MasterKind.UNTRIED, text)
     if text.startswith("sc://"):
         return _connect_server(text)
@@ -106,10 +110,12 @@ def attached_settings(driver: Driver, user: Mapping[str, str], local_ip: str = "
     An idle worker holds no executor: another worker, and other applications, may have the cores.
     """
     host, bound = user.get("spark.driver.host", driver.address), local_ip or driver.address
+    # On YARN some drivers fail to start with pages: Spark 4.3 adds YARN's filter to them while it makes them.
+    has_pages = (bound or not driver.has_private_pages) and driver.master.kind is not MasterKind.YARN
     return {
         **({"spark.driver.host": host} if host else {}),
         **({"spark.driver.bindAddress": bound} if bound and driver.has_private_pages else {}),
-        "spark.ui.enabled": "false" if driver.has_private_pages and not bound else "true",
+        "spark.ui.enabled": "true" if has_pages else "false",
         "spark.ui.port": "0",
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.minExecutors": "0",

@@ -90,7 +90,7 @@ class ClusterStory:
         if found := _CONNECTED.search(text):
             self.application = found[1]
         elif found := _UI.search(text):
-            self.ui = f"http://{self._driver.pages_host}:{found[1]}"
+            self._found_ui(found[1])
         elif found := _KILLED.search(text):
             self._end(found[1])
         elif found := _GRANTED.search(text):
@@ -111,6 +111,11 @@ class ClusterStory:
             self.master_is_lost = True
         elif _MASTER_BACK in text:
             self.master_is_lost = False
+
+    @property
+    def queued(self) -> str:
+        """What keeps the cluster from beginning the application, of a driver that waits for that before it answers."""
+        return ""
 
     @property
     def has_executors(self) -> bool:
@@ -145,6 +150,9 @@ class ClusterStory:
         if self._has_nothing:
             return f"{where}, which gives none (in Spark's words: {_NOTHING.lower()})"
         return f"{where} (the last word: {self._losses[-1]})" if self._losses else where
+
+    def _found_ui(self, port: str) -> None:
+        self.ui = f"http://{self._driver.pages_host}:{port}"
 
     def _on_updated(self, executor: str, state: str, why: str) -> None:
         if state not in _ENDED:

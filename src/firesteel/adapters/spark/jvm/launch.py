@@ -42,6 +42,8 @@ logger.native.level = error
 CLUSTER_LOG_CONFIGURATION = """\
 logger.client.name = org.apache.spark.deploy.client
 logger.client.level = info
+logger.yarn.name = org.apache.spark.deploy.yarn.Client
+logger.yarn.level = info
 logger.cluster.name = org.apache.spark.scheduler.cluster
 logger.cluster.level = info
 logger.ui.name = org.apache.spark.util.Utils
@@ -212,6 +214,22 @@ def java_command(
     ]
 
 
+def kill_command(installation: SparkInstallation, application: str) -> list[str]:
+    """Hadoop's own client, which ends an application on YARN."""
+    class_path = ":".join((*configuration_directories(), base_class_path(installation)))
+    client = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
+    return [
+        installation.java,
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        class_path,
+        client,
+        "application",
+        "-kill",
+        application,
+    ]
+
+
 def secret_arguments(settings: Mapping[str, str]) -> str:
     """Text of the file with the settings that no command line shows; empty when there is none."""
     texts = (f"-D{key}={value}" for key, value in settings.items() if is_secret(key))
@@ -239,7 +257,9 @@ def base_class_path(installation: SparkInstallation) -> str:
 
 def configuration_directories() -> tuple[str, ...]:
     """Directories with Hadoop's and Hive's own files, which Spark reads from the class path."""
-    return tuple(path for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR") if (path := os.environ.get(name)))
+    return tuple(
+        path for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR") if (path := os.environ.get(name))
+    )
 
 
 def python_daemon(user: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from firesteel.adapters.spark.clusters.lostmaster import LostMaster
 from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, MasterKind, SparkMaster
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
+from firesteel.adapters.spark.clusters.yarnstory import story_of
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.launch import PRINTED
@@ -42,6 +44,8 @@ REACH_PAUSE_SECONDS = 2.0
 """Time between two looks whether a cluster's master is there again."""
 LAST_WORDS_SECONDS = 1.0
 """Time to read the end of a log for why the cluster has ended an application."""
+WITHDRAWAL_SECONDS = 30.0
+"""Time to take an application out of a queue: a small JVM does it."""
 TURN_SECONDS = 10.0
 """A start in which nothing has moved for so long does not need the machine: others may start."""
 
@@ -66,6 +70,8 @@ class ServerSpec:
     """Spark's."""
     has_ui: bool = False
     """Whether Spark serves its pages."""
+    make_kill_command: Callable[[str], list[str]] | None = None
+    """The command line that ends an application which its cluster has not begun: it would be begun without its driver."""
 
 
 class SparkServer:
@@ -121,7 +127,7 @@ class SparkServer:
         master, story = self._spec.driver.master, self.story
         if story is None:
             return SparkApplication(master.shown)
-        counted = len(story.executors) if master.kind is MasterKind.STANDALONE else -1
+        counted = len(story.executors) if master.kind in (MasterKind.STANDALONE, MasterKind.YARN) else -1
         return SparkApplication(master.shown, story.application, story.ui, counted)
 
     @property
@@ -133,11 +139,14 @@ class SparkServer:
         """Text for who waits for the endpoint: what it waits for."""
         details = [self._obstacle or "in line: others are being started on this machine"]
         if self._begun is not None:
-            details = [f"for {time.monotonic() - self._begun:.0f} s"]
+            details = [f"for {time.monotonic() - self._begun:.0f} s", *filter(None, (self._queued(),))]
         if self._failures:
             count = "1 start has failed" if len(self._failures) == 1 else f"{len(self._failures)} starts have failed"
             details.append(f"{count}, of {MAX_FAILURES}: {self._failures[-1]}")
         return f"Spark to start ({'; '.join(details)})"
+
+    def _queued(self) -> str:
+        return self.story.queued if self.story is not None else ""
 
     async def end_python_workers(self, server_session: str) -> None:
         """End what the JVM keeps for a session that was closed."""
@@ -159,8 +168,24 @@ class SparkServer:
         await self._background.close()
         if self._jvm is not None:
             await self._jvm.kill()
+        await self._withdraw()
         for future in (self._endpoint, self._death):
             future.cancel()
+
+    async def _withdraw(self) -> None:
+        """End what waits in a queue of the cluster for a driver that is no more."""
+        story, make_command = self.story, self._spec.make_kill_command
+        if story is None or not story.queued or make_command is None:
+            return
+        process = await asyncio.create_subprocess_exec(*make_command(story.application), stdout=PIPE, stderr=STDOUT)
+        try:
+            async with asyncio.timeout(WITHDRAWAL_SECONDS):
+                said = (await process.communicate())[0].decode(errors="replace").strip()
+        except TimeoutError:
+            process.kill()
+            said = f"no answer within {WITHDRAWAL_SECONDS:g} s"
+        if process.returncode != 0:
+            logger.warning("%s; it was not ended with its driver: %s", story.queued, said)
 
     async def _keep_running(self) -> None:
         while True:
@@ -239,7 +264,7 @@ class SparkServer:
             if self._spec.has_ui:
                 self._background.start(self._find_ui(jvm), "spark-ui")
             return
-        story = self.story = ClusterStory(driver, self._spec.version)
+        story = self.story = story_of(driver, self._spec.version)
 
         async def follow() -> None:
             async for line in jvm.lines():
@@ -286,6 +311,9 @@ class SparkServer:
                 async with asyncio.timeout(min(SAMPLE_SECONDS, limit_seconds / 4)):
                     return await jvm.endpoint()
             now = time.monotonic()
+            if self._queued():  # that is no start which does not get on
+                patience = Patience(limit_seconds, now)
+                end_turn()
             patience.note(await asyncio.to_thread(work_of, jvm.pid, jvm.log), now)
             if patience.idle_seconds(now) >= TURN_SECONDS:
                 end_turn()

@@ -20,6 +20,7 @@ from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.clusters.masters import server_address, spark_master
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
 from firesteel.adapters.spark.clusters.sessions import former_sessions, session_of
+from firesteel.adapters.spark.clusters.yarn import located
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
@@ -84,7 +85,7 @@ class SparkTaskBackend:
         self._artifacts, self._blobs = ArtifactCache(self._work_dir / "artifacts", blobs, cache_bytes), blobs
         self._forks = ForkServer(self._work_dir / "logs" / "forkserver.log", config.get_option(options.TASK_SPARES))
         self._memory = MemoryGuard(task_memory_limit_mib(config), config.get_option(options.TASK_LOG_LIMIT))
-        self._master, self._running = spark_master(config), dict[RegionAttemptID, AttemptRun]()
+        self._master, self._running = located(spark_master(config)), dict[RegionAttemptID, AttemptRun]()
         self._guard: SessionGuard | None = None
         self._pool: BackendPool | None = None
         self._jvms = JvmFigures(self._supervisors, config.get_option(options.METRICS_UPDATE_INTERVAL))

@@ -8,7 +8,7 @@ import platform
 import shutil
 import time
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,7 +76,13 @@ class ClusterProbe:
             await self._try(where, storage, settings)
 
     async def _try(self, where: str, storage: Mapping[str, str], settings: Mapping[str, str]) -> None:
-        endpoint = await self._endpoint()
+        try:
+            endpoint = await self._endpoint()
+        except TimeoutError:
+            await self._tasks.close()
+            text = "for %g s %s; nothing is tried, and jobs wait for it"
+            logger.warning(text, EXECUTORS_S, self._queued())
+            return
         session = wire.SessionName(self._master.user or USER, str(uuid.uuid4()))
         place = f"{where}/{_PLACE}{uuid.uuid4().hex}"
         order = wire.ProbeCluster(endpoint=endpoint, session=session, place=place, settings=dict(settings))
@@ -104,30 +110,33 @@ class ClusterProbe:
 
     async def _endpoint(self) -> wire.SparkAddress:
         """The driver's address. Its first failure is told at once: nobody waits for a second start yet."""
-        return await self._unless_it_dies(self._backend.server.endpoint())
+        work = self._backend.server.endpoint()
+        return await self._unless_it_dies(work, lambda taken_s: taken_s >= EXECUTORS_S and bool(self._queued()))
 
     async def _answer(self, order: wire.ProbeCluster) -> wire.ClusterProbed:
         asked = self._forks.call(ENTRY_POINT, msgspec.json.encode(order))
-        return msgspec.json.decode(await self._unless_it_dies(asked, time.monotonic()), type=wire.ClusterProbed)
+        return msgspec.json.decode(await self._unless_it_dies(asked, self._had_its_time), type=wire.ClusterProbed)
 
-    async def _unless_it_dies(self, work: Coroutine[Any, Any, T], began_s: float | None = None) -> T:
-        """What comes of the work. Raises TaskFailedError when the backend ends before; TimeoutError when it takes too long
-        since it began, unless it has all the time."""
-        death = self._backend.server.death()
+    async def _unless_it_dies(self, work: Coroutine[Any, Any, T], is_enough: Callable[[float], bool]) -> T:
+        """What comes of the work. Raises TaskFailedError when the backend ends before; TimeoutError when it has taken so many
+        seconds that it is enough."""
+        death, begun = self._backend.server.death(), time.monotonic()
         doing: asyncio.Task[T] = self._tasks.start(work, "cluster-probe")
         while not doing.done() and not death.done():
             await asyncio.wait((doing, death), return_when=asyncio.FIRST_COMPLETED, timeout=_LOOK_S)
-            self._look(began_s)
+            if not doing.done() and is_enough(time.monotonic() - begun):
+                raise TimeoutError
         if doing.done():
             return await doing
         raise TaskFailedError(driver_death(death.result(), self._master))
 
-    def _look(self, began_s: float | None) -> None:
-        """Raises TimeoutError when the cluster has had its time."""
-        if began_s is not None:
-            story, taken_s = self._backend.server.story, time.monotonic() - began_s
-            if taken_s >= (EXECUTORS_S if story is not None and story.gives_none else QUERY_S):
-                raise TimeoutError
+    def _had_its_time(self, taken_s: float) -> bool:
+        story = self._backend.server.story
+        return taken_s >= (EXECUTORS_S if story is not None and story.gives_none else QUERY_S)
+
+    def _queued(self) -> str:
+        story = self._backend.server.story
+        return story.queued if story is not None else ""
 
     def _judge(self, answer: wire.ClusterProbed, where: str, written: int) -> None:
         if answer.error:

@@ -4,6 +4,7 @@ import itertools
 import os
 import platform
 import uuid
+from functools import partial
 from pathlib import Path
 
 from firesteel.adapters.spark.children.forkclient import ForkServer
@@ -73,6 +74,7 @@ class BackendMaker:
             self._driver,
             self._installation.version,
             has_ui,
+            partial(launch.kill_command, self._installation),
         )
         # A backend of one job, or a spare, would be warmed at the cost of what others run beside it; on a cluster, at the
         # cost of what others run there.
