@@ -12,7 +12,7 @@ from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME
 from firesteel.adapters.spark.streams.usednotes import note_used
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
-from firesteel.adapters.spark.worker.workdirs import FORMER, FORMER_MAX, LOCK, WorkDirectory, of_other_hosts, open_own
+from firesteel.adapters.spark.worker.workdirs import FORMER, FORMER_MAX, LOCK, of_other_hosts, open_own
 from firesteel.adapters.storage.sinks import remove_location
 from firesteel.model.ids import JobID
 
@@ -227,9 +227,35 @@ def test_logs_of_few_dead_workers_are_kept(tmp_path: Path, worker: Begin) -> Non
 
 def test_a_name_that_another_living_process_has_is_not_taken(tmp_path: Path, worker: Begin) -> None:
     kill = worker("twin")
-    assert open_own(tmp_path / "twin", "twin", CLUSTER) is None
+    beside = open_own(tmp_path / "twin", "twin", CLUSTER)
+    assert beside.path == tmp_path / "twin.1"
+    third = open_own(tmp_path / "twin", "twin", CLUSTER)
+    assert third.path == tmp_path / "twin.2"
     kill()
     own = open_own(tmp_path / "twin", "twin", CLUSTER)
-    assert isinstance(own, WorkDirectory)
-    own.close()
-    own.close()
+    assert own.path == tmp_path / "twin"
+    for each in (own, own, beside, third):
+        each.close()
+
+
+def test_a_worker_that_is_back_while_another_clears_up_after_it_is_left_alone(tmp_path: Path, worker: Begin) -> None:
+    """Also by those that come after who clears up: a lock that it could not have would leave it without one."""
+    kill = worker("busy")
+    (tmp_path / "busy" / "partitions" / JOB).mkdir(parents=True)
+    kill()
+
+    async def story() -> None:
+        heir = heir_of(tmp_path)
+        assert await heir.look() == (JOB,)
+        back = open_own(tmp_path / "busy", "busy", CLUSTER)
+        (back.path / "attempts").mkdir()
+        heir.close()
+        later = heir_of(tmp_path)
+        assert await later.look() == (JOB,)
+        await later.release(JOB)
+        assert (back.path / "attempts").is_dir()
+        assert not (tmp_path / "busy").exists()
+        later.close()
+        back.close()
+
+    asyncio.run(story())

@@ -163,12 +163,11 @@ class TaskManager:
         else:
             made, pattern = Path(self.config.get_option(options.WORK_DIR)) / self.resource_id, "*"
         own = open_own(made, self.resource_id, _cluster(self.config))
-        if own is None:
-            logger.warning("another process that is worker %s holds %s", self.resource_id, made)
-        else:
-            own.clear_scratch()
-            self._dead_workers = DeadWorkers(own, pattern)
-        return made
+        if own.path != made:
+            logger.warning("another process has %s: worker %s is in %s", made, self.resource_id, own.path)
+        own.clear_scratch()
+        self._dead_workers = DeadWorkers(own, pattern)
+        return own.path
 
     def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> TaskBackend:
         ephemeral = work_dir if self._is_temporary else None

@@ -28,6 +28,8 @@ FORMER = "former"
 FORMER_MAX = 5
 """Dead workers whose logs are kept."""
 LOCK_TRIES, LOCK_PAUSE_SECONDS = 20, 0.05
+NAMESAKES_MAX = 20
+"""Directories of one name, with numbers, that other processes may have."""
 PARTITIONS = "partitions"
 """Below a worker's directory: stored results, a directory a job."""
 SCRATCH = ("attempts", "artifacts", "backends", "blobs", "derby", "local", "tmp", "warehouse")
@@ -113,10 +115,19 @@ class WorkDirectory:
             self._lock = -1
 
 
-def open_own(path: Path, worker: str, cluster: str) -> WorkDirectory | None:
-    """Take a directory for this process, which is that worker; None when another process that lives has that name."""
-    path.mkdir(parents=True, exist_ok=True)
+def open_own(path: Path, worker: str, cluster: str) -> WorkDirectory:
+    """Take a directory for this process, which is that worker: this one, or one of that name with a number where another
+    process has it, as who clears up after a former worker of that name does. Raises OSError."""
+    for number in range(NAMESAKES_MAX + 1):
+        found = _open(path.with_name(f"{path.name}.{number}") if number else path, worker, cluster)
+        if found is not None:
+            return found
+    raise FileExistsError(f"{path} and {NAMESAKES_MAX} more of that name belong to processes that live")
+
+
+def _open(path: Path, worker: str, cluster: str) -> WorkDirectory | None:
     for _ in range(LOCK_TRIES):
+        path.mkdir(parents=True, exist_ok=True)
         lock = try_lock(path / LOCK)
         if lock is not None:
             owner = Owner(worker, platform.node(), cluster)
