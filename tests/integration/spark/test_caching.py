@@ -132,6 +132,17 @@ def test_a_shared_result_is_made_once_and_read_the_same_by_all(
     do(released())
 
 
+def test_what_spark_would_not_find_again_is_not_said_to_be_cached(
+    backend: SparkTaskBackend, jobs: JobMaker, do: Runner, tmp_path: Path
+) -> None:
+    """Each consumer would have drawn for itself, and a join by the key have lost all rows."""
+    code = JOB.replace('F.rand().alias("r")', 'F.expr("uuid()").alias("r")')
+    parameters = {"input": table(tmp_path / "in", 10), "output": str(tmp_path / "out")}
+    with pytest.raises(TaskFailedError) as failed:
+        do(run(backend, jobs.job(code, SHARED, parameters=parameters)))
+    assert failed.value.failure.message.startswith('shared has share="cache", and values that Spark draws anew')
+
+
 @pytest.mark.parametrize("how", ["return", "fail", "kill", "gone", "by name"])
 def test_what_a_function_caches_is_released_however_it_ends(
     backend: SparkTaskBackend, jobs: JobMaker, do: Runner, tmp_path: Path, how: str

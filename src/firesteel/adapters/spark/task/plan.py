@@ -177,7 +177,7 @@ class RegionPlan:
                 refuse_stream(function, result)
             self._origins.returned(function, result)
             if function.cached:
-                result.persist()
+                _cache(function, result)
             if self._guard is not None:
                 self._guard.returned(function, result)
 
@@ -290,6 +290,17 @@ def line_range(function: Callable[..., Any]) -> tuple[str, range] | None:
         return None
     last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
     return os.path.realpath(code.co_filename), range(code.co_firstlineno, last + 1)
+
+
+def _cache(function: Function, frame: Any) -> None:
+    """Have Spark cache it. Spark finds what is cached by its plan, which it makes anew for each consumer: with another seed
+    where the code gives none to `uuid()` or `rand()` in SQL. Raises UserError where it would not find it."""
+    if not frame.sameSemantics(frame):
+        raise UserError(
+            f'{function.name} has share="cache", and values that Spark draws anew for each consumer (uuid(), rand() or their'
+            ' kin in SQL, without a seed): give a seed, or say share="store"'
+        )
+    frame.persist()
 
 
 def _checked(function: Function, result: Any) -> Any:
