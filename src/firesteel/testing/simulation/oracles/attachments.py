@@ -31,10 +31,11 @@ class AttachedJobs:
         if leads and isinstance(event, JobsLoaded):
             self._loaded_ms = self.cluster.world.now_ms
         for job in core.jobs.values():
-            if job.cancel_reason and (job.job_id, core.token) not in self._judged:
+            is_judged = (job.job_id, core.token) in self._judged  # it may commit already, and end by itself
+            if job.cancel_reason and not is_judged:
                 assert not leads or self._is_silent(endpoint, job), f"the client of {job.job_id} is there, and given up"
                 self._judged[job.job_id, core.token] = self.given_up[job.job_id] = None
-            elif leads and job.stage is JobStage.RUNNING and not job.cancel:
+            elif leads and job.stage is JobStage.RUNNING and not job.cancel and not is_judged:
                 assert not self._should_be_missed(endpoint, job), (
                     f"the client of {job.job_id} is gone, and nobody notices"
                 )
