@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from firesteel.adapters.spark.exchange.results import ResultRows
+    from firesteel.adapters.spark.sinks.fanout import fan_out, to_files
     from firesteel.adapters.spark.sinks.files import write_csv, write_json, write_parquet, write_text
     from firesteel.adapters.spark.sinks.jdbc import write_jdbc
     from firesteel.adapters.spark.sinks.kafka import write_kafka
@@ -38,6 +39,7 @@ __all__ = [
     "broadcast",
     "build_job",
     "date_splits",
+    "fan_out",
     "file_splits",
     "forward",
     "hash_by",
@@ -47,6 +49,7 @@ __all__ = [
     "range_splits",
     "rebalance",
     "stream_files",
+    "to_files",
     "write_csv",
     "write_jdbc",
     "write_json",
@@ -72,6 +75,7 @@ _HOMES = {
     "broadcast": "firesteel.pipeline.distributions",
     "build_job": "firesteel.pipeline.build",
     "date_splits": "firesteel.pipeline.splits",
+    "fan_out": "firesteel.adapters.spark.sinks.fanout",
     "file_splits": "firesteel.pipeline.splits",
     "forward": "firesteel.pipeline.distributions",
     "hash_by": "firesteel.pipeline.distributions",
@@ -81,6 +85,7 @@ _HOMES = {
     "range_splits": "firesteel.pipeline.splits",
     "rebalance": "firesteel.pipeline.distributions",
     "stream_files": "firesteel.adapters.spark.sinks.streamfiles",
+    "to_files": "firesteel.adapters.spark.sinks.fanout",
     "write_csv": "firesteel.adapters.spark.sinks.files",
     "write_jdbc": "firesteel.adapters.spark.sinks.jdbc",
     "write_json": "firesteel.adapters.spark.sinks.files",

@@ -137,7 +137,7 @@ def test_a_batch_that_the_query_did_not_write_is_not_left_out(tmp_path: Path, ch
 def started(root: Path, attempt: int = 0) -> StreamOutputs:
     """Of a sink that was called."""
     outputs = StreamOutputs()
-    outputs.take("result", StreamOutput(kind=STREAM_FILES, place=str(root)), Start(root, "job", attempt))
+    outputs.take("result", StreamOutput(kind=STREAM_FILES, place=str(root)), [Start(root, "job", attempt)])
     return outputs
 
 
@@ -178,7 +178,7 @@ def test_the_one_that_writes_ends_when_all_may_start(tmp_path: Path, checkpoint:
     outputs.claim("result", checkpoint, writer())
     with pytest.raises(Superseded, match="generation 2"):
         zombie.begin(4, query.query_id)
-    BatchFiles.of(known.starts["result"]).begin(3, query.query_id)  # in the process that writes
+    BatchFiles.of(known.starts["result"][0]).begin(3, query.query_id)  # in the process that writes
 
 
 def test_two_sinks_have_an_output_each(tmp_path: Path) -> None:

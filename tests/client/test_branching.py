@@ -11,7 +11,7 @@ from firesteel.client.branching import Branching
 from firesteel.model.branches import branch_of
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
-from firesteel.model.streams import STREAM_FILES, QueryPosition, QueryProgress, QuerySight, StreamOutput
+from firesteel.model.streams import FAN_OUT, STREAM_FILES, QueryPosition, QueryProgress, QuerySight, StreamOutput
 from firesteel.model.views import JobView
 from firesteel.testing.backend import TaskScript
 from tests.cli.conftest import command
@@ -191,3 +191,9 @@ def test_compare_says_what_can_not_be_compared(clicks: Clicks) -> None:
     assert "writes by foreachBatch: files can be compared" in clicks.ran(
         "compare", clicks.job, branch, "--wait", "1 s", code=2
     )
+    parts = {"all": StreamOutput(kind=STREAM_FILES, place="/all"), "calls": StreamOutput(kind="foreachBatch")}
+    clicks.script.sights["result"] = QuerySight(uid="result", output=StreamOutput(kind=FAN_OUT, parts=parts))
+    assert "query result/calls of job" in clicks.ran("compare", clicks.job, branch, "--wait", "1 s", code=2)
+    for wanted, words in (("result/all", "/all is not to be seen from here"), ("result", "query result/calls of job")):
+        said = clicks.ran("compare", clicks.job, branch, "--query", wanted, "--wait", "1 s", code=2)
+        assert words in said

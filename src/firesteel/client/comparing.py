@@ -1,7 +1,7 @@
 """Outputs of two streaming jobs are compared: up to where both had read the same. docs/branches.md says what holds then."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -63,10 +63,8 @@ class Comparing:
 
     async def _looked(self, views: Sequence[JobView], uid: str) -> dict[str, tuple[QuerySight, QuerySight]]:
         """By uid, what can be compared. Raises BranchRefused."""
-        first, second = [
-            {sight.uid: sight for sight in await self._client.look_at_queries(view.job_id)} for view in views
-        ]
-        shared = [each for each in first if each in second and uid in ("", each)]
+        first, second = [by_output(await self._client.look_at_queries(view.job_id)) for view in views]
+        shared = [each for each in first if each in second and uid in ("", each, first[each].uid)]
         if not shared:
             mine, its = (", ".join(sorted(each)) or "none that run" for each in (first, second))
             raise BranchRefused(
@@ -79,9 +77,19 @@ class Comparing:
                     kind = output.kind if output is not None else "a sink that is not known"
                     raise BranchRefused(
                         f"query {each} of job {view.job_id} ({view.name}) writes by {kind}: files can be compared, of"
-                        " fs.stream_files and of Spark's own file sink (--query UID names another query)"
+                        " fs.stream_files, fs.fan_out and Spark's own file sink (--query UID names another query, UID/NAME an"
+                        " output of fs.fan_out)"
                     )
         return {each: (first[each], second[each]) for each in shared}
+
+
+def by_output(sights: Iterable[QuerySight]) -> dict[str, QuerySight]:
+    """Queries by uid; one that writes several outputs is there for each, as `UID/NAME`."""
+    return {
+        f"{sight.uid}/{name}" if name else sight.uid: msgspec.structs.replace(sight, output=output)
+        for sight in sights
+        for name, output in (sight.output.named() if sight.output is not None else {"": None}).items()
+    }
 
 
 def related(first: JobView, second: JobView) -> Branch | None:

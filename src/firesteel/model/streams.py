@@ -127,6 +127,10 @@ class QueryState(msgspec.Struct, frozen=True, kw_only=True):
 STREAM_FILES = "stream_files"
 SPARK_FILES = "file sink"
 """Kinds of outputs that are files: of `fs.stream_files`, and of Spark's own sink."""
+FAN_OUT = "fan_out"
+"""Kind of the outputs of `fs.fan_out`."""
+FOREACH_BATCH = "foreachBatch"
+"""Kind of what a function is given batch by batch."""
 HARMLESS = ("console", "memory", "noop")
 """Formats of sinks that two queries may have without harm to either."""
 
@@ -135,7 +139,7 @@ class StreamOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Where a streaming query writes, as far as it can be told."""
 
     kind: str
-    """STREAM_FILES, SPARK_FILES, or Spark's word for any other sink."""
+    """STREAM_FILES, SPARK_FILES, FAN_OUT, or Spark's word for any other sink."""
     place: str = ""
     """Of files: their directory, or its URI."""
     format: str = ""
@@ -143,6 +147,17 @@ class StreamOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     mode: str = "append"
     options: dict[str, str] = {}
     """Options of the writer that matter to who reads the files: `header` and `sep` of CSV."""
+    parts: dict[str, "StreamOutput"] = {}
+    """Of FAN_OUT: its outputs, by name. They have none themselves."""
+
+    def named(self) -> dict[str, "StreamOutput"]:
+        """All that it writes to: its parts, or itself under an empty name."""
+        return self.parts if self.kind == FAN_OUT else {"": self}
+
+    def with_mode(self, mode: str) -> "StreamOutput":
+        """The same, and its parts, written in that output mode."""
+        parts = {name: each.with_mode(mode) for name, each in self.parts.items()}
+        return msgspec.structs.replace(self, mode=mode, parts=parts)
 
 
 def csv_options(given: Mapping[str, object]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def computed_often(definitions: Sequence[FunctionDefinition]) -> tuple[str, ...]
                 sinks[name].append(sink.name)
     return tuple(
         f"{name!r} is computed once for each of its sinks ({', '.join(readers)}): each is a query of its own, and reads its"
-        " sources for itself"
+        " sources for itself; fs.fan_out writes several outputs by one query"
         for name, readers in sinks.items()
         if len(readers) > 1
     )

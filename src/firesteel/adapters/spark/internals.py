@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from firesteel.model.streams import FOREACH_BATCH
+
 M = TypeVar("M")
 
 
@@ -140,7 +142,7 @@ def sink_options(writer: Any) -> dict[str, str]:
 def sink_kind(writer: Any) -> str:
     """By what a writer of a stream writes: its format, `foreachBatch`, `foreach` or `table NAME`; empty is the default format."""
     proto = writer._write_proto
-    for field, name in (("foreach_batch", "foreachBatch"), ("foreach_writer", "foreach")):
+    for field, name in (("foreach_batch", FOREACH_BATCH), ("foreach_writer", "foreach")):
         if proto.HasField(field):
             return name
     return f"table {proto.table_name}" if proto.table_name else str(proto.format)

@@ -22,7 +22,13 @@ DIFFERENT = JOB_FAILED
 @click.argument("first")
 @click.argument("second")
 @click.option("--key", "-k", "keys", multiple=True, metavar="COLUMN", help="Compare by this column, or these.")
-@click.option("--query", "uid", default="", metavar="UID", help="Only the query of the sink with this uid.")
+@click.option(
+    "--query",
+    "uid",
+    default="",
+    metavar="UID",
+    help="Only the query of the sink with this uid, or UID/NAME: one of its outputs.",
+)
 @click.option(
     "--wait", default="30 s", metavar="TIME", help='Wait so long until both have read the same, like "2 min"; 30 s.'
 )

@@ -55,6 +55,9 @@ class AttemptContext:
         function that sees a share of the rows."""
         self.draw_splits: Callable[[int], DrawnSplits] = _no_splits
         """Waits for the attempt's draw of this number."""
+        self.caches_unseen: Callable[[], None] = lambda: None
+        """Called before something is made that has Spark cache rows from another process than this one, which may be killed
+        before it has released them."""
         self.result_max_bytes = result_max_bytes
         self.storage = storage
         """Settings of storages, with their secrets."""

@@ -1,7 +1,7 @@
 """Outputs of a streaming attempt's queries: no two have one, and none is where whoever has branched the job does not want it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.storage.batchclaims import Start
@@ -16,10 +16,11 @@ class StreamOutputs:
         self._branch, self._real = branch, real
         self.known: dict[str, StreamOutput] = {}
         """By the uid of the sink."""
-        self.starts: dict[str, Start] = {}
-        """Of outputs of `fs.stream_files`, by the uid of the sink: to be claimed when all queries may start."""
+        self.starts: dict[str, Sequence[Start]] = {}
+        """Of directories of `fs.stream_files` and `fs.fan_out`, by the uid of the sink: to be claimed when all queries may
+        start."""
 
-    def take(self, uid: str, output: StreamOutput, start: Start | None = None) -> None:
+    def take(self, uid: str, output: StreamOutput, starts: Sequence[Start] = ()) -> None:
         """The sink `uid` is going to write there. Raises PipelineRefused."""
         for other, known in self.known.items():
             self.refuse_one_for_two((uid, output), (other, known))
@@ -28,24 +29,34 @@ class StreamOutputs:
             if problem:
                 raise PipelineRefused(f"sink {uid} {problem}")
         self.known[uid] = output
-        if start is not None:
-            self.starts[uid] = start
+        if starts:
+            self.starts[uid] = starts
 
     def refuse_one_for_two(self, one: tuple[str, StreamOutput], other: tuple[str, StreamOutput]) -> None:
         """Raises PipelineRefused where two sinks, by their uids, would write to one directory."""
         (uid, output), (its_uid, its) = one, other
-        if uid != its_uid and output.place and its.place and self._real(output.place) == self._real(its.place):
-            raise PipelineRefused(
-                f"sinks {' and '.join(sorted((uid, its_uid)))} would both write to {output.place}, where each would take the"
-                " batches of the other for its own: name a directory for each"
-            )
+        theirs = self._real_places(its) if uid != its_uid else frozenset()
+        for each in output.named().values():
+            if each.place and self._real(each.place) in theirs:
+                raise PipelineRefused(
+                    f"sinks {' and '.join(sorted((uid, its_uid)))} would both write to {each.place}, where each would take"
+                    " the batches of the other for its own: name a directory for each"
+                )
+
+    def _real_places(self, output: StreamOutput) -> frozenset[str]:
+        return frozenset(self._real(each.place) for each in output.named().values() if each.place)
 
     def _misplaced(self, uid: str, output: StreamOutput, branch: Branch) -> str:
         """Why it may not write there, or empty."""
         if branch.promoted:
             return self._astray(uid, output, branch)
+        problems = (self._untold(uid, each, branch) for each in output.named().values())
+        return next(filter(None, problems), "")
+
+    def _untold(self, uid: str, output: StreamOutput, branch: Branch) -> str:
         if output.place:
-            met = next((each for each in branch.outputs.values() if self._meet(each.place, output.place)), None)
+            known = [each for sink in branch.outputs.values() for each in sink.named().values()]
+            met = next((each for each in known if self._meet(each.place, output.place)), None)
             return (
                 f"would write to {output.place}, and job {branch.of}, which it branches from, writes to {met.place}: give"
                 " the branch an output of its own (--param NAME=VALUE)"
@@ -60,16 +71,16 @@ class StreamOutputs:
         )
 
     def _astray(self, uid: str, output: StreamOutput, branch: Branch) -> str:
-        wanted = branch.outputs.get(uid)
-        if (
-            wanted is None
-            or not wanted.place
-            or (output.place and self._real(output.place) == self._real(wanted.place))
-        ):
+        """Of a promoted job: each directory that the other has written to goes on."""
+        former, here = branch.outputs.get(uid), self._real_places(output)
+        places = [each.place for each in former.named().values()] if former is not None else []
+        left = next((place for place in places if place and self._real(place) not in here), "")
+        if not left:
             return ""
+        written = ", ".join(each.place or each.kind for each in output.named().values())
         return (
-            f"would write to {output.place or output.kind}, and is to go on in {wanted.place}, where job {branch.of} wrote:"
-            " say which value of its parameters that is (firesteel promote --param NAME=VALUE)"
+            f"would write to {written}, and is to go on in {left}, where job {branch.of} wrote: say which value of its"
+            " parameters that is (firesteel promote --param NAME=VALUE)"
         )
 
     def _meet(self, one: str, other: str) -> bool:

@@ -6,7 +6,7 @@ was written, but what the records of the output name (`adapters.storage.batchfil
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,45 +33,86 @@ def stream_files(
     any query of the job starts, and outside of a pipeline when the first batch is written. Raises ValueError for what can't
     be done.
     """
-    if format not in FORMATS:
-        raise SinkRefused(f"{_CALL}: format={format!r} is none of {', '.join(FORMATS)}")
+    given = checked_files(_CALL, path, format, partition_by, options)
     if not df.isStreaming:
         raise SinkRefused(f"{_CALL} writes a stream, and these rows are none: use fs.write_{format}")
-    keys = writeroptions.checked_columns(_CALL, "partition_by", partition_by)
-    given = writeroptions.checked_options(_CALL, format, options)
-    attempt = current_attempt.get()
-    if attempt is None:
-        start, checkpoint = Start(_directory(path, Path.cwd())), ""
-        start.claim()
-    else:
-        assert attempt.function is not None, "a sink runs inside a function"
-        identity = attempt.deployment.attempt
-        place = _directory(path, attempt.client_directory)
-        there = StreamOutput(kind=STREAM_FILES, place=str(place), format=format, options=csv_options(given))
-        start = Start(place, identity.job_id, identity.attempt)
-        attempt.outputs.take(attempt.function.uid, there, start)  # who claims it, when all queries may start
-        checkpoint = attempt.checkpoints.get(attempt.function.uid, "")
-    writer = _BatchWriter(start, checkpoint, format, tuple(keys), given)
+    writer = FilesWriter.of(given)
+    take(writer.output, [writer.start])
     return df.writeStream.outputMode("append").foreachBatch(writer)
 
 
-@dataclass(frozen=True)
-class _BatchWriter:
-    """Runs beside Spark, in a process of its own: it travels there pickled."""
+@dataclass(frozen=True, slots=True)
+class GivenFiles:
+    """Arguments that were looked at: of files that batches are to become."""
+
+    call: str
+    path: str
+    format: str
+    keys: tuple[str, ...]
+    options: Mapping[str, str]
+
+
+def checked_files(
+    call: str, path: str, format: str, partition_by: str | Sequence[str], options: Mapping[str, Any]
+) -> GivenFiles:
+    """Raises SinkRefused."""
+    if format not in FORMATS:
+        raise SinkRefused(f"{call}: format={format!r} is none of {', '.join(FORMATS)}")
+    keys = writeroptions.checked_columns(call, "partition_by", partition_by)
+    return GivenFiles(call, path, format, keys, writeroptions.checked_options(call, format, options))
+
+
+def take(output: StreamOutput, starts: Sequence[Start]) -> None:
+    """The sink that is being called writes there: it claims that when all queries may start; outside of a pipeline, now."""
+    attempt = current_attempt.get()
+    if attempt is None:
+        for start in starts:
+            start.claim()
+    else:
+        assert attempt.function is not None, "a sink runs inside a function"
+        attempt.outputs.take(attempt.function.uid, output, starts)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesWriter:
+    """Makes batches files of a directory. It runs beside Spark, in a process of its own: it travels there pickled."""
 
     start: Start
     checkpoint: str
     """The query's, whose id tells which query it is. Empty outside a pipeline."""
     format: str
     keys: tuple[str, ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, given: GivenFiles) -> "FilesWriter":
+        """For the sink that is being called. Raises SinkRefused."""
+        attempt = current_attempt.get()
+        if attempt is None:
+            start, checkpoint = Start(_directory(given, Path.cwd())), ""
+        else:
+            assert attempt.function is not None, "a sink runs inside a function"
+            identity = attempt.deployment.attempt
+            start = Start(_directory(given, attempt.client_directory), identity.job_id, identity.attempt)
+            checkpoint = attempt.checkpoints.get(attempt.function.uid, "")
+        return cls(start, checkpoint, given.format, given.keys, given.options)
+
+    @property
+    def output(self) -> StreamOutput:
+        """Where it writes."""
+        place, options = str(self.start.root), csv_options(self.options)
+        return StreamOutput(kind=STREAM_FILES, place=place, format=self.format, options=options)
 
     def __call__(self, rows: Any, batch: int) -> None:
+        self.stage(rows, batch).publish()
+
+    def stage(self, rows: Any, batch: int) -> "StagedBatch":
+        """Write the batch where no reader looks. Raises Superseded, TargetRefused."""
         output = BatchFiles.of(self.start)
         staging = output.begin(batch, self._query_id())
         writer = rows.write.mode("overwrite").format(self.format).options(**self.options)
         (writer.partitionBy(*self.keys) if self.keys else writer).save(str(staging))
-        output.commit(batch, staging)
+        return StagedBatch(output, batch, staging)
 
     def _query_id(self) -> str:
         if not self.checkpoint:
@@ -79,11 +120,24 @@ class _BatchWriter:
         return str(json.loads((Path(self.checkpoint) / "metadata").read_text())["id"])
 
 
-def _directory(path: str, start: Path) -> Path:
-    scheme, plain = written_path(path)
+@dataclass(frozen=True, slots=True)
+class StagedBatch:
+    """A batch that is written, and to be seen."""
+
+    output: BatchFiles
+    batch: int
+    staging: Path
+
+    def publish(self) -> None:
+        """In place of what there is of it. Raises Superseded."""
+        self.output.commit(self.batch, self.staging)
+
+
+def _directory(given: GivenFiles, start: Path) -> Path:
+    scheme, plain = written_path(given.path)
     if scheme not in ("", "file"):
         raise SinkRefused(
-            f"{_CALL}: {path} is no directory of this machine: name a path or a file: URI that all workers share, or write"
-            " with foreachBatch"
+            f"{given.call}: {given.path} is no directory of this machine: name a path or a file: URI that all workers share,"
+            " or write with foreachBatch"
         )
     return start / plain

@@ -2,15 +2,14 @@
 
 Spark's own file sink has its log there. A query finds in it the batches that are written, and leaves them out, whoever wrote
 them and whatever was in them: an output with the log of another query would silently lack rows, so the log is made to fit
-before a query of a new job starts. A claim of an output of `fs.stream_files` ends the query that writes there.
+before a query of a new job starts. A claim of a directory of `fs.stream_files` or `fs.fan_out` ends the
+query that writes there.
 """
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
@@ -47,7 +46,7 @@ class FileOutputs:
             claimed = _by_spark(path, writer) if path else StreamOutput(kind=internals.sink_kind(writer))
             self._known.take(uid, claimed)
         home = Path(checkpoint).parent
-        note_sink(home, msgspec.structs.replace(claimed, mode=mode))
+        note_sink(home, claimed.with_mode(mode))
         for other in home.parent.iterdir():  # also of those that other workers run: of two, one sees the other
             theirs = sink_of(other)
             if theirs is not None:
@@ -56,9 +55,10 @@ class FileOutputs:
     def check(self, uid: str, checkpoint: str, writer: Any) -> None:
         """Whether the query can write to its output, in which nothing is changed yet. Raises PipelineRefused."""
         try:
-            if uid in self._known.starts:
-                query_id = query_id_of(checkpoint) or _UNBORN
-                check_history(self._known.starts[uid].root, _next_batch(checkpoint), query_id)
+            if starts := self._known.starts.get(uid):
+                query_id, batch = query_id_of(checkpoint) or _UNBORN, _next_batch(checkpoint)
+                for start in starts:
+                    check_history(start.root, batch, query_id)
             elif output := self._unfitted(checkpoint, writer):
                 self._check_log(output, Path(checkpoint).parent, self._saved(uid))
             elif known := output_of(Path(checkpoint).parent):
@@ -71,8 +71,8 @@ class FileOutputs:
 
         The log once a job: the attempts that come later go on with it. Raises PipelineRefused, or Superseded.
         """
-        if uid in self._known.starts:
-            self._known.starts[uid].claim()
+        for start in self._known.starts.get(uid, ()):
+            start.claim()
         output = self._unfitted(checkpoint, writer)
         try:
             if output and is_directory(output):

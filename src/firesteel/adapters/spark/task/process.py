@@ -80,6 +80,7 @@ class TaskProcess:
             storage=task.storage,
         )
         self._attempt.draw_splits = self._draw_splits
+        self._attempt.caches_unseen = lambda: channel.send(wire.Cached(task.session.session_id))
         self._attempt.checkpoints, self._attempt.settings = task.checkpoints, task.settings
         self._attempt.is_backend_shared = task.is_backend_shared
         self._attempt.outputs = StreamOutputs(branch_of(task.job.graph.configuration))
