@@ -26,22 +26,21 @@ from firesteel.cli.following.prints import job_prints
 from firesteel.cli.following.watch import End, Watch
 from firesteel.cli.java import java_problem
 from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
+from firesteel.cli.jobs.restoring import restoring_options, taken_restoring
 from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
 from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
 from firesteel.cli.logs import open_log_file
-from firesteel.cli.settings import absolute, is_elsewhere, load_configuration, named_values, pairs
+from firesteel.cli.settings import is_elsewhere, load_configuration, named_values, pairs
 from firesteel.client.building import BuildProcessFailed
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
 from firesteel.model.options import (
     EXECUTION_ATTACHED,
     EXECUTION_ON,
-    IGNORE_UNCLAIMED,
     JOB_PRIORITY,
     JOB_QUEUE,
     JOB_TIMEOUT,
     REST_ADDRESS,
-    RESTORE_PATH,
     SHUTDOWN_ON_ATTACHED_EXIT,
     Configuration,
     ConfigurationError,
@@ -138,14 +137,7 @@ _JOB_OPTIONS = (
     click.option("--priority", type=int, help="Jobs of higher priority get slots first; 0 by default."),
     click.option("--queue", help="The queue it waits in."),
     click.option("--on", metavar="LABELS", help="Run it on workers with these labels, like big or big,gpu."),
-    click.option("--from-savepoint", "-s", metavar="PATH", help="Start the queries of a stream from there."),
-    click.option(
-        "--allow-non-restored-state",
-        "-n",
-        "ignores_unclaimed",
-        is_flag=True,
-        help="Start also when the savepoint has queries that the pipeline has not.",
-    ),
+    restoring_options,
     click.option("--timeout", metavar="TIME", help='The job fails after this time, like "90 s" or "10 min".'),
     click.option(
         "--master", default="", metavar="ADDRESS[,ADDRESS...]", help="Run it there: HOST:PORT of a master's REST."
@@ -198,8 +190,7 @@ def run_command(
         JOB_PRIORITY.key: rest.pop("priority"),
         JOB_QUEUE.key: rest.pop("queue"),
         EXECUTION_ON.key: rest.pop("on"),
-        RESTORE_PATH.key: _savepoint(rest.pop("from_savepoint")),
-        IGNORE_UNCLAIMED.key: "true" if rest.pop("ignores_unclaimed") else None,
+        **taken_restoring(rest),
         JOB_TIMEOUT.key: str(_time_ms("--timeout", timeout)) if timeout is not None else None,
         EXECUTION_ATTACHED.key: "false" if rest.pop("detach", False) else None,
         SHUTDOWN_ON_ATTACHED_EXIT.key: "true" if rest.pop("ends_with_client", False) else None,
@@ -292,13 +283,6 @@ async def open_kept(configuration: Configuration, *, keep_s: float | None) -> As
 
     async with await find_or_begin(configuration, keep_s) or open_cluster(configuration) as cluster:
         yield cluster
-
-
-def _savepoint(given: str | None) -> str | None:
-    """Where it is. Raises CommandError when that is empty: a stream would begin anew, and read everything again."""
-    if given == "":
-        raise CommandError("--from-savepoint '': no savepoint is there; is a variable empty?", BAD_USAGE)
-    return None if given is None else absolute(given)
 
 
 def _looks_like_ours(arguments: Sequence[str]) -> list[str]:
