@@ -64,7 +64,12 @@ def test_what_can_be_branched(view: JobView, words: str) -> None:
 
 def test_secrets_are_not_inherited_nor_what_is_about_the_start() -> None:
     view = changed(
-        configuration={"spark.x": "1", "spark.password": "******", "execution.state-recovery.path": "/old"},
+        configuration={
+            "spark.x": "1",
+            "spark.password": "******",
+            "execution.state-recovery.path": "/old",
+            "execution.state-recovery.claim-mode": "CLAIM",
+        },
         parameters={"output": "/real", "url": "jdbc:x?password=******"},
     )
     assert rules.inherited_options(view) == ({"spark.x": "1"}, ["spark.password"])

@@ -149,6 +149,12 @@ def test_what_means_nothing_is_refused(graph: JobGraph, words: str) -> None:
         check_job_graph(graph)
 
 
+def test_a_savepoint_is_somebodys_or_nobodys() -> None:
+    legacy = changed(GOOD, configuration={"execution.state-recovery.claim-mode": "legacy"})
+    with pytest.raises(InvalidJobGraph, match="claim-mode: LEGACY is not there: in Flink"):
+        check_job_graph(legacy)
+
+
 def test_only_streams_start_from_savepoints() -> None:
     restored = changed(GOOD, configuration={"execution.state-recovery.path": "/savepoint"})
     with pytest.raises(InvalidJobGraph, match=r"no savepoint: leave execution\.state-recovery\.path out"):

@@ -13,6 +13,7 @@ from firesteel.core.leadership.events import SessionFailure
 from firesteel.core.settings import JobReleaseSettings
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import Address, FencingToken
+from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Leader
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
@@ -52,9 +53,12 @@ def test_nothing_follows_the_last_session() -> None:
 
 
 def leads(
-    start: r.StartJobMaster | r.ReleaseJob, state: JobState | None, result: JobResult | None = None
+    start: r.StartJobMaster | r.ReleaseJob,
+    state: JobState | None,
+    result: JobResult | None = None,
+    graph: JobGraph | None = GRAPH,
 ) -> JobMasterCore | JobReleaseCore:
-    entry = JobEntry(JOB, "a job", GRAPH, JobStage.RUNNING, result=result)
+    entry = JobEntry(JOB, "a job", graph, JobStage.RUNNING, result=result)
     core = job_core(
         start,
         entry,

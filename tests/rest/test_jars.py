@@ -247,13 +247,15 @@ def test_bad_requests(tmp_path: Path, do: Do, monkeypatch) -> None:
                 {},
             ):
                 assert (await post(rest, f"/jars/{jar_id}/run", 400, json=body))["errors"]
-            for name, mode in (("claimMode", "CLAIM"), ("restoreMode", "LEGACY")):
+            legacy, unknown = "LEGACY is not there: in Flink", "none of NO_CLAIM, CLAIM."
+            for name, mode, why in (("restoreMode", "LEGACY", legacy), ("claimMode", "MINE", unknown)):
                 refused = {"programArgsList": ["input=1"], "savepointPath": "/nowhere", name: mode}
                 answer = await post(rest, f"/jars/{jar_id}/run", 400, json=refused)
-                assert f"claimMode={mode}: a savepoint stays whose it is" in answer["errors"][0]
-            no_claim = {"programArgsList": ["input=1"], "savepointPath": "/nowhere", "claimMode": "NO_CLAIM"}
-            answer = await post(rest, f"/jars/{jar_id}/run", 400, json=no_claim)
-            assert "claimMode" not in answer["errors"][0]
+                assert f"claimMode={mode}: {why}" in answer["errors"][0]
+            for mode in ("NO_CLAIM", "claim"):
+                taken = {"programArgsList": ["input=1"], "savepointPath": "/nowhere", "claimMode": mode}
+                answer = await post(rest, f"/jars/{jar_id}/run", 400, json=taken)
+                assert "claimMode" not in answer["errors"][0]
             await post(rest, f"/jars/{jar_id}/run", 400, content=b'{"programArgsList": [')
             for other in ("nothing", f"{'0' * 32}_wordcount.py", "..%2fjars%2f" + jar_id, f"{jar_id}.json", "%00"):
                 await post(rest, f"/jars/{other}/run", 404, json={})

@@ -15,7 +15,14 @@ from firesteel.model.streams import QuerySight, savepoint_name
 from firesteel.model.views import JobView
 
 NOT_INHERITED = tuple(
-    each.key for each in (options.RESTORE_PATH, options.IGNORE_UNCLAIMED, options.IGNORE_CHANGED_PLAN, options.BRANCH)
+    each.key
+    for each in (
+        options.RESTORE_PATH,
+        options.CLAIM_MODE,
+        options.IGNORE_UNCLAIMED,
+        options.IGNORE_CHANGED_PLAN,
+        options.BRANCH,
+    )
 )
 """Options of a job that are about its own start."""
 MARKED_DIGITS = 8

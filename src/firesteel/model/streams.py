@@ -212,9 +212,30 @@ def retained_name(checkpoint_id: int, ended_ms: int) -> str:
     return f"chk-{checkpoint_id}-{ended_ms:x}"
 
 
+class ClaimedSavepoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A savepoint that a job has claimed and needs no more, among locations that a worker is to delete."""
+
+    job_id: JobID
+    location: str
+    is_given_back: bool = False
+    """It stays, and is nobody's from here on: the job has nothing newer to go back to."""
+    newer: str = ""
+    """A retained checkpoint that is to be there first; where it is not, the savepoint is given back."""
+
+    def reference(self) -> str:
+        return _CLAIMED + msgspec.json.encode(self).decode()
+
+
+def claimed_referred(location: str) -> ClaimedSavepoint | None:
+    """What such a reference says; None for any other location."""
+    text = location.removeprefix(_CLAIMED)
+    return msgspec.json.decode(text, type=ClaimedSavepoint) if text != location else None
+
+
 CHECKPOINTS_BELOW = "checkpoints"
 """Where checkpoints are in a directory that workers share for results."""
 _CHECKPOINTS = "checkpoints"
+_CLAIMED = "claimed-savepoint:"
 
 
 def checkpoints_reference(job_id: JobID, checkpoints_dir: str) -> str:

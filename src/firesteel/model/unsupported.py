@@ -10,6 +10,11 @@ STREAMING_EDGE = (
 )
 NO_STREAM_CACHE = "share='cache' is for batch pipelines: a stream is computed once for each sink"
 
+LEGACY_CLAIM = (
+    "LEGACY is not there: in Flink it leaves a savepoint to the user and goes on needing it. NO_CLAIM leaves it as it is and"
+    " needs it for the start only, CLAIM makes it the job's own"
+)
+
 
 def streaming_function(kind: FunctionKind, uid: str, parallelism: int, splits: InputFormat | None) -> str:
     """Refusal of a function of a streaming pipeline; empty when it can be run."""

@@ -19,6 +19,7 @@ from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind
 from firesteel.model.ids import Address, AllocationID, FencingToken, RegionAttemptID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.messages import Leader
+from firesteel.model.options import CLAIM_MODE, RESTORE_PATH
 from firesteel.model.reports import ExecutionReport, SlotOffer, SplitRequest, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
@@ -76,10 +77,11 @@ class JobMasterPlayer(Player):
         tolerable: str = "0",
         retained: str = "1",
         stays: str = "",
+        claims: str = "",
     ) -> None:
         """Another job, from its beginning; `timeout` in milliseconds is its limit, `attempts` is that of each vertex; in
         `saves` it makes its savepoints; `every` so many milliseconds there is a checkpoint, after a `pause`; checkpoints are shared below `/c`, and
-        `stays` is their retention when it has ended."""
+        `stays` is their retention when it has ended; it starts from the savepoint that it `claims`."""
         self.timers.clear()
         self.journal.clear()
         self.writes.clear()
@@ -101,7 +103,9 @@ class JobMasterPlayer(Player):
         )
         self.settings = dataclasses.replace(SETTINGS, scheduler=scheduler)
         graph = job(" ".join(words), attempts=None if attempts is None else int(attempts))
-        self.core = new_core(msgspec.structs.replace(graph, job_type=JobType(type)), settings=self.settings)
+        configuration = {RESTORE_PATH.key: claims, CLAIM_MODE.key: "CLAIM"} if claims else {}
+        graph = msgspec.structs.replace(graph, job_type=JobType(type), configuration=configuration)
+        self.core = new_core(graph, settings=self.settings)
 
     def do_successor(self, doom: str | None = None) -> None:
         """The JobMaster is gone; another one starts from what is durable."""

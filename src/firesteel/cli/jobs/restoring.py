@@ -7,10 +7,15 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.settings import absolute
-from firesteel.model.options import IGNORE_UNCLAIMED, RESTORE_PATH
+from firesteel.model.options import CLAIM_MODE, IGNORE_UNCLAIMED, RESTORE_PATH
 
 _OPTIONS = (
     click.option("--from-savepoint", "-s", metavar="PATH", help="Start the queries of a stream from there."),
+    click.option(
+        "--claim-mode",
+        metavar="MODE",
+        help="CLAIM: the savepoint is the job's from here on, which disposes of it. NO_CLAIM, the default: it stays.",
+    ),
     click.option(
         "--allow-non-restored-state",
         "-n",
@@ -32,6 +37,7 @@ def taken_restoring(arguments: dict[str, Any]) -> dict[str, str | None]:
     """What these options say, by the key of the configuration, taken out of a command's arguments. Raises CommandError."""
     return {
         RESTORE_PATH.key: _savepoint(arguments.pop("from_savepoint")),
+        CLAIM_MODE.key: arguments.pop("claim_mode"),
         IGNORE_UNCLAIMED.key: "true" if arguments.pop("ignores_unclaimed") else None,
     }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from firesteel.core.checkpoint.claims import subsumed_claim
 from firesteel.core.checkpoint.orders import Looking, looking_of
 from firesteel.core.journal.journal import CheckpointCompleted, CheckpointGivenUp, CheckpointTriggered
 from firesteel.core.scheduler.executions import Executions
@@ -57,6 +58,8 @@ class CheckpointCoordinator:
         self._pending: PendingCheckpoint | None = None
         self._asked: list[int] = []
         """Requests for a checkpoint that has not begun."""
+        self._said_subsumed = False
+        """Workers were told, in this leadership, that the savepoint which the job has claimed is not needed any more."""
         self._runs_since_ms: int | None = None
         """Since when all queries run."""
 
@@ -165,6 +168,10 @@ class CheckpointCoordinator:
             )
         )
         self._executions.output.replies += [(request_id, pending.checkpoint_id) for request_id in pending.waiting]
+        if not self._said_subsumed:  # what is lost on the way is said again by the next leader, and with the job's end
+            self._said_subsumed = True
+            graph, state = self._executions.topology.graph, self._executions.state
+            self._executions.output.discard += subsumed_claim(graph, state, self.settings)
 
     def _fail(self, pending: PendingCheckpoint, message: str, now_ms: int) -> FailureInfo | None:
         """A failure that counts. With too many in a row the queries are restarted, and counting begins anew."""

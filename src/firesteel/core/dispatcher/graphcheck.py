@@ -19,8 +19,9 @@ from firesteel.model.jobgraph import (
     is_plain_name,
 )
 from firesteel.model.labels import is_labels
-from firesteel.model.options import BRANCH, RESTORE_PATH, Configuration, ConfigurationError
+from firesteel.model.options import BRANCH, CLAIM_MODE, RESTORE_PATH, Configuration, ConfigurationError
 from firesteel.model.unsupported import (
+    LEGACY_CLAIM,
     NO_STREAM_CACHE,
     STREAMING_EDGE,
     divided_result,
@@ -58,12 +59,14 @@ def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
     try:
         configuration = Configuration(graph.configuration)
         is_restored = bool(configuration.get_option(RESTORE_PATH))
+        claim_mode = configuration.get_option(CLAIM_MODE)
         restart_strategy(cluster, configuration, is_stream=is_stream)
         branch_of(graph.configuration)
     except ConfigurationError as error:
         raise InvalidJobGraph(f"the job's configuration: {error}") from None
     except msgspec.MsgspecError as error:
         raise InvalidJobGraph(f"the job's configuration: {BRANCH.key} is no note of a branch ({error})") from None
+    _require(claim_mode != "LEGACY", f"{CLAIM_MODE.key}: {LEGACY_CLAIM}")
     _require(is_stream or not is_restored, f"a batch job starts from no savepoint: leave {RESTORE_PATH.key} out")
 
 

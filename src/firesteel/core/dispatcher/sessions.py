@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from firesteel.core.checkpoint.claims import ended_claim
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.jobentry import JobEntry
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
@@ -87,6 +88,8 @@ def job_core(
     retained = _retained(job, state)
     graph = job.graph if job is not None and retained is not None else None
     left = undeleted(state, graph) if state is not None else None
+    if left is not None and state is not None and job is not None and job.graph is not None:
+        left += ended_claim(job.graph, state, settings(job.graph).scheduler.checkpoints)
     return JobReleaseCore(start.job_id, release, me, dispatcher, undeleted=left, retained=retained)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from firesteel.core.checkpoint.claims import ended_claim
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.journal.endedattempts import EndedAttempt
@@ -198,7 +199,8 @@ class JobViews:
 
     def undeleted(self) -> tuple[str, ...]:
         """What is of no use once the job has ended."""
-        return undeleted(self._executions.state, self._executions.topology.graph)
+        state, graph = self._executions.state, self._executions.topology.graph
+        return (*undeleted(state, graph), *ended_claim(graph, state, self._checkpoints))
 
     def returned_blobs(self) -> tuple[str, ...]:
         """Blobs with rows that the job is going to return."""

@@ -67,6 +67,14 @@ RESTORE_PATH = ConfigOption(
     "Savepoint or retained checkpoint that the queries of a streaming pipeline start from (`--from-savepoint`), each from that of its sink's uid.",
     deprecated_key="execution.savepoint.path",
 )
+CLAIM_MODE = ConfigOption(
+    "execution.state-recovery.claim-mode",
+    "str",
+    "NO_CLAIM",
+    "Whose the savepoint is that a job starts from (`--claim-mode`): with `NO_CLAIM` nobody's, the job leaves it as it is; with `CLAIM` the job's own, which disposes of it when it no longer needs it to go back to. Flink's `LEGACY` is refused.",
+    ("NO_CLAIM", "CLAIM", "LEGACY"),
+    deprecated_key="execution.savepoint-restore-mode",
+)
 IGNORE_UNCLAIMED = ConfigOption(
     "execution.state-recovery.ignore-unclaimed-state",
     "bool",

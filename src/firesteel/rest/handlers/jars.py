@@ -12,6 +12,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.inquiries import BuildJob
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.options import Configuration, ConfigurationError
+from firesteel.model.unsupported import LEGACY_CLAIM
 from firesteel.pipeline.build import BuildRequest
 from firesteel.rest.call import Call
 from firesteel.rest.codecs import checked_id
@@ -106,24 +107,30 @@ async def _built(call: Call, *, output_dir: str) -> AsyncIterator[JobGraph]:
         yield checked_graph(graph)
 
 
-_NO_CLAIM = "NO_CLAIM"
-"""What Flink calls it when a job copies what it needs of a savepoint."""
-
-
 def _restored(call: Call, body: s.JarRunRequestBody) -> dict[str, str]:
     """Options of a job that starts from a savepoint; none of one that doesn't."""
     path = body.savepoint_path or call.query.get("savepointPath")
     if not path:
         return {}
-    mode = body.claim_mode or body.restore_mode
-    if mode is not None and mode.upper() != _NO_CLAIM:
-        raise bad_request(
-            f"claimMode={mode}: a savepoint stays whose it is, and may be disposed of at any time: {_NO_CLAIM}."
-        )
+    mode = _claim_mode(body.claim_mode or body.restore_mode)
     may_leave = body.allow_non_restored_state
     if may_leave is None:
         may_leave = str(call.query.get("allowNonRestoredState", "")).lower() == "true"
-    return {options.RESTORE_PATH.key: str(path), options.IGNORE_UNCLAIMED.key: str(may_leave).lower()}
+    found = {options.RESTORE_PATH.key: str(path), options.IGNORE_UNCLAIMED.key: str(may_leave).lower()}
+    return found | ({options.CLAIM_MODE.key: mode} if mode else {})
+
+
+def _claim_mode(given: str | None) -> str:
+    """Raises RestError for what a job can't be started with."""
+    if given is None:
+        return ""
+    try:
+        mode = options.CLAIM_MODE.parse(given)
+    except ConfigurationError:
+        raise bad_request(f"claimMode={given}: none of {', '.join(options.CLAIM_MODE.choices[:-1])}.") from None
+    if mode == "LEGACY":
+        raise bad_request(f"claimMode={given}: {LEGACY_CLAIM}.")
+    return mode
 
 
 def _job_id(body: s.JarRunRequestBody) -> JobID:

@@ -46,7 +46,7 @@ class JarRunRequestBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     """The savepoint that a streaming job starts from. Without one, the next three mean nothing."""
     allow_non_restored_state: bool | None = None
     claim_mode: str | None = None
-    """Only `NO_CLAIM`: the job copies what it needs."""
+    """`NO_CLAIM`: the job leaves the savepoint as it is. `CLAIM`: it is the job's from here on, which disposes of it."""
     restore_mode: str | None = None
     """Its name in Flink before."""
 

@@ -20,6 +20,7 @@ from firesteel.adapters.spark.streams.making import made_directory, not_begun
 from firesteel.adapters.spark.streams.notes import sink_of
 from firesteel.adapters.spark.streams.retention import retain, retain_late, save_points
 from firesteel.adapters.spark.streams.rivals import attempts_of, rival_of
+from firesteel.adapters.spark.streams.snapshots.claims import settle, take
 from firesteel.adapters.spark.streams.snapshots.errors import (
     SavepointGivenUp,
     SnapshotError,
@@ -41,7 +42,8 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import (
 )
 from firesteel.adapters.spark.streams.usednotes import delete_attempts, delete_checkpoints, note_used
 from firesteel.adapters.storage.localdirectories import as_path
-from firesteel.core.checkpoint.beginning import beginning_of
+from firesteel.core.checkpoint.beginning import Start, beginning_of
+from firesteel.core.checkpoint.claims import claimed_location
 from firesteel.core.checkpoint.orders import is_of_order
 from firesteel.core.scheduler.backoff import effective
 from firesteel.model import options
@@ -60,6 +62,7 @@ from firesteel.model.streams import (
     SavepointOrder,
     StateOrder,
     checkpoints_referred,
+    claimed_referred,
 )
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
@@ -118,6 +121,8 @@ class CheckpointDirectories:
                 is_shared=is_shared,
                 has_savepoint=bool(savepoint),
             )
+            if beginning.start is Start.SAVEPOINT:
+                take(savepoint, graph.job_id, owns=bool(claimed_location(graph)))
             made[uid] = made_directory(home, attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
             obsolete += [home / str(number) for number in beginning.obsolete]
         for directory in obsolete:
@@ -202,10 +207,13 @@ class CheckpointDirectories:
             self._used.pop(job_id, None)
 
     def discard(self, locations: Iterable[str]) -> list[str]:
-        """Delete those of jobs that are over, which may never have been here; locations that are no checkpoints are returned.
-        Raises OSError when that is to be tried again."""
+        """Delete those of jobs that are over, which may never have been here, and savepoints that jobs have claimed; locations
+        that are neither are returned. Raises OSError when that is to be tried again."""
         others = []
         for location in locations:
+            if (claimed := claimed_referred(location)) is not None:
+                settle(claimed)
+                continue
             referred = checkpoints_referred(location)
             if referred is None:
                 others.append(location)

@@ -126,6 +126,17 @@ class SavepointShared(SnapshotError):
         self.path, self.others = path, others
 
 
+class SavepointClaimed(SnapshotError):
+    """The savepoint is another job's, which disposes of it. The caller's fault."""
+
+    def __init__(self, path: str, owner: str, mark: str) -> None:
+        super().__init__(
+            f"savepoint {path} was claimed by job {owner}, which disposes of it when it needs it no more: start from another"
+            f" one (firesteel savepoint {owner}), or, if that job is over, delete {mark}"
+        )
+        self.path, self.owner = path, owner
+
+
 class SparkTooOld(SnapshotError):
     """The savepoint was written by a later Spark, whose formats this one may not know. The caller's fault."""
 

@@ -14,6 +14,8 @@ from firesteel.adapters.spark.streams.snapshots.points import CommittedPoint
 from firesteel.model.stored import UNREADABLE
 
 MANIFEST = "savepoint.json"
+CLAIM_FILE = "claim/job.json"
+"""Of a savepoint that is a job's own: says which job's."""
 VERSION = 1
 _JOB_DIGITS, _RANDOM_BYTES = 6, 6
 

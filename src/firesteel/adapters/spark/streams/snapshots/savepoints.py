@@ -34,6 +34,7 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
 from firesteel.adapters.spark.streams.snapshots.fences import is_planned
 from firesteel.adapters.spark.streams.snapshots.listing import listing_of
 from firesteel.adapters.spark.streams.snapshots.manifest import (
+    CLAIM_FILE,
     MANIFEST,
     VERSION,
     SavepointFile,
@@ -189,7 +190,7 @@ def dispose(path: str) -> None:
     """Delete a savepoint, and nothing else. Raises NoSavepoint, SavepointShared, TargetUnwritable."""
     manifest = read_manifest(path)
     root = local_path(path)
-    known = {*_names(manifest), MANIFEST}
+    known = {*_names(manifest), MANIFEST, CLAIM_FILE}
     others = sorted(name for name in _all_files(root) if name not in known and not _is_hidden(name))
     if others:
         raise SavepointShared(path, tuple(others))
