@@ -19,7 +19,7 @@ from firesteel.adapters.spark.streams import rivals
 from firesteel.adapters.spark.streams.making import made_directory, not_begun
 from firesteel.adapters.spark.streams.notes import sink_of
 from firesteel.adapters.spark.streams.retention import retain, retain_late, save_points
-from firesteel.adapters.spark.streams.rivals import attempts_of, rival_of
+from firesteel.adapters.spark.streams.rivals import attempts_of, ids_of, rival_of, take_back
 from firesteel.adapters.spark.streams.snapshots.claims import settle, take
 from firesteel.adapters.spark.streams.snapshots.errors import (
     SavepointGivenUp,
@@ -96,6 +96,7 @@ class CheckpointDirectories:
             self._make(made, graph, deployment, homes, is_shared=is_shared)
         except (TaskFailedError, SnapshotError, OSError) as error:
             raise not_begun(homes.values(), made.values(), deployment.attempt.attempt, error) from error
+        take_back(top / graph.job_id, homes)
         return {uid: str(directory) for uid, directory in made.items()}
 
     def _make(
@@ -129,13 +130,18 @@ class CheckpointDirectories:
             shutil.rmtree(directory, ignore_errors=True)
 
     def rival(self, graph: JobGraph, deployment: TaskDeployment) -> str:
-        """Why the attempt must not begin from its job's savepoint yet, in a sentence; empty if it may. Raises TaskFailedError."""
+        """Why the attempt must not begin from its job's savepoint yet, in a sentence; empty if it may, which other jobs then
+        may not. Raises TaskFailedError."""
         top, _ = self._top_of(graph)
         homes = _homes(top, graph, deployment)
         savepoints = {} if all(map(attempts_of, homes.values())) else _restored(graph)
-        begin = [uid for uid in homes if uid in savepoints and not attempts_of(homes[uid])]
-        found = (rival_of(top, graph.job_id, uid, savepoints[uid]) for uid in begin if not _own_query_id(graph, uid))
-        return next(filter(None, found), "")
+        same = {uid: path for uid, path in savepoints.items() if not _own_query_id(graph, uid)}
+        begin = [uid for uid in homes if uid in same and not attempts_of(homes[uid])]
+        try:
+            found = rival_of(top, graph.job_id, begin, ids_of(same)) if begin else None
+        except OSError as error:
+            raise not_begun(homes.values(), (), deployment.attempt.attempt, error) from error
+        return found.sentence(same[found.home.name]) if found is not None else ""
 
     def save(self, job_id: JobID, order: SavepointOrder) -> None:
         """Write a savepoint, unless this very one was written before. Raises TaskFailedError."""
