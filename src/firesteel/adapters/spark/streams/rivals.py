@@ -69,12 +69,18 @@ def rival_of(top: Path, job_id: JobID, begin: Iterable[str], ids: Mapping[str, s
     """Say that queries of the job `begin`, by uid, and look who else has one of the `ids`, which all of the job's queries are
     going to take over. None: they may begin, and nobody else may, until the job has ended."""
     home = top / job_id
-    for uid in begin:
-        _say(home / uid, ids.get(uid, ""))
     found = rivals_of(top, job_id, ids)
-    if any(each.has_begun or each.job_id < job_id for each in found):
+    if not _is_behind(job_id, found):  # else it would keep the one that is first waiting
+        for uid in begin:
+            _say(home / uid, ids.get(uid, ""))
+        found = rivals_of(top, job_id, ids)
+    if _is_behind(job_id, found):
         take_back(home, begin)
     return found[0] if found else None
+
+
+def _is_behind(job_id: JobID, found: Iterable[Rival]) -> bool:
+    return any(each.has_begun or each.job_id < job_id for each in found)
 
 
 def rivals_of(top: Path, job_id: JobID, ids: Mapping[str, str]) -> list[Rival]:
