@@ -5,6 +5,7 @@ Matching attempts are adopted, unknown ones cancelled, missing ones restarted.
 
 import numpy as np
 
+from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.ids import RegionIndex
 from firesteel.model.messages import TaskManagerReport
@@ -26,7 +27,7 @@ def restore(executions: Executions) -> None:
         elif region in state.finished:
             target = ExecutionState.FINISHED
         elif region in state.ended:
-            target = ExecutionState.FAILED
+            target = _how_it_ended(state, region)
         restored.setdefault(target, []).append(region)
         graph.attempt[region] = state.attempts.get(region, 0)
         if region in state.deployed:
@@ -44,6 +45,13 @@ def restore(executions: Executions) -> None:
             executions.restarts.ended(regions, state.restarting)
     for due_ms in dict.fromkeys(state.restarting.values()):
         executions.restarts.plan(due_ms)
+
+
+def _how_it_ended(state: JobState, region: RegionIndex) -> ExecutionState:
+    """The current attempt's end, which was no good one."""
+    last = state.history.get(region, ())[-1:]
+    is_known = last and last[0].attempt == state.attempts.get(region, 0)
+    return last[0].state if is_known else ExecutionState.FAILED
 
 
 def adopt_slots(executions: Executions, report: TaskManagerReport, now_ms: int) -> None:
