@@ -11,7 +11,7 @@ AT = "async ([job, data, at]) => (await import('/dashboard/moments.js')).jobAt(j
 NONE = [-1, -1, -1, -1]
 ROWS = [
     [0, 0, 0, "FINISHED", "w", 100, 110, 200, 5, 50, 6, 60],
-    [1, 0, 0, "FAILED", "w", 210, -1, 300, *NONE],
+    [1, 0, 0, "FAILED", "w", 210, -1, 300, *NONE, 320],
     [1, 0, 1, "FINISHED", "w", 350, 360, 400, 7, -1, 8, 80],
     [1, 1, 0, "FINISHED", "w", 210, 220, 290, 1, 10, 2, 20],
     [2, 0, 0, "RUNNING", "w", 410, 420, -1, *NONE],
@@ -27,7 +27,8 @@ STORY = {
     105: ("RUNNING", [{"DEPLOYING": 1}, {"CREATED": 2}, {"CREATED": 1}]),
     199: ("RUNNING", [{"RUNNING": 1}, {"CREATED": 2}, {"CREATED": 1}]),
     250: ("RUNNING", [{"FINISHED": 1}, {"DEPLOYING": 1, "RUNNING": 1}, {"CREATED": 1}]),
-    310: ("RESTARTING", [{"FINISHED": 1}, {"SCHEDULED": 1, "FINISHED": 1}, {"CREATED": 1}]),
+    310: ("RESTARTING", [{"FINISHED": 1}, {"FAILED": 1, "FINISHED": 1}, {"CREATED": 1}]),
+    330: ("RESTARTING", [{"FINISHED": 1}, {"SCHEDULED": 1, "FINISHED": 1}, {"CREATED": 1}]),
     355: ("RUNNING", [{"FINISHED": 1}, {"DEPLOYING": 1, "FINISHED": 1}, {"CREATED": 1}]),
     420: ("RUNNING", [{"FINISHED": 1}, {"FINISHED": 2}, {"RUNNING": 1}]),
 }

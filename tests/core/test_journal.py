@@ -15,6 +15,7 @@ from firesteel.core.journal.endedattempts import ATTEMPTS_KEPT_MAX, Reached
 from firesteel.core.journal.journal import (
     CONCURRENT_FAILURES_MAX,
     JOURNAL_VERSION,
+    STATUSES_KEPT_MAX,
     CheckpointCompleted,
     CheckpointGivenUp,
     CheckpointTriggered,
@@ -162,6 +163,25 @@ def test_failures_that_come_with_another_are_kept_with_it_up_to_a_limit() -> Non
     more = folded(tuple(failed(number, is_root=False) for number in range(3, 40)), state)
     assert len(more.exceptions[0].concurrent) == CONCURRENT_FAILURES_MAX
     assert more.exceptions[0].concurrent[:3] == (*state.exceptions[0].concurrent[:2], more.exceptions[0].concurrent[2])
+
+
+def test_an_attempt_that_ran_knows_when_it_was_followed() -> None:
+    """Also when the next one never ran."""
+    ran = (
+        RegionsDeployed(at_ms=1, deployed=((R0, 0, ResourceID("w1")),)),
+        RegionsEnded(at_ms=2, ended=((R0, 0),)),
+        RegionsReset(at_ms=5, regions=(R0, R1)),
+        RegionsReset(at_ms=7, regions=(R0,)),
+    )
+    assert [each.followed_ms for each in folded(ran).history[R0]] == [5]
+    assert [each.followed_ms for each in folded(ran[:2]).history[R0]] == [-1]
+
+
+def test_the_newest_changes_of_status_are_kept() -> None:
+    turns = (JobStatus.RUNNING, JobStatus.RESTARTING)
+    history = folded(tuple(JobStatusRecord(at_ms=n, status=turns[n % 2]) for n in range(100))).status_history
+    assert len(history) == STATUSES_KEPT_MAX
+    assert history[-2:] == (("RUNNING", 98), ("RESTARTING", 99))
 
 
 def test_a_stored_snapshot_has_its_form(golden: Callable[[str, str], None]) -> None:

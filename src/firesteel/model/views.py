@@ -48,6 +48,8 @@ class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
     """Worker that it was deployed to last."""
     entered_ms: dict[str, int] = {}
     """Times at which it entered each state that it has been in, by the state's name."""
+    followed_ms: int = -1
+    """Of a former attempt: when the next one began to wait; -1 when that is not known."""
     io: IOMetrics = IOMetrics()
     earlier: tuple["SubtaskView", ...] = ()
     """Former attempts that were deployed, the oldest first, as far as they are kept."""
@@ -116,6 +118,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     timestamps_ms: dict[str, int] = {}
     """Times at which each status was entered last, by its name; milliseconds since the epoch."""
+    status_history: tuple[tuple[str, int], ...] = ()
+    """The statuses that it has come to, each with the time; the newest of them, the oldest first."""
     start_time_ms: int = -1
     end_time_ms: int = -1
     reason: str = ""

@@ -31,6 +31,8 @@ class EndedAttempt(msgspec.Struct, frozen=True, array_like=True, gc=False):
     deployed_ms: int
     ended_ms: int
     reached: Reached = Reached.RAN
+    followed_ms: int = -1
+    """When the next attempt of its region began to wait; -1: none has, or a version wrote this that did not say."""
 
 
 def with_newest(known: tuple[EndedAttempt, ...], ended: EndedAttempt) -> tuple[EndedAttempt, ...]:
@@ -38,6 +40,13 @@ def with_newest(known: tuple[EndedAttempt, ...], ended: EndedAttempt) -> tuple[E
     kept = (*known, ended)[-ATTEMPTS_KEPT_MAX - 1 :]
     ran = [each for each in (*known, ended) if each.reached is Reached.RAN][-1:]
     return kept if not ran or ran[0] in kept else (ran[0], *kept[1:])
+
+
+def followed(known: tuple[EndedAttempt, ...], attempt: int, at_ms: int) -> tuple[EndedAttempt, ...]:
+    """The same, where this attempt, if it is known, has been followed by the next one."""
+    if known[-1].attempt != attempt:
+        return known
+    return *known[:-1], msgspec.structs.replace(known[-1], followed_ms=at_ms)
 
 
 def checkpointed(known: tuple[EndedAttempt, ...], current: int) -> tuple[int, bool]:

@@ -10,7 +10,7 @@ from typing import Union, assert_never
 import msgspec
 
 from firesteel.core.checkpoint import history
-from firesteel.core.journal.endedattempts import EndedAttempt, Reached, checkpointed, with_newest
+from firesteel.core.journal.endedattempts import EndedAttempt, Reached, checkpointed, followed, with_newest
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
@@ -24,6 +24,9 @@ JOURNAL_VERSION = 1
 CONCURRENT_FAILURES_MAX = 16
 """Failures that are kept with the one they came with: the first of them."""
 
+
+STATUSES_KEPT_MAX = 64
+"""Changes of a job's status that are remembered: the newest."""
 
 SAVEPOINTS_KEPT_MAX = 16
 """Savepoints of a job that are remembered: the newest."""
@@ -202,6 +205,8 @@ class JobState(msgspec.Struct, kw_only=True):
     status: JobStatus = JobStatus.CREATED
     failure: FailureInfo | None = None
     timestamps_ms: dict[str, int] = {}
+    status_history: tuple[tuple[str, int], ...] = ()
+    """The statuses that it has come to, each with the time; the newest of them, the oldest first."""
     attempts: dict[RegionIndex, int] = {}
     """Number of the current attempt of each region that was ever reset."""
     instant_ms: int = 0
@@ -310,6 +315,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             _remember(state, record.entry, history_size, is_root=True)
         case RegionsReset():
             for region in record.regions:
+                if region in state.history:
+                    state.history[region] = followed(state.history[region], state.attempts.get(region, 0), record.at_ms)
                 state.attempts[region] = state.attempts.get(region, 0) + 1
                 for known in (state.finished, state.ended, state.restarting, state.draws, state.halted):
                     known.pop(region, None)
@@ -339,6 +346,7 @@ def _enter(state: JobState, record: JobStatusRecord) -> None:
     state.status = record.status
     state.failure = record.failure or state.failure
     state.timestamps_ms[record.status.value] = record.at_ms
+    state.status_history = (*state.status_history, (record.status.value, record.at_ms))[-STATUSES_KEPT_MAX:]
     if record.status.is_globally_terminal:
         state.retained = record.retained
         state.checkpoints = history.ended(state.checkpoints, record.retained, record.at_ms)

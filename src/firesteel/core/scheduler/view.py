@@ -98,6 +98,7 @@ class JobViews:
             status=status,
             version=version,
             timestamps_ms=times_ms,
+            status_history=tuple(each for each in state.status_history if each[0] in times_ms),
             start_time_ms=min(times_ms.values(), default=-1),
             end_time_ms=ended,
             reason=self._reason(status, running),
@@ -281,6 +282,7 @@ def _ended_attempt(subtask: int, ended: EndedAttempt) -> SubtaskView:
         attempt=ended.attempt,
         task_manager=ended.task_manager,
         entered_ms={ExecutionState.DEPLOYING.name: ended.deployed_ms, ended.state.name: ended.ended_ms},
+        followed_ms=ended.followed_ms,
     )
 
 

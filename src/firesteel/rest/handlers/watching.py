@@ -1,6 +1,6 @@
 """What firesteel's dashboard asks beside Flink's routes: the cluster's events, who waits, who one is, attempts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -98,7 +98,7 @@ async def attempts(call: Call) -> e.AttemptsInfo:
         told = 0
         if wanted in ("", vertex.id) and len(rows) <= ATTEMPTS_MAX:
             async for subtasks in subtasks_in_turns(call, vertex):
-                rows += [_row(place, each) for subtask in subtasks for each in (*subtask.earlier, subtask)]
+                rows += attempt_rows(place, subtasks)
                 told += len(subtasks)
                 if len(rows) > ATTEMPTS_MAX:
                     break
@@ -109,6 +109,11 @@ async def attempts(call: Call) -> e.AttemptsInfo:
         attempts=rows[:ATTEMPTS_MAX],
         truncated=is_truncated or len(rows) > ATTEMPTS_MAX,
     )
+
+
+def attempt_rows(vertex: int, subtasks: Sequence[SubtaskView]) -> list[e.AttemptRow]:
+    """Of the vertex at this place: all attempts of some of its subtasks."""
+    return [_row(vertex, each) for subtask in subtasks for each in (*subtask.earlier, subtask)]
 
 
 def _row(vertex: int, attempt: SubtaskView) -> e.AttemptRow:
@@ -126,4 +131,5 @@ def _row(vertex: int, attempt: SubtaskView) -> e.AttemptRow:
         read_bytes=io.bytes_read,
         write_records=io.rows_written,
         write_bytes=io.bytes_written,
+        followed=attempt.followed_ms,
     )

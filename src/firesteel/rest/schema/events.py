@@ -101,6 +101,8 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     read_bytes: int
     write_records: int
     write_bytes: int
+    followed: int = -1
+    """When the next attempt of its subtask began to wait."""
 
 
 class AttemptsInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ class Run:
     ) -> None:
         drawing = Mishaps(seed)
         self.seed = seed
-        self.world = World(seed, faults or _drawn(drawing), only, tell_all=tell_all)
+        self.world = World(seed, faults or drawn(drawing), only, tell_all=tell_all)
         self.mix = str(self.world.faults)
         self.is_big = faults is None and seed % BIG_SEED_EVERY == BIG_SEED_EVERY - 1
         settings = draw_settings(drawing.stream("settings"), slots_max=64 if self.is_big else 6)
@@ -281,7 +281,8 @@ class Run:
         return [self.cluster.masters.node, *(worker.node for worker in workers)]
 
 
-def _drawn(drawing: Mishaps) -> Faults:
+def drawn(drawing: Mishaps) -> Faults:
+    """What goes wrong in a seed."""
     faults = draw(drawing.stream("faults"))
     chance = drawing.stream("masters only")
     if chance.random() < MASTERS_ONLY:
