@@ -5,9 +5,10 @@ Nothing here changes what runs. A question that gets lost is answered by nobody,
 
 import msgspec
 
-from firesteel.model.ids import InstanceID, JobID
+from firesteel.model.ids import InstanceID, JobID, RegionAttemptID
 from firesteel.model.message import Message
 from firesteel.model.resources import SparkApplication
+from firesteel.model.sparkwork import SparkWork
 from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, StateOrder
 
@@ -62,6 +63,12 @@ class ReadSparkPage(Inquiry, frozen=True):
     """What the reader has before that: links on the page begin with it."""
     reads_all: bool = False
     """Whether the reader may see what other jobs do there, too."""
+
+
+class LookAtSparkWork(Inquiry, frozen=True):
+    """Queries and stages of Spark that are an attempt's, of one that has run there. Answered by SparkWorkSeen."""
+
+    attempt: RegionAttemptID
 
 
 class BuildJob(Inquiry, frozen=True):
@@ -147,6 +154,12 @@ class SparkPage(Answer, frozen=True):
     body: bytes = b""
 
 
+class SparkWorkSeen(Answer, frozen=True):
+    """What Spark still tells of it."""
+
+    work: SparkWork
+
+
 class JobBuilt(Answer, frozen=True):
     """The artifacts are blobs at the master now."""
 
@@ -202,6 +215,7 @@ AnyInquiry = (
     | DumpThreads
     | DescribeSpark
     | ReadSparkPage
+    | LookAtSparkWork
     | BuildJob
     | DisposeSavepoint
     | ReadState
@@ -214,6 +228,7 @@ AnyAnswer = (
     | ThreadDump
     | SparkDescription
     | SparkPage
+    | SparkWorkSeen
     | JobBuilt
     | BuildFailed
     | SavepointDisposed

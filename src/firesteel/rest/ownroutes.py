@@ -3,13 +3,14 @@
 from firesteel.model.branches import JobCopy
 from firesteel.model.streams import QuerySight, QueryState
 from firesteel.rest.call import Query, Route
-from firesteel.rest.handlers import cluster, journal, lineage, queries, sparkpages, state, watching
+from firesteel.rest.handlers import cluster, journal, lineage, queries, sparkpages, sparkwork, state, watching
 from firesteel.rest.queries import natural, pairs
 from firesteel.rest.schema import cluster as c
 from firesteel.rest.schema import events as e
 from firesteel.rest.schema import jobs as j
 from firesteel.rest.schema.journal import JournalInfo
 from firesteel.rest.schema.lineage import LineageInfo
+from firesteel.rest.schema.spark import SparkWorkInfo
 from firesteel.rest.security import Role
 
 EVENTS_OF = Query("job", "Only events of this job.", str, "")
@@ -86,6 +87,14 @@ OWN_ROUTES: tuple[Route, ...] = (
     Route("GET", "/jobs/{jobid}/journal", journal.of_job, "What its journal says has happened.", JournalInfo),
     Route(
         "GET", "/jobs/{jobid}/lineage", lineage.of_job, "What it reads and writes, as far as it is known.", LineageInfo
+    ),
+    Route(
+        "GET",
+        "/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex}/attempts/{attempt}/spark",
+        sparkwork.of_attempt,
+        "Its queries in Spark, with plan and figures, and their stages, as Spark tells them now.",
+        SparkWorkInfo,
+        errors=(403,),
     ),
     Route(
         "GET",

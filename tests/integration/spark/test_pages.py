@@ -14,12 +14,14 @@ import pytest
 
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.inspection.sparkpages import read_page
+from firesteel.adapters.inspection.sparkwork import look
 from firesteel.adapters.spark.clusters.masters import LOOPBACK
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from firesteel.model.ids import JobID
-from firesteel.model.inquiries import InquiryRefused, ReadSparkPage, SparkPage
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.inquiries import InquiryRefused, LookAtSparkWork, ReadSparkPage, SparkPage, SparkWorkSeen
 from firesteel.model.options import Configuration
+from firesteel.model.sparkwork import SparkWork
 from tests.integration.spark.conftest import CONFIGURATION
 from tests.integration.spark.jobs import JobMaker, Runner, function, run
 
@@ -55,6 +57,36 @@ def test_there_are_none_unless_asked_for(backend: SparkTaskBackend, do: Runner) 
     assert isinstance(answer, InquiryRefused)
     assert answer.is_missing
     assert "taskmanager.spark.ui" in answer.reason
+    answer = do(look(LookAtSparkWork(attempt=RegionAttemptID(JobID("j"), RegionIndex(0), 0)), backend.applications()))
+    assert isinstance(answer, InquiryRefused)
+    assert "taskmanager.spark.ui: true" in answer.reason
+
+
+async def work(backend: SparkTaskBackend, job_id: JobID, attempt: int = 0) -> SparkWork:
+    inquiry = LookAtSparkWork(attempt=RegionAttemptID(job_id, RegionIndex(0), attempt))
+    answer = await look(inquiry, backend.applications())
+    assert isinstance(answer, SparkWorkSeen), answer
+    return answer.work
+
+
+async def its_work_is_told(backend: SparkTaskBackend, first: JobID, second: JobID) -> None:
+    """Of each job its own: the query with its plan and rows, and its stages."""
+    told = [await work(backend, job_id) for job_id in (first, second)]
+    assert [len(each.queries) for each in told] == [1, 1]
+    assert told[0].queries[0].query != told[1].queries[0].query
+    assert not (await work(backend, first, attempt=1)).stages
+    for each in told:
+        (query,) = each.queries
+        assert query.status == "COMPLETED"
+        assert query.duration > 0
+        assert "== Physical Plan ==" in query.plan
+        read = next(node for node in query.nodes if node.name == "Range")
+        assert ("number of output rows", "8") in [(figure.name, figure.value) for figure in read.figures]
+        assert {node.feeds for node in query.nodes} <= {-1, *(node.node for node in query.nodes)}
+        done = [stage for stage in each.stages if stage.status == "COMPLETE"]
+        assert {stage.query for stage in done} == {query.query}
+        assert [(stage.done, stage.tasks, stage.rows_written) for stage in done] == [(8, 8, 8)]
+        assert all(0 < stage.started <= stage.ended for stage in done)
 
 
 def test_pages_are_read_here_and_events_by_sparks_history_server(
@@ -67,12 +99,17 @@ def test_pages_are_read_here_and_events_by_sparks_history_server(
         backend = SparkTaskBackend(Configuration({**CONFIGURATION, **wanted}), tmp_path / "work", blobs)
         await backend.start()
         try:
-            await run(backend, jobs.job(SOURCE, SHORT, parameters={"output": str(tmp_path / "short")}))
+            one, other = (
+                jobs.job(SOURCE, SHORT, parameters={"output": str(tmp_path / name)}) for name in ("one", "other")
+            )
+            await run(backend, one)
+            await run(backend, other)
 
             async def is_found() -> bool:
                 return bool(backend.applications())
 
             await until(is_found)
+            await its_work_is_told(backend, one.graph.job_id, other.graph.job_id)
             first = await page(backend, "/")
             assert (first.status, first.location) == (302, f"{BASE}/jobs/")
             listed = await page(backend, "/jobs/?jobs.sort=Description")

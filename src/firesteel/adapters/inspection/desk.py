@@ -7,6 +7,7 @@ from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobSource
 from firesteel.adapters.inspection.building import UploadedFiles
 from firesteel.adapters.inspection.logfiles import GROWTH_LOOK_S, LogFiles, NoSuchFile
 from firesteel.adapters.inspection.sparkpages import read_page
+from firesteel.adapters.inspection.sparkwork import look
 from firesteel.adapters.inspection.threads import thread_dump
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose
@@ -23,6 +24,7 @@ from firesteel.model.inquiries import (
     InquiryRefused,
     ListFiles,
     LookAtQueries,
+    LookAtSparkWork,
     QueriesSeen,
     ReadFile,
     ReadSparkPage,
@@ -70,6 +72,8 @@ class WorkerDesk:
                 return SparkDescription(applications=tuple(self._backend.applications()))
             case ReadSparkPage():
                 return await read_page(inquiry, self._backend.applications())
+            case LookAtSparkWork():
+                return await look(inquiry, self._backend.applications())
             case BuildJob():
                 return await self._uploaded.build(inquiry)
             case DisposeSavepoint(path=path):

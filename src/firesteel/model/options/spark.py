@@ -43,7 +43,7 @@ SPARK_UI = ConfigOption(
     "taskmanager.spark.ui",
     "bool",
     False,
-    "Have Spark's own pages served where all of Spark is on the worker's host, at a free port of its loopback address: masters show them at `/v1/jobs/ID/spark/`. On clusters of Spark they always are, at the address by which the host reaches these; where the worker's configuration has `rest.users-file` at its loopback address as well, unless this is `true`.",
+    "Have Spark's own pages served where all of Spark is on the worker's host, at a free port of its loopback address: masters show them at `/v1/jobs/ID/spark/`, and what Spark does for an attempt on its page. On clusters of Spark they always are, at the address by which the host reaches these; where the worker's configuration has `rest.users-file` at its loopback address as well, unless this is `true`.",
 )
 SPARK_EVENT_LOG_DIR = ConfigOption(
     "taskmanager.spark.event-log.dir",

@@ -10,6 +10,7 @@ import { Cell, Rows } from "./rows.js";
 import { GROUP_NAMES, GROUPS, executionState, groupOf, hasEnded } from "./states.js";
 import { ROW } from "./attempts.js";
 import { figuresOf } from "./vertices.js";
+import { SparkWork } from "./sparkwork.js";
 import { useMay } from "./user.js";
 import { html, useMemo, useState } from "./ui.js";
 
@@ -46,7 +47,14 @@ function Subtasks({ job, vertex, data }) {
     ${counts.size > 1 && html`<div class="filters" role="group" aria-label="Subtasks by state">${GROUPS.filter((each) => counts.has(each)).map((each) => html`<button class="filter ${each}" aria-pressed=${String(group === each)} onClick=${() => setGroup(group === each ? "" : each)}><${Sign} group=${each} />${GROUP_NAMES[each]} <span class="number">${count(counts.get(each).length)}</span></button>`)}</div>`}
     ${data.truncated && html`<p class="stale">Not all subtasks are kept.</p>`}
     <${Rows} kind="subtasks" label="Subtasks" columns=${columns} rows=${rows} rowHeight=${38} narrowHeight=${66} lines=${16} keyOf=${(row) => row[ROW.subtask]} row=${(row) => html`<${SubtaskRow} job=${job} vertex=${vertex} row=${row} />`} />
-  <//>`;
+  <//>
+  ${vertex.parallelism === 1 && html`<${Spark} job=${job} vertex=${vertex} row=${current[0]} />`}`;
+}
+
+// Of the last attempt of a subtask; plans say what data there is.
+function Spark({ job, vertex, row }) {
+  const may = useMay();
+  return row[ROW.deployed] >= 0 && may.read(job) && html`<${SparkWork} job=${job} vertex=${vertex} subtask=${row[ROW.subtask]} attempt=${row[ROW.attempt]} />`;
 }
 
 function SubtaskRow({ job, vertex, row }) {
@@ -74,5 +82,6 @@ function Subtask({ job, vertex, data, index }) {
           <td><${Time} ms=${deployed} /></td><td><${Figure} value=${known(running) === null || known(deployed) === null ? null : duration(running - deployed)} /></td><td><${Lasting} start=${running} end=${ended} state=${state} /></td></tr>`)}</tbody>
       </table></div>
     <//>
+    <${Spark} job=${job} vertex=${vertex} row=${attempts.at(-1)} />
     <${Panel} title="Printed output">${may.read(job) ? html`<${AttemptLogs} job=${job} belongs=${(log) => log.region === region} />` : html`<${Nothing}>It is for ${job.owner}, who submitted the job.<//>`}<//>`;
 }

@@ -42,11 +42,11 @@ async def subtask(call: Call) -> v.SubtaskDetails:
 
 async def attempt(call: Call) -> v.SubtaskDetails:
     """Also one before the last, as far as it was deployed and is kept."""
-    return _details(await _attempt(call), call.now_ms)
+    return _details((await found_attempt(call))[1], call.now_ms)
 
 
 async def attempt_accumulators(call: Call) -> v.SubtaskAttemptAccumulators:
-    found = await _attempt(call)
+    found = (await found_attempt(call))[1]
     identity = f"{call.id('vertexid')}_{found.subtask}_{found.attempt}"
     return v.SubtaskAttemptAccumulators(subtask=found.subtask, attempt=found.attempt, id=identity)
 
@@ -118,11 +118,12 @@ async def found_subtask(call: Call) -> tuple[VertexView, SubtaskView]:
     raise not_found(f"Subtask {index} of {found.name} is not known.")
 
 
-async def _attempt(call: Call) -> SubtaskView:
-    (_, found), wanted = await found_subtask(call), call.number("attempt")
+async def found_attempt(call: Call) -> tuple[VertexView, SubtaskView]:
+    """The vertex and the attempt that the path names. Raises RestError 404."""
+    (vertex, found), wanted = await found_subtask(call), call.number("attempt")
     for each in (found, *found.earlier):
         if each.attempt == wanted:
-            return each
+            return vertex, each
     known = ", ".join(str(each.attempt) for each in (*found.earlier, found))
     raise not_found(f"Attempt {wanted} of subtask {found.subtask} is not known: these are: {known}.")
 

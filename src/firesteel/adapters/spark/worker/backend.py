@@ -50,6 +50,7 @@ from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, ExchangeMode
 from firesteel.model.metric import MetricValue
 from firesteel.model.options import Configuration
 from firesteel.model.resources import SparkApplication
+from firesteel.model.sparkwork import operation_tag
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
@@ -319,7 +320,7 @@ class SparkTaskBackend:
             job=job,
             deployment=deployment,
             session=session_of(attempt, self._master.user or job.user),
-            operation_tag=f"firesteel-{attempt.job_id}-{name}",
+            operation_tag=operation_tag(attempt),
             endpoint=seat.take().server.current if wants_spark(job, deployment) else None,
             code=code.directories,
             code_archives=code.archives,
