@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls, wire
 from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.jvm import warmup
 from firesteel.adapters.spark.jvm.warmup import ROUNDS, WarmUp
@@ -22,12 +22,12 @@ class Forks:
     """Rounds that end when they are let."""
 
     def __init__(self) -> None:
-        self.begun: list[wire.WarmUp] = []
+        self.begun: list[calls.WarmUp] = []
         self.let, self.refills = asyncio.Event(), 0
         self.error: Exception | None = None
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
-        self.begun.append(msgspec.json.decode(payload, type=wire.WarmUp))
+        self.begun.append(msgspec.json.decode(payload, type=calls.WarmUp))
         if self.error is not None:
             raise self.error
         await self.let.wait()

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import firesteel as fs
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls, wire
 from firesteel.adapters.spark.jvm import warmup
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from tests.integration.spark.inprocess import InProcess
@@ -30,7 +30,7 @@ def numbers(local: InProcess, tmp_path: Path) -> str:
 def test_a_round_of_the_warm_up(backend: SparkTaskBackend, do: Callable[[Any], Any], tmp_path: Path) -> None:
     async def run() -> bytes:
         session = wire.SessionName("firesteel", str(uuid.uuid4()))
-        order = wire.WarmUp(await backend.endpoint(), session, str(tmp_path))
+        order = calls.WarmUp(await backend.endpoint(), session, str(tmp_path))
         return await backend.call(warmup.ENTRY_POINT, msgspec.json.encode(order))
 
     assert do(run()) == b""

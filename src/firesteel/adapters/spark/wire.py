@@ -11,7 +11,6 @@ import msgspec
 from firesteel.adapters.blob.artifacts import Placed
 from firesteel.model.failures import FailureInfo
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.streams import StateQuestion
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -95,50 +94,6 @@ class CallFunction(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
 
     entry_point: str
     payload: bytes
-
-
-class WarmUp(msgspec.Struct, frozen=True):
-    """Run small queries in a session of that backend; files for them go below the directory."""
-
-    endpoint: SparkAddress
-    session: SessionName
-    directory: str
-
-
-class ProbeCluster(msgspec.Struct, frozen=True):
-    """Have executors write some rows at that place, which is theirs to make."""
-
-    endpoint: SparkAddress
-    session: SessionName
-    place: str
-    settings: dict[str, str]
-    """Of the session."""
-
-
-class ClusterProbed(msgspec.Struct, frozen=True):
-    """What came of ProbeCluster."""
-
-    error: str = ""
-    """Why they are of no use: a sentence."""
-    hosts: tuple[str, ...] = ()
-    """Where the executors run that were given work."""
-    application: str = ""
-    """Spark's own id of it."""
-    files: int = 0
-    """Files with rows that they have written."""
-
-
-class StateReading(msgspec.Struct, frozen=True, kw_only=True):
-    """Read state of a checkpoint directory that nobody writes to."""
-
-    endpoint: SparkAddress
-    session: SessionName
-    """The worker closes it should this process not."""
-    settings: dict[str, str]
-    """The worker's own, of that session."""
-    checkpoint: str
-    uid: str
-    question: StateQuestion
 
 
 GUARD_GIVE_UP_SECONDS = 600.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls, wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.runtime.background import BackgroundTasks
@@ -62,7 +62,7 @@ class WarmUp:
 
     async def _round(self, endpoint: wire.SparkAddress, session: wire.SessionName) -> bool:
         """False when it gave way. Raises TaskFailedError, or TimeoutError."""
-        order = msgspec.json.encode(wire.WarmUp(endpoint, session, str(self._directory)))
+        order = msgspec.json.encode(calls.WarmUp(endpoint, session, str(self._directory)))
         running = self._running = self._tasks.start(self._forks.call(ENTRY_POINT, order), "warm-up")
         try:
             async with asyncio.timeout(LIMIT_SECONDS):

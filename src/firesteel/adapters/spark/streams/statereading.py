@@ -7,7 +7,7 @@ import msgspec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import commit_entry
@@ -21,7 +21,7 @@ _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 def read_state(payload: bytes) -> bytes:
     """StateReading in, QueryState out. Raises PipelineRefused for what is not there."""
-    reading = msgspec.msgpack.decode(payload, type=wire.StateReading)
+    reading = msgspec.msgpack.decode(payload, type=calls.StateReading)
     settings = {**reading.settings, **_settings(reading.checkpoint)}
     spark = AttemptSession(lambda: reading.endpoint, reading.session, "firesteel-state", settings).get()
     client: Any = spark.client
@@ -41,7 +41,7 @@ def _settings(checkpoint: str) -> dict[str, str]:
     return {**point.settings, _FORMAT: "2" if commit.unique_ids else "1"}
 
 
-def _read(spark: Any, reading: wire.StateReading) -> QueryState:
+def _read(spark: Any, reading: calls.StateReading) -> QueryState:
     batch = last_committed(reading.checkpoint)
     assert batch is not None, "the copy is of a committed point"
     operators = tuple(_operators(spark, reading.checkpoint))
@@ -76,7 +76,7 @@ def _variables(properties: str | None) -> tuple[str, ...]:
     return tuple(each["stateName"] for each in known.get("stateVariables", ()) if not each["stateName"].startswith("$"))
 
 
-def _state(spark: Any, reading: wire.StateReading, operator: StateOperator) -> Any:
+def _state(spark: Any, reading: calls.StateReading, operator: StateOperator) -> Any:
     store = reading.question.store or next(iter(operator.stores), "")
     if store and store not in operator.stores:
         known = ", ".join(operator.stores) or "one without a name"

@@ -13,7 +13,7 @@ import pyspark
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
-from firesteel.adapters.spark import internals, wire
+from firesteel.adapters.spark import calls, internals
 from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme
 
@@ -26,21 +26,21 @@ MESSAGE_MAX_CHARS = 600
 
 def probe(payload: bytes) -> bytes:
     """JSON of a ProbeCluster in, JSON of a ClusterProbed out."""
-    order = msgspec.json.decode(payload, type=wire.ProbeCluster)
+    order = msgspec.json.decode(payload, type=calls.ProbeCluster)
     session: Any = None
     try:
         session = AttemptSession(lambda: order.endpoint, order.session, TAG, {}).get()
         return msgspec.json.encode(_probe(session, order))
     except (PySparkException, grpc.RpcError) as error:
-        return msgspec.json.encode(wire.ClusterProbed(error=_sentence(str(error))))
+        return msgspec.json.encode(calls.ClusterProbed(error=_sentence(str(error))))
     finally:
         with contextlib.suppress(Exception):
             session.client.close()  # there may be none
 
 
-def _probe(session: Any, order: wire.ProbeCluster) -> wire.ClusterProbed:
+def _probe(session: Any, order: calls.ProbeCluster) -> calls.ClusterProbed:
     if problem := version_problem(session.version, pyspark.__version__):  # another one may not know the settings
-        return wire.ClusterProbed(error=problem)
+        return calls.ClusterProbed(error=problem)
     place = order.place
     if order.settings:
         internals.set_all(session.conf, order.settings, silent=False)
@@ -49,7 +49,7 @@ def _probe(session: Any, order: wire.ProbeCluster) -> wire.ClusterProbed:
     rows.write.parquet(place)
     hosts = {row["host"] for row in session.read.parquet(place).select("host").distinct().collect()}
     application = session.conf.get("spark.app.id", "")
-    return wire.ClusterProbed(hosts=tuple(sorted(hosts)), application=application, files=FILES)
+    return calls.ClusterProbed(hosts=tuple(sorted(hosts)), application=application, files=FILES)
 
 
 def version_problem(server: str, client: str) -> str:

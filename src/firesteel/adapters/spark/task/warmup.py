@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import functions as F
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls
 from firesteel.adapters.spark.session.attempt import AttemptSession
 
 TAG = "firesteel-warm-up"
@@ -17,7 +17,7 @@ FILES, LINES, WORDS_A_LINE = 4, 200, 8
 
 def warm_up(payload: bytes) -> bytes:
     """Run one round, in a session of its own as each attempt has one. JSON of a WarmUp in, nothing out."""
-    order = msgspec.json.decode(payload, type=wire.WarmUp)
+    order = msgspec.json.decode(payload, type=calls.WarmUp)
     folder = Path(tempfile.mkdtemp(dir=order.directory, prefix="warm-up-"))
     session: Any = AttemptSession(lambda: order.endpoint, order.session, TAG, {}).get()
     try:

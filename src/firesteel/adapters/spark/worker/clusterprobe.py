@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls, wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.clusters.foreign import ForeignServer
@@ -85,7 +85,7 @@ class ClusterProbe:
             return
         session = wire.SessionName(self._master.user or USER, str(uuid.uuid4()))
         place = f"{where}/{_PLACE}{uuid.uuid4().hex}"
-        order = wire.ProbeCluster(endpoint=endpoint, session=session, place=place, settings=dict(settings))
+        order = calls.ProbeCluster(endpoint=endpoint, session=session, place=place, settings=dict(settings))
         directories = await asyncio.to_thread(directories_at, where, dict(storage))
         if isinstance(directories, LocalDirectories):
             await asyncio.to_thread(remove_forgotten, as_path(where), time.time())
@@ -113,9 +113,9 @@ class ClusterProbe:
         work = self._backend.server.endpoint()
         return await self._unless_it_dies(work, lambda taken_s: taken_s >= EXECUTORS_S and bool(self._queued()))
 
-    async def _answer(self, order: wire.ProbeCluster) -> wire.ClusterProbed:
+    async def _answer(self, order: calls.ProbeCluster) -> calls.ClusterProbed:
         asked = self._forks.call(ENTRY_POINT, msgspec.json.encode(order))
-        return msgspec.json.decode(await self._unless_it_dies(asked, self._had_its_time), type=wire.ClusterProbed)
+        return msgspec.json.decode(await self._unless_it_dies(asked, self._had_its_time), type=calls.ClusterProbed)
 
     async def _unless_it_dies(self, work: Coroutine[Any, Any, T], is_enough: Callable[[float], bool]) -> T:
         """What comes of the work. Raises TaskFailedError when the backend ends before; TimeoutError when it has taken so many
@@ -138,7 +138,7 @@ class ClusterProbe:
         story = self._backend.server.story
         return story.queued if story is not None else ""
 
-    def _judge(self, answer: wire.ClusterProbed, where: str, written: int) -> None:
+    def _judge(self, answer: calls.ClusterProbed, where: str, written: int) -> None:
         if answer.error:
             where = f" to store results in {where} ({options.RESULTS_DIR.key})" if "://" in where else ""
             raise refused(f"{self._who} can't be used{where}: {answer.error}")

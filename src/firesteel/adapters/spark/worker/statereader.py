@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from firesteel.adapters.spark import wire
+from firesteel.adapters.spark import calls, wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories
 from firesteel.adapters.spark.worker.sidesessions import SideSessions
@@ -33,7 +33,7 @@ class StateReader:
 
     async def _read(self, copy: Path, uid: str, order: StateOrder) -> QueryState:
         async with self._sessions.open() as side:
-            reading = wire.StateReading(
+            reading = calls.StateReading(
                 endpoint=side.endpoint,
                 session=side.name,
                 settings=dict(side.settings),
