@@ -23,9 +23,12 @@ from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.session.channel import open_channel
 from firesteel.adapters.spark.task.keeperprocess import SETTLE_SECONDS
 from firesteel.adapters.spark.task.sessionhand import SessionHand
+from firesteel.model.configuration import parse_duration_ms
 
-CALL_IN_SECONDS = 60.0
-"""Time between two signs of life of each session. Servers close after an hour what has given none, unless told otherwise."""
+CALL_IN_SECONDS, SHORTEST_SECONDS = 60.0, 0.2
+"""Time between two signs of life of each session at most, and at least. Servers close after an hour what has given none,
+unless told otherwise."""
+TIMEOUT = "spark.connect.session.manager.defaultSessionTimeout"
 RETRY_SECONDS = 2.0
 _AT_ONCE = 16
 
@@ -39,11 +42,18 @@ class SessionGuard:
         self._hand = hand
         self._held: dict[wire.SessionName, None] = {}
         self._called_in = time.monotonic()
+        self._period: float | None = None
+
+    @property
+    def period(self) -> float:
+        """Seconds between two signs of life."""
+        return CALL_IN_SECONDS if self._period is None else self._period
 
     def obey(self, order: wire.GuardOrder, pool: ThreadPoolExecutor) -> None:
         match order.action:
             case wire.GuardAction.HOLD:
                 self._held[order.session] = None
+                self._ask(order.session)
             case wire.GuardAction.FORGET:
                 self._held.pop(order.session, None)
             case wire.GuardAction.CLOSE:
@@ -52,10 +62,21 @@ class SessionGuard:
 
     def call_in(self, pool: ThreadPoolExecutor) -> None:
         """Give the held ones a sign of life, when it is time."""
-        if time.monotonic() - self._called_in >= CALL_IN_SECONDS:
+        if time.monotonic() - self._called_in >= self.period:
             self._called_in = time.monotonic()
             for session in tuple(self._held):
+                self._ask(session)
                 pool.submit(self._look, session)
+
+    def _ask(self, session: wire.SessionName) -> None:
+        """Find out how patient the server is, unless that is known."""
+        if self._period is None:
+            try:
+                self._period = call_in_seconds(self._hand.setting(session, TIMEOUT))
+            except grpc.RpcError as error:
+                logger.warning("the server's patience could not be asked for: %s", error)
+            else:
+                logger.info("sessions are called in on every %g s", self._period)
 
     def end_all(self, pool: ThreadPoolExecutor) -> None:
         """The worker is gone: nothing of it is to run on."""
@@ -104,7 +125,7 @@ def main() -> None:
     threading.Thread(target=_read, args=(orders,), daemon=True).start()
     with open_channel(endpoint) as server, ThreadPoolExecutor(_AT_ONCE) as pool:
         guard = SessionGuard(SessionHand(server, endpoint))
-        while line := _next(orders):
+        while line := _next(orders, guard.period / 4):
             if line.strip():
                 guard.obey(msgspec.json.decode(line, type=wire.GuardOrder), pool)
             guard.call_in(pool)
@@ -117,10 +138,19 @@ def _read(orders: queue.Queue[bytes]) -> None:
     orders.put(b"")
 
 
-def _next(orders: queue.Queue[bytes]) -> bytes:
-    """The next line, an empty one when it is time to call in, or nothing when the worker is gone."""
+def call_in_seconds(timeout: str) -> float:
+    """Time between two signs of life where a server closes sessions after that time of silence, as Spark writes it: a third."""
     try:
-        return orders.get(timeout=CALL_IN_SECONDS / 4)
+        third = parse_duration_ms(timeout) / 3_000
+    except ValueError:  # never, or nothing was set
+        return CALL_IN_SECONDS
+    return min(max(third, SHORTEST_SECONDS), CALL_IN_SECONDS)
+
+
+def _next(orders: queue.Queue[bytes], seconds: float) -> bytes:
+    """The next line, an empty one when it may be time to call in, or nothing when the worker is gone."""
+    try:
+        return orders.get(timeout=seconds)
     except queue.Empty:
         return b"\n"
 

@@ -83,6 +83,13 @@ class SessionHand:
             time.sleep(_POLL_SECONDS)
         return interrupted, server_session
 
+    def setting(self, session: wire.SessionName, name: str) -> str:
+        """The value that it has there, opened by this if it was not; empty for none."""
+        operation = pb2.ConfigRequest.Operation(get_option=pb2.ConfigRequest.GetOption(keys=[name]))
+        message = pb2.ConfigRequest(**_named(session), operation=operation)
+        answer = self._stub.Config(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        return next((str(pair.value) for pair in answer.pairs), "")
+
     def status(self, session: wire.SessionName) -> Any:
         """Empty for a session that was never opened, or is closed. For one that is open, the server counts it as a use."""
         message = pb2.GetStatusRequest(
