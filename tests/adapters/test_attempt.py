@@ -1,18 +1,20 @@
-"""An attempt that waits for Spark to start. Its process and its backend are fakes."""
+"""An attempt that waits for Spark to start, and one whose process dies. Processes and backends are fakes."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.worker import attempt
-from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited
-from firesteel.model.failures import FailureKind
+from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, describe_exit
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.tasks import TaskProgress
+from firesteel.model.tasks import TaskOutcome, TaskProgress
 from firesteel.runtime.ports import TaskFailedError
 
 ATTEMPT = RegionAttemptID(JobID("a" * 32), RegionIndex(0), 0)
@@ -20,6 +22,10 @@ ATTEMPT = RegionAttemptID(JobID("a" * 32), RegionIndex(0), 0)
 
 async def no_splits(number: int) -> DrawnSplits:
     raise AssertionError("it has none")
+
+
+async def no_other() -> Any:
+    raise AssertionError("nothing runs on that it would follow")
 
 
 def test_a_process_that_is_killed_while_it_waits_for_spark_is_noticed_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +46,9 @@ def test_a_process_that_is_killed_while_it_waits_for_spark_is_noticed_then(monke
         )
         server = SimpleNamespace(endpoint=endpoint, waits_for=lambda: "Spark to start")
         seat: Any = SimpleNamespace(take=lambda: SimpleNamespace(server=server))
-        task: Any = SimpleNamespace(session=None, endpoint=None, pipes="", deployment=SimpleNamespace(attempt=ATTEMPT))
+        task: Any = SimpleNamespace(
+            session=None, endpoint=None, pipes="", reattachments_max=3, deployment=SimpleNamespace(attempt=ATTEMPT)
+        )
         told: list[TaskProgress] = []
 
         def on_progress(progress: TaskProgress) -> None:
@@ -48,7 +56,7 @@ def test_a_process_that_is_killed_while_it_waits_for_spark_is_noticed_then(monke
             if not exited.done():
                 exited.set_result(-9)
 
-        run = AttemptRun(task, child, seat)
+        run = AttemptRun(task, child, seat, no_other)
         with pytest.raises(TaskFailedError) as failed:
             async with asyncio.timeout(300):
                 await run.converse(lambda: None, on_progress, no_splits)
@@ -81,3 +89,124 @@ def test_who_waits_for_a_server_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         return told
 
     assert [each.waits_for for each in asyncio.run(story())] == ["sc://h:1 to answer", ""]
+
+
+QUERY = wire.RunningQuery(uid="result", query_id="q", run_id="r", ends=False)
+
+
+class Process:
+    """A child that says what it is told to, and is then killed."""
+
+    def __init__(self, *messages: Any) -> None:
+        self.messages, self.got = list(messages), list[Any]()
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.is_closed = False
+
+    def send(self, message: Any) -> None:
+        self.got.append(message)
+
+    def end_of_stream_after_exit(self, seconds: float) -> None:
+        pass
+
+    async def receive(self) -> Any:
+        if self.messages:
+            return self.messages.pop(0)
+        self.exited.set_result(-9)
+        return None
+
+    def signal_group(self, number: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Task(msgspec.Struct):
+    """What matters here of an assignment."""
+
+    session: None = None
+    endpoint: None = None
+    pipes: str = ""
+    reattachments_max: int = 3
+    deployment: Any = SimpleNamespace(attempt=ATTEMPT)
+    follow: wire.FollowQueries | None = None
+
+
+async def ended(run: AttemptRun) -> wire.Finished | FailureInfo:
+    try:
+        return await run.converse(lambda: None, lambda progress: None, no_splits)
+    except TaskFailedError as error:
+        return error.failure
+
+
+DONE = wire.Finished(TaskOutcome(), used_session=True)
+RUNS = wire.QueriesRun((QUERY,))
+
+
+def attempt_of(first: Process, fork: Callable[[], Awaitable[Any]]) -> AttemptRun:
+    task: Any = Task()
+    child: Any = first
+    seat: Any = None
+    return AttemptRun(task, child, seat, fork)  # it is given no endpoint, and takes no seat
+
+
+def test_a_process_that_was_killed_is_followed_by_one_that_is_told_what_runs() -> None:
+    async def story() -> None:
+        first, second = Process(RUNS), Process(DONE)
+
+        async def fork() -> Any:
+            return second
+
+        run = attempt_of(first, fork)
+        assert await ended(run) == DONE
+        assert first.is_closed
+        (task,) = second.got
+        assert task.follow.queries == (QUERY,)
+
+    asyncio.run(story())
+
+
+def test_an_order_to_stop_that_comes_between_two_processes_reaches_the_second() -> None:
+    async def story() -> None:
+        first, second = Process(RUNS), Process(DONE)
+
+        async def fork() -> Any:
+            run.stop_streams(drain=True)
+            return second
+
+        run = attempt_of(first, fork)
+        assert await ended(run) == DONE
+        assert second.got[1:] == [wire.StopQueries(drain=True)]
+
+    asyncio.run(story())
+
+
+def test_a_process_that_was_told_to_stop_its_queries_or_was_condemned_is_not_followed() -> None:
+    async def story() -> None:
+        run = attempt_of(Process(RUNS), no_other)
+        run.stop_streams(drain=False)
+        assert await ended(run) == describe_exit(-9)
+        run = attempt_of(Process(RUNS), no_other)
+        verdict = FailureInfo(kind=FailureKind.USER, message="it held too much memory")
+        run.condemn(verdict)
+        assert await ended(run) == verdict
+
+    asyncio.run(story())
+
+
+def test_one_that_can_not_be_followed_has_failed_of_its_death() -> None:
+    async def story() -> None:
+        async def fork() -> Any:
+            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="there is no fork server"))
+
+        assert await ended(attempt_of(Process(RUNS), fork)) == describe_exit(-9)
+
+        async def fork_while_the_jvm_dies() -> Any:
+            run.condemn(verdict)
+            return Process()
+
+        verdict = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the JVM has died")
+        run = attempt_of(Process(RUNS), fork_while_the_jvm_dies)
+        assert await ended(run) == verdict
+
+    asyncio.run(story())

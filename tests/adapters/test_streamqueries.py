@@ -1,6 +1,6 @@
 """Queries of an attempt that are stopped: also early, also when one of them will not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,23 @@ from firesteel.adapters.spark.streams import queries
 from firesteel.adapters.spark.streams.continuity import Continuity
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.queries import StreamingQueries, StreamSink
+from firesteel.adapters.spark.wire import RunningQuery
 from firesteel.model.jobgraph import Function, FunctionKind
 
 
 class FakeQuery:
+    id, runId = "query", "run"
+
     def __init__(self, *, stops: bool = True, is_endless: bool = True) -> None:
         self.stops, self.is_running, self.was_stopped = stops, is_endless, False
-        self.lastProgress = None
+        self.lastProgress: Any = None
+        self.is_known = True
+
+    @property
+    def isActive(self) -> bool:
+        if not self.is_known:
+            raise RuntimeError("query query is not found\n\nJVM stacktrace:\n at somewhere")
+        return self.is_running
 
     def awaitTermination(self, seconds: float) -> bool:
         return not self.is_running
@@ -66,7 +76,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
     monkeypatch.setattr(internals, "refuse_second_run", lambda writer: None)
     monkeypatch.setattr(queries, "POLL_SECONDS", 0.0)
 
-    def make(*writers: FakeWriter) -> StreamingQueries:
+    def make(*writers: FakeWriter, remake: Callable[[], Sequence[StreamSink]] | None = None) -> StreamingQueries:
         sinks = [
             StreamSink(Function(name=f"sink{number}", uid=f"sink{number}", kind=FunctionKind.SINK), writer)
             for number, writer in enumerate(writers)
@@ -82,6 +92,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
             outputs=FileOutputs("", str, StreamOutputs()),
             begin=lambda sink: None,
             look=lambda sink: None,
+            remake=remake,
         )
 
     return make
@@ -169,3 +180,45 @@ def test_one_whose_former_run_has_not_quite_ended_waits_for_it(
     monkeypatch.setattr(queries, "SECOND_RUN_SECONDS", 0.0)
     with pytest.raises(QueryStopped, match="another query with its id runs in the same Spark"):
         started(FakeWriter(refusals=9)).start()
+
+
+def told(*, ends: bool = False) -> RunningQuery:
+    return RunningQuery(uid="sink0", query_id="query", run_id="run", ends=ends, rows=5, seen="12:00", batch_id=3)
+
+
+def test_queries_of_another_process_are_followed_as_it_told_of_them(started: Callable[..., StreamingQueries]) -> None:
+    made, query = started(FakeWriter()), FakeQuery()
+    made.take_over([told()], lambda each: query)
+    assert made.running() == (told(),)
+    made.stop()
+    made.follow(lambda progress: None)
+    assert query.was_stopped
+
+
+def test_one_that_has_ended_meanwhile_has_finished_if_it_was_to(started: Callable[..., StreamingQueries]) -> None:
+    made = started(FakeWriter())
+    made.take_over([told(ends=True)], lambda each: FakeQuery(is_endless=False))
+    made.follow(lambda progress: None)
+    made = started(FakeWriter())
+    made.take_over([told()], lambda each: FakeQuery(is_endless=False))
+    with pytest.raises(QueryStopped, match="was stopped, and not by firesteel"):
+        made.follow(lambda progress: None)
+
+
+def test_one_that_spark_does_not_know_fails_the_attempt(started: Callable[..., StreamingQueries]) -> None:
+    query = FakeQuery()
+    query.is_known = False
+    with pytest.raises(QueryStopped, match="another one can't follow it: query query is not found; it goes on"):
+        started(FakeWriter()).take_over([told()], lambda each: query)
+
+
+def test_a_drain_by_another_process_makes_the_sinks_again(started: Callable[..., StreamingQueries]) -> None:
+    writer, query = FakeWriter(), FakeQuery()
+    function = Function(name="sink0", uid="sink0", kind=FunctionKind.SINK)
+    made = started(FakeWriter(), remake=lambda: [StreamSink(function, writer)])
+    made.take_over([told()], lambda each: query)
+    made.stop(drain=True)
+    made.follow(lambda progress: None)
+    assert query.was_stopped
+    assert writer.available_now
+    assert len(writer.queries) == 1

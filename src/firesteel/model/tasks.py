@@ -179,5 +179,7 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
     bytes_read: int = 0
     queries: tuple[QueryProgress, ...] = ()
     """Queries of a streaming attempt."""
+    reattachments: int = 0
+    """Task processes of a streaming attempt that died before this one, while its queries ran on."""
     application: SparkApplication | None = None
     """The application whose executors do the work, where these are elsewhere."""

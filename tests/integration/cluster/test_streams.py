@@ -284,8 +284,7 @@ def own_files(do: Do, tmp_path: Path) -> Iterator[Files]:
         yield Files(made, do, tmp_path)
 
 
-@pytest.mark.parametrize("victim", ["task process", "jvm"])
-def test_what_was_committed_is_gone_on_from(own_files: Files, stream: Stream, victim: str) -> None:
+def test_what_was_committed_is_gone_on_from(own_files: Files, stream: Stream) -> None:
     files = own_files
     for number in range(5):
         stream.write("a", f"w{number}")
@@ -293,7 +292,7 @@ def test_what_was_committed_is_gone_on_from(own_files: Files, stream: Stream, vi
     async def story() -> None:
         job_id = await files.submit(write_stream(files, COPY), stream.parameters)
         await until_counted(files, job_id, stream)
-        killed = Victims.jvm(files.scratch / "work") if victim == "jvm" else Victims.task_process(f"{job_id}/0-0")
+        killed = Victims.jvm(files.scratch / "work")
         assert killed
         for process in killed:
             process.send_signal(signal.SIGKILL)

@@ -73,6 +73,24 @@ def is_streaming_query(value: Any) -> bool:
     return isinstance(value, StreamingQuery)
 
 
+def running_query(session: Any, query_id: str, run_id: str, name: str) -> Any:
+    """A query that runs in this session, whoever has started it: nobody is asked."""
+    from pyspark.sql.connect.streaming.query import StreamingQuery
+
+    return StreamingQuery(session, query_id, run_id, name)
+
+
+def session_of_query(query: Any) -> Any:
+    """The session that it was started in."""
+    return query._session
+
+
+def has_listeners(session: Any) -> bool:
+    """Whether this process listens to the session's streaming queries."""
+    manager = getattr(session, "_sqm", None)
+    return manager is not None and bool(manager._sqlb._listener_bus)
+
+
 def has_trigger(writer: Any) -> bool:
     """Whether `trigger(...)` was called on it."""
     return writer._write_proto.WhichOneof("trigger") is not None

@@ -40,6 +40,34 @@ class SessionName(msgspec.Struct, frozen=True, array_like=True):
 # ── worker → child: one of these is the first frame a child gets ─────────────────────────────
 
 
+class RunningQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A streaming query that runs in the attempt's session, and what of it is known to its task process only."""
+
+    uid: str
+    """The sink's."""
+    query_id: str
+    run_id: str
+    """Spark's."""
+    ends: bool
+    """By itself, when it has read what is there."""
+    rows: int = 0
+    seen: str = ""
+    batch_id: int = -1
+    """Rows that were counted; timestamp and batch of the newest progress that was."""
+
+
+class FollowQueries(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task process takes over from one that has died, of the same attempt."""
+
+    queries: tuple[RunningQuery, ...]
+    sessions: int
+    """Sessions that were opened."""
+    number: int
+    """Task processes of the attempt before this one."""
+    notice: str
+    """The reason for it, for the attempt's log."""
+
+
 class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Run one attempt. Paths are on this machine."""
 
@@ -84,6 +112,10 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Checkpoint location of each query of a streaming attempt, by its sink's uid."""
     trigger_ms: int = 0
     """Trigger of those queries whose sinks have set none."""
+    follow: FollowQueries | None = None
+    """Queries that run already: they are followed, and none is started."""
+    reattachments_max: int = 0
+    """Task processes that may take the place of one that has died, within a while."""
     progress_interval_ms: int
     result_max_bytes: int
     """Largest size of the rows which one function returns to the job's caller."""
@@ -183,6 +215,14 @@ class Progressed(msgspec.Struct, frozen=True, tag="progress"):
     progress: TaskProgress
 
 
+class QueriesRun(msgspec.Struct, frozen=True, tag="queries"):
+    """All streaming queries of the attempt have been started; sent again when what is known of them has changed."""
+
+    queries: tuple[RunningQuery, ...]
+    bound_by: str = ""
+    """What of them would be lost with this process, in words; empty for nothing: another process can follow them."""
+
+
 class SessionKnown(msgspec.Struct, frozen=True, tag="session"):
     """The server's own id of the attempt's session: what its Python workers are marked with."""
 
@@ -243,6 +283,7 @@ FromChild = (
     | WantSplits
     | Running
     | Progressed
+    | QueriesRun
     | SessionKnown
     | OpensSession
     | Staging

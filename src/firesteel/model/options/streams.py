@@ -8,6 +8,12 @@ STREAM_TRIGGER = ConfigOption(
     0,
     "When a streaming query begins a batch, unless its sink has called `trigger(...)`: so long after it has begun the one before, 0 for at once; or `available-now`: it reads what is there when it starts, then it ends.",
 )
+STREAM_REATTACHMENTS = ConfigOption(
+    "execution.streaming.reattachments",
+    "int",
+    3,
+    "So often within ten minutes a task process that was killed while the queries of its attempt run on is replaced by one that follows them; after that, and with 0 at once, the attempt has failed.",
+)
 CHECKPOINTS_DIR = ConfigOption(
     "execution.checkpointing.dir",
     "str",

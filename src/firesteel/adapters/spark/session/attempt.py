@@ -84,7 +84,8 @@ class AttemptSession:
         """Told the Connect client of every session, also of those that the user's code makes of others."""
         self.announce: Callable[[SessionName], None] = lambda name: None
         self._opening = threading.Lock()  # a script's threads may all ask at once
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
+        """Of the sessions beside the first."""
         self.scheduler_pool = self.directory = ""
         self.is_elsewhere = False
         """Whether its Spark is on another machine, and may reach what this one does not."""
@@ -103,6 +104,18 @@ class AttemptSession:
             session: SparkSession = self._session
             return session
 
+    def rejoin(self) -> SparkSession:
+        """The session as a process before this one has left it: nothing is set in it."""
+        with self._opening:
+            session: SparkSession = self._open(self._name, is_new=False)
+            self._session = session
+            return session
+
+    def renew(self) -> None:
+        """From here on it is another one, in which nothing has happened yet."""
+        with self._opening:
+            self._session = self._open(self._another())
+
     def _setting_changes(self, name: str) -> None:
         self.before_setting(name)
 
@@ -117,14 +130,14 @@ class AttemptSession:
         if self._changed is not None:
             self._changed.switch(wanted)
 
-    def _open(self, name: SessionName) -> Any:
+    def _open(self, name: SessionName, *, is_new: bool = True) -> Any:
         endpoint = self._endpoint()
         self.is_elsewhere = endpoint.host != LOOPBACK
         channel: Any = ServerChannel(endpoint, name)  # pyspark's hint asks for its own subclass
         session: Any = ConnectSession(channel)
         internals.make_default(session)
         session.addTag(self._tag)
-        if self._settings:
+        if self._settings and is_new:
             internals.set_all(session.conf, self._settings, silent=False)
         self._changed = SessionSettings(session, self._settings, self._setting_changes)
         # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.
@@ -169,7 +182,7 @@ class AttemptSession:
 
     def _further(self) -> SessionName:
         """A name that can be derived from that of the first, also where nobody knows any more what was announced."""
-        return further_session(self._name, next(self._numbers))
+        return further_session(self._name, next(self.numbers))
 
 
 def offer_by_default(sessions: AttemptSession) -> None:

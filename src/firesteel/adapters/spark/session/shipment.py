@@ -22,7 +22,9 @@ _COMPRESSED = b"\x28\xb5\x2f\xfd"
 def place(task: wire.RunTask) -> None:
     """Put files and archives into the attempt's directory. There `SparkFiles.get` finds them, as it does in a UDF."""
     for each in task.placed:
-        Path(task.directory, each.target).symlink_to(each.path)
+        link = Path(task.directory, each.target)
+        if not (task.follow and link.is_symlink()):  # a process before this one has made it
+            link.symlink_to(each.path)
     internals.place_files(os.path.abspath(task.directory))
 
 

@@ -12,6 +12,7 @@ from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped
 from firesteel.adapters.spark.streams.continuity import Continuity
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
+from firesteel.adapters.spark.wire import RunningQuery
 from firesteel.model.jobgraph import Function
 from firesteel.model.streams import AVAILABLE_NOW, QueryProgress
 
@@ -25,6 +26,10 @@ _STOPPED = (
     "the query of sink {uid} was stopped, and not by firesteel: by code of the pipeline, or by somebody else in the same Spark;"
     " it goes on from its last committed batch when it is started again"
 )
+_LOST = (
+    "the task process that had started the query of sink {uid} has died, and another one can't follow it: {error}; it goes on"
+    " from its last committed batch when it is started again"
+)
 _RUNS_ALREADY = (
     "the query of sink {uid} can't start: another query with its id runs in the same Spark, which may be one of another job"
     " from the same savepoint: stop that job, or run this one beside it as a branch (firesteel branch)"
@@ -36,8 +41,8 @@ class StreamSink:
     """A sink that was called: what it has returned is to be started."""
 
     function: Function
-    writer: Any
-    """A DataStreamWriter."""
+    writer: Any = None
+    """A DataStreamWriter; None of a query that another process has started."""
 
 
 def stream_sink(function: Function, result: Any) -> StreamSink:
@@ -95,8 +100,10 @@ class StreamingQueries:
         outputs: FileOutputs,
         begin: Callable[[StreamSink], None],
         look: Callable[[StreamSink], None],
+        remake: Callable[[], Sequence[StreamSink]] | None = None,
     ) -> None:
-        self._sinks, self._checkpoints, self._trigger_ms = sinks, checkpoints, trigger_ms
+        """`remake` gives the sinks with their writers, once they are needed, where `sinks` have none."""
+        self._sinks, self._checkpoints, self._trigger_ms, self._remake = sinks, checkpoints, trigger_ms, remake
         self._continuity, self._outputs, self._begin, self._look = continuity, outputs, begin, look
         self._started: list[_Followed] = []
         self._lock = threading.Lock()
@@ -106,29 +113,54 @@ class StreamingQueries:
     def start(self) -> None:
         """Start every query, unless they were stopped before. Raises PipelineRefused before any has started, and before any
         output is claimed, when one of them can't go on from the state, or with the output, that is there."""
+        self._prepare()
+        for sink in self._sinks:
+            self._begin(sink)
+            with self._lock:
+                if not self._stopping:
+                    self._started.append(self._followed(sink))
+
+    def take_over(self, running: Sequence[RunningQuery], query_of: Callable[[RunningQuery], Any]) -> None:
+        """Follow queries that a process before this one has started, those that have ended meanwhile, too. Raises
+        QueryStopped where Spark knows nothing of one."""
+        sinks = {sink.function.uid: sink for sink in self._sinks}
+        for each in running:
+            query = query_of(each)
+            try:
+                _ = query.isActive
+            except Exception as error:
+                cause = str(error).split("\n\nJVM stacktrace:", maxsplit=1)[0]
+                raise QueryStopped(_LOST.format(uid=each.uid, error=cause)) from error
+            self._started.append(_Followed.again(sinks[each.uid], query, self._checkpoints[each.uid], each))
+
+    def running(self) -> tuple[RunningQuery, ...]:
+        """What it takes to follow them from another process."""
+        return tuple(each.told() for each in self._started)
+
+    def queries(self) -> tuple[Any, ...]:
+        """Those that were started, as PySpark has them."""
+        return tuple(each.query for each in self._started)
+
+    def _prepare(self) -> None:
         steps = self._outputs.note, self._continuity.check, self._outputs.check, self._outputs.claim
         for step in steps:
             for sink in self._sinks:
                 self._begin(sink)
                 step(sink.function.uid, self._checkpoints[sink.function.uid], sink.writer)
         for sink in self._sinks:
-            self._begin(sink)
-            self._start(sink)
-
-    def _start(self, sink: StreamSink) -> None:
-        checkpoint = self._checkpoints[sink.function.uid]
-        writer = sink.writer.queryName(sink.function.uid).option("checkpointLocation", checkpoint)
-        if not internals.has_trigger(writer):
-            _set_trigger(writer, self._trigger_ms)
-        with self._lock:
-            if not self._stopping:
-                self._started.append(self._followed(sink))
+            checkpoint = self._checkpoints[sink.function.uid]
+            writer = sink.writer.queryName(sink.function.uid).option("checkpointLocation", checkpoint)
+            if not internals.has_trigger(writer):
+                _set_trigger(writer, self._trigger_ms)
 
     def follow(self, report: Callable[[tuple[QueryProgress, ...]], None]) -> None:
         """Return when all have ended; raise the error of the one that fails first, or QueryStopped when one has ended that
         was to go on."""
         self._until_ended(report)
         if self._drains:
+            if self._remake is not None:
+                self._sinks = self._remake()
+                self._prepare()
             known = {each.sink.function.uid: each for each in self._started}
             for sink in self._sinks:  # also of those that were told to stop before they were started
                 self._begin(sink)
@@ -197,6 +229,22 @@ class _Followed:
     _seen: str = ""
     """Timestamp of the newest progress that was counted."""
     _batch_id: int = field(default=-1)
+
+    @staticmethod
+    def again(sink: StreamSink, query: Any, checkpoint: str, told: RunningQuery) -> "_Followed":
+        """As another process has `told` of it."""
+        return _Followed(sink, query, checkpoint, told.ends, told.rows, told.seen, told.batch_id)
+
+    def told(self) -> RunningQuery:
+        return RunningQuery(
+            uid=self.sink.function.uid,
+            query_id=self.query.id,
+            run_id=self.query.runId,
+            ends=self.ends,
+            rows=self._rows,
+            seen=self._seen,
+            batch_id=self._batch_id,
+        )
 
     def progress(self) -> QueryProgress:
         uid = self.sink.function.uid

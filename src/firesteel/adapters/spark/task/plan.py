@@ -73,6 +73,12 @@ class RegionPlan:
         return tuple(partition.location for partition in self._deployment.inputs)
 
     @property
+    def sinks(self) -> list[Function]:
+        """Sinks of the region."""
+        functions = (function for vertex in self._vertices() for function in vertex.functions)
+        return [function for function in functions if function.kind is FunctionKind.SINK]
+
+    @property
     def stores(self) -> bool:
         """Whether it stores results."""
         return any(self._stored_of(self._deployment.vertices))
@@ -81,15 +87,12 @@ class RegionPlan:
         """Call every function; store what blocking edges read at the location `results`, and anything else in `directory`,
         but for what Spark's driver is to find, which may be elsewhere: that is in `lists`."""
         self._session.names.begin()
-        vertices = [vertex for vertex in self._graph.vertices if vertex.id in set(self._deployment.vertices)]
+        vertices = self._vertices()
         if self._deployment.inputs or any(f.wants_session for vertex in vertices for f in vertex.functions):
             self._session.get()  # decorators at module level may ask for it
         if vertices[0].functions[0].kind is FunctionKind.SPLITS:
             return self._find_splits(vertices[0])
-        for vertex in vertices:  # imports first: a broken module must not cost a started query
-            for function in vertex.functions:
-                self.active = function
-                self.callables[function.name] = resolve(function)
+        self.load(resolve)  # imports first: a broken module must not cost a started query
         if self._is_stream:
             self._attempt.allow_write = refuse_batch_write
         if vertices[0].parallelism > 1:
@@ -105,6 +108,17 @@ class RegionPlan:
             self.rows_read = _sum([self._results.files.rows_of(each, self._deployment.subtask) for each in self._read])
             self.bytes_read = _sum([sum(share.sizes.values()) for shares in there for share in shares])
         return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
+
+    def load(self, resolve: Resolve) -> None:
+        """Import every function, by which an error's place is told, too."""
+        for vertex in self._vertices():
+            for function in vertex.functions:
+                self.active = function
+                self.callables[function.name] = resolve(function)
+
+    def _vertices(self) -> list[JobVertex]:
+        mine = set(self._deployment.vertices)
+        return [vertex for vertex in self._graph.vertices if vertex.id in mine]
 
     def _run_vertex(self, vertex: JobVertex, directory: Path, results: str) -> None:
         for function in vertex.functions:

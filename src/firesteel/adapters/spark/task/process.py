@@ -1,12 +1,14 @@
 """The task process: runs the Python code of one attempt of one region, in a session of its own."""
 
 import atexit
+import contextlib
+import itertools
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.adapters.spark.staged.notes import note_staged
 from firesteel.adapters.spark.streams.continuity import Continuity
 from firesteel.adapters.spark.streams.outputs import FileOutputs
-from firesteel.adapters.spark.streams.queries import StreamingQueries
+from firesteel.adapters.spark.streams.queries import StreamingQueries, StreamSink
 from firesteel.adapters.spark.task import errors
 from firesteel.adapters.spark.task.entrypoints import resolve
 from firesteel.adapters.spark.task.excerpts import with_excerpt
@@ -40,12 +42,14 @@ from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, Function, JobTyp
 from firesteel.model.options import Configuration
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.streams import QueryProgress
-from firesteel.model.tasks import TaskOutcome, TaskProgress
+from firesteel.model.tasks import IOMetrics, TaskOutcome, TaskProgress
 
 
 def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
     """Run the attempt and report. Returns when the process may end."""
     _use_directory_and_log(task)
+    if task.follow is not None:
+        print(f"firesteel: {task.follow.notice}")
     process = TaskProcess(channel, task)
     own_pid = os.getpid()
     try:
@@ -66,6 +70,7 @@ class TaskProcess:
         self._channel, self._task = channel, task
         self._stop: wire.StopQueries | None = None
         """An order to stop queries that came before there were any."""
+        self._told: wire.QueriesRun | None = None
         self.session = AttemptSession(self._endpoint, task.session, task.operation_tag, task.settings)
         self.session.scheduler_pool = task.scheduler_pool
         self.session.on_open = self._prepare_session
@@ -96,7 +101,9 @@ class TaskProcess:
         if mismatch is not None:
             return wire.Failed(mismatch)
         sys.path[:0] = self._task.code
-        self._channel.send(wire.Running())
+        follow = self._task.follow
+        if follow is None:
+            self._channel.send(wire.Running())
         self._caches.install()
         first = self._task.job.graph.vertices[0].functions[0]
         if first.is_script:
@@ -106,35 +113,67 @@ class TaskProcess:
         _silence_error_records()
         offer_by_default(self.session)
         self._paths.install()
-        directory, results = Path(self._task.partitions), self._task.results
-        if results != self._task.partitions and self._plan.stores:  # others clear it up when this machine is gone
-            self._report_staging(results)
-        outcome: TaskOutcome = self._plan.run(self._resolver(), directory, results, Path(self._task.lists))
+        if follow is not None:
+            self._follow_queries(follow)
+            return wire.Finished(TaskOutcome(io=IOMetrics()), used_session=True)
+        outcome = self._run_plan()
         if self._plan.streams:
-            self._run_streams()
+            self._start_queries()
         counted = self._counts.total(self._plan.rows_read, self._plan.bytes_read)
         return wire.Finished(msgspec.structs.replace(outcome, io=counted), self.session.opened)
 
-    def _run_streams(self) -> None:
+    def _run_plan(self) -> TaskOutcome:
+        directory, results = Path(self._task.partitions), self._task.results
+        if results != self._task.partitions and self._plan.stores:  # others clear it up when this machine is gone
+            self._report_staging(results)
+        return self._plan.run(self._resolver(), directory, results, Path(self._task.lists))
+
+    def _start_queries(self) -> None:
         """Until the queries have ended, or the worker says that they are to."""
+        queries = self._queries(self._plan.streams)
+        if self._stop is not None:
+            queries.stop(drain=self._stop.drain)
+        self._obey_in_a_thread(queries)
+        queries.start()
+        queries.follow(lambda found: self._report_queries(queries, found))
+
+    def _follow_queries(self, follow: wire.FollowQueries) -> None:
+        """The same, of queries that a process before this one has started. The user's functions are called again only to
+        drain: in a session of its own, where none has been called before."""
+
+        def sinks_again() -> list[StreamSink]:
+            self.session.renew()
+            self._run_plan()
+            return self._plan.streams
+
+        session = self.session.rejoin()
+        self.session.numbers = itertools.count(follow.sessions)
+        queries = self._queries([StreamSink(function) for function in self._plan.sinks], sinks_again)
+        queries.take_over(
+            follow.queries, lambda each: internals.running_query(session, each.query_id, each.run_id, each.uid)
+        )
+        self._obey_in_a_thread(queries)
+        queries.follow(lambda found: self._report_queries(queries, found))
+
+    def _queries(
+        self, sinks: Sequence[StreamSink], remake: Callable[[], Sequence[StreamSink]] | None = None
+    ) -> StreamingQueries:
         task = self._task
-        begin, look = self._plan.begin_stream, self._plan.look_at_stream
         configuration = Configuration(task.job.graph.configuration)
         restored = configuration.get_option(options.RESTORE_PATH)
-        queries = StreamingQueries(
-            self._plan.streams,
+        return StreamingQueries(
+            sinks,
             task.checkpoints,
             task.trigger_ms,
             continuity=Continuity(restored, tolerant=configuration.get_option(options.IGNORE_CHANGED_PLAN)),
             outputs=FileOutputs(restored, self._paths.absolute, self._attempt.outputs),
-            begin=begin,
-            look=look,
+            begin=self._plan.begin_stream,
+            look=self._plan.look_at_stream,
+            remake=remake,
         )
-        if self._stop is not None:
-            queries.stop(drain=self._stop.drain)
+
+    def _obey_in_a_thread(self, queries: StreamingQueries) -> None:
         threading.Thread(target=self._obey, args=(queries,), name="obey", daemon=True).start()
-        queries.start()
-        queries.follow(self._report_queries)
 
     def _obey(self, queries: StreamingQueries) -> None:
         """From here on nothing else reads the channel: the session is open."""
@@ -142,15 +181,34 @@ class TaskProcess:
             assert isinstance(message, wire.StopQueries), f"not for a streaming attempt: {message}"
             queries.stop(drain=message.drain)
 
-    def _report_queries(self, found: tuple[QueryProgress, ...]) -> None:
-        rows = sum(each.input_rows for each in found)
-        progress = TaskProgress(attempt=self._task.deployment.attempt, rows_read=rows, queries=found)
+    def _report_queries(self, queries: StreamingQueries, found: tuple[QueryProgress, ...]) -> None:
+        told = wire.QueriesRun(queries.running(), self._bond(queries))
+        if told != self._told:
+            self._told = told
+            self._channel.send(told)
+        progress = TaskProgress(
+            attempt=self._task.deployment.attempt,
+            rows_read=sum(each.input_rows for each in found),
+            queries=found,
+            reattachments=self._task.follow.number if self._task.follow is not None else 0,
+        )
         self._channel.send(wire.Progressed(progress))
+
+    def _bond(self, queries: StreamingQueries) -> str:
+        """What of the queries would be lost with this process, in words, or empty."""
+        sessions = {id(session): session for session in map(internals.session_of_query, queries.queries())}
+        if any(map(internals.has_listeners, sessions.values())):
+            return "a StreamingQueryListener of the pipeline was in that process"
+        names = {internals.session_id_of(session.client) for session in sessions.values()}
+        own = self._task.session.session_id
+        return "" if names <= {own} else "the pipeline had started them in a session that it had made itself"
 
     def describe(self, error: BaseException) -> FailureInfo:
         """The failure as data; never raises."""
         try:
             code = self._task.code
+            if self._task.follow is not None and not self._plan.callables:
+                self._load_functions()
             failure = errors.describe(error, self._plan, code, self._paths.explain, uri_of=self._uri_of)
             return with_excerpt(failure, self._plan, code)
         except Exception as second:
@@ -160,6 +218,13 @@ class TaskProcess:
                 exception=type(error).__name__,
                 trace=f"(its details could not be read: {second!r})",
             )
+
+    def _load_functions(self) -> None:
+        """Of queries that were only followed: by the functions the place of an error is told."""
+        active = self._plan.active
+        with contextlib.suppress(Exception):
+            self._plan.load(self._resolver())
+        self._plan.active = active
 
     def _uri_of(self, scheme: str) -> str:
         """The first URI with it that the user's code has named, else where results are stored."""
@@ -244,7 +309,7 @@ class TaskProcess:
                 if not told and (known := internals.server_session_id_of(client)):
                     told = True
                     self._channel.send(wire.SessionKnown(known))
-                is_stream = bool(self._plan.streams)  # whose queries tell of themselves
+                is_stream = bool(self._plan.streams or self._task.follow)  # whose queries tell of themselves
                 if is_stream or (now - last < interval and not done):
                     return
                 last = now

@@ -1,7 +1,11 @@
-"""One attempt as the worker sees it: the conversation with its task process, and what ends it."""
+"""One attempt as the worker sees it: the conversation with its task process, and what ends it.
+
+A task process of a stream that was killed is followed by another one, as long as its queries run on.
+"""
 
 import asyncio
 import contextlib
+import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,11 +19,14 @@ from firesteel.adapters.spark.clusters.waiting import ExecutorWait
 from firesteel.adapters.spark.jvm.pool import Seat
 from firesteel.adapters.spark.jvm.server import SparkServer
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
+from firesteel.adapters.spark.worker.succession import Succession
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionAttemptID
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.ports import TaskFailedError
+
+logger = logging.getLogger(__name__)
 
 _KILL_HINTS = {
     signal.SIGKILL: "if the machine ran out of memory, let fewer attempts run at once or collect less into Python",
@@ -34,10 +41,11 @@ CACHED_MAX = 1_000
 
 
 class AttemptRun:
-    """Talks with one task process until it reports or ends."""
+    """Talks with one task process until it reports or ends. `fork` gives another one."""
 
-    def __init__(self, task: wire.RunTask, child: Child, seat: Seat) -> None:
-        self.task, self.child, self.seat = task, child, seat
+    def __init__(self, task: wire.RunTask, child: Child, seat: Seat, fork: Callable[[], Awaitable[Child]]) -> None:
+        self.task, self.child, self.seat, self._fork = task, child, seat, fork
+        self._succession = Succession(task.reattachments_max)
         self.sessions = [task.session]
         """All that its process has opened, or may have."""
         self.printed: ScriptOutput | None = None
@@ -50,6 +58,7 @@ class AttemptRun:
         """The server's own id of the session, once Spark works for it."""
         self.cached: list[wire.Cached] = []
         """What it has had Spark cache, which is to be released with its session."""
+        self._stop: wire.StopQueries | None = None
         self._waits = ExecutorWait()
         self._verdict: FailureInfo | None = None
         self._death: asyncio.Future[FailureInfo] | None = None
@@ -64,8 +73,7 @@ class AttemptRun:
         """Send the assignment and follow it. Raises TaskFailedError."""
         if self.task.endpoint is not None:
             self._bind(self.task.endpoint)
-        self.child.send(self.task)
-        self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
+        self._assign(self.task)
         while True:
             message = await self.child.receive()
             match message:
@@ -73,6 +81,8 @@ class AttemptRun:
                     on_running()
                 case wire.Progressed(progress=progress):
                     on_progress(self._placed(progress))
+                case wire.QueriesRun():
+                    self._succession.note(message)
                 case wire.SessionKnown(server_session=server_session):
                     self.server_session = server_session
                 case wire.OpensSession(session=session):
@@ -95,9 +105,41 @@ class AttemptRun:
                 case wire.Failed(failure=failure):
                     raise TaskFailedError(await self._blamed(failure))
                 case None:
-                    return self._without_report(await self.child.exited)
+                    status = await self.child.exited
+                    if not await self._is_succeeded(status):
+                        return self._without_report(status)
                 case _:
                     raise AssertionError(f"not from a task process: {message}")
+
+    def _assign(self, task: wire.RunTask) -> None:
+        self.child.send(task)
+        self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
+
+    async def _is_succeeded(self, status: int) -> bool:
+        """Whether another process has taken the place of one that has ended without a report."""
+        if self._verdict is not None or self._stop is not None:  # whether they have stopped, the next attempt finds out
+            return False
+        answer = self._succession.answer(describe_exit(status), len(self.sessions), time.monotonic())
+        if isinstance(answer, FailureInfo):
+            self._verdict = answer
+            return False
+        try:
+            child = await self._fork()
+        except TaskFailedError:  # the worker ends, or has no process to give: the attempt has failed of this death
+            return False
+        return self._goes_on(child, answer)
+
+    def _goes_on(self, child: Child, answer: wire.FollowQueries) -> bool:
+        former, self.child = self.child, child
+        former.close()
+        if self._verdict is not None:  # the JVM has died meanwhile
+            return False
+        attempt = self.task.deployment.attempt
+        logger.info("attempt %d-%d of job %s: %s", attempt.region, attempt.attempt, attempt.job_id, answer.notice)
+        self._assign(msgspec.structs.replace(self.task, endpoint=self.endpoint, follow=answer))
+        if self._stop is not None:  # the order has come meanwhile
+            self.child.send(self._stop)
+        return True
 
     def _placed(self, progress: TaskProgress) -> TaskProgress:
         """Progress with what the worker knows of the cluster that does the work."""
@@ -135,7 +177,8 @@ class AttemptRun:
 
     def stop_streams(self, *, drain: bool) -> None:
         """Have its queries stop; it then reports that it has finished."""
-        self.child.send(wire.StopQueries(drain=drain))
+        self._stop = wire.StopQueries(drain=drain)
+        self.child.send(self._stop)
 
     def rubbish(self, keep_output: bool) -> list[str]:
         """What it leaves that nobody needs: all but its output, or that as well."""

@@ -202,7 +202,7 @@ class SparkTaskBackend:
             earlier = self._cleanups.get(deployment.attempt.job_id)
             checkpoints = await prepared(self._checkpoints, job.graph, deployment, earlier)
             task = msgspec.structs.replace(await self._assignment(job, deployment, seat), checkpoints=checkpoints)
-            run = AttemptRun(task, await self._forks.take(), seat)
+            run = AttemptRun(task, await self._forks.take(), seat, self._forks.take)
             if task.pipes:
                 run.printed = await self._open_pipes(task)
         except BaseException:
@@ -339,6 +339,7 @@ class SparkTaskBackend:
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),
             trigger_ms=effective(self._config, job.graph.configuration).get_option(options.STREAM_TRIGGER),
+            reattachments_max=effective(self._config, job.graph.configuration).get_option(options.STREAM_REATTACHMENTS),
             progress_interval_ms=self._config.get_option(options.PROGRESS_INTERVAL),
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),
         )
