@@ -46,8 +46,8 @@ class SessionGuard:
 
     @property
     def period(self) -> float:
-        """Seconds between two signs of life."""
-        return CALL_IN_SECONDS if self._period is None else self._period
+        """Seconds between two signs of life: until the server was asked for its patience, it may have little."""
+        return RETRY_SECONDS if self._period is None else self._period
 
     def obey(self, order: wire.GuardOrder, pool: ThreadPoolExecutor) -> None:
         match order.action:
@@ -74,7 +74,7 @@ class SessionGuard:
             try:
                 self._period = call_in_seconds(self._hand.setting(session, TIMEOUT))
             except grpc.RpcError as error:
-                logger.warning("the server's patience could not be asked for: %s", error)
+                logger.warning("how patient the server is could not be asked: %s", error)
             else:
                 logger.info("sessions are called in on every %g s", self._period)
 
