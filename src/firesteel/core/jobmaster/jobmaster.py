@@ -264,7 +264,7 @@ class JobMasterCore(JournaledCore):
         self._scheduler.worker_lost(resource_id, reason, self.now_ms)
 
     def _beat(self) -> None:
-        tick = self.workers.tick(self.now_ms)
+        tick = self.workers.tick(self.now_ms, self._durable)
         for worker in tick.lost:
             self._lose_worker(worker, f"no sign of life for {self.settings.heartbeat_timeout_ms} ms")
         self._scheduler.tidy_up(self.now_ms - self.settings.slot_idle_timeout_ms)
@@ -315,6 +315,7 @@ class JobMasterCore(JournaledCore):
         self._speak(output)
         self._report_status()
         self._close_when_released()
+        self.workers.asked(self._sequence)
         self._version += 1
 
     def _answer_reports(self) -> None:

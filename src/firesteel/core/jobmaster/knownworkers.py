@@ -39,6 +39,7 @@ class KnownWorkers(dict[ResourceID, Worker]):
         self._lost: dict[ResourceID, int] = {}
         """Newest message seen of workers that were lost: a late one of that time does not bring them back."""
         self._heartbeats: HeartbeatMonitor[ResourceID] = HeartbeatMonitor(heartbeat_interval_ms, heartbeat_timeout_ms)
+        self._is_asking, self._held_by = False, 0
 
     def meet(self, resource_id: ResourceID, address: Address, sequence: int, now_ms: int) -> bool:
         """Know the sender of report number `sequence` from now on; False when it was lost after it had sent that."""
@@ -76,6 +77,16 @@ class KnownWorkers(dict[ResourceID, Worker]):
         """Those that are reached there."""
         return [resource_id for resource_id, known in self.items() if known.address == address]
 
-    def tick(self, now_ms: int) -> HeartbeatTick[ResourceID]:
-        """Whom to ask for a report, and who has been silent for too long. Called once an interval."""
+    def tick(self, now_ms: int, durable: int) -> HeartbeatTick[ResourceID]:
+        """Whom to ask for a report, and who has been silent for too long. Called once an interval, with the number of the
+        newest record that is durable: as long as a slow journal holds what they are asked, their silence means nothing."""
+        if durable < self._held_by:
+            for resource_id in self:
+                self._heartbeats.heard(resource_id, now_ms)
+        self._is_asking = True
         return self._heartbeats.tick(now_ms)
+
+    def asked(self, sequence: int) -> None:
+        """An event has been answered. If it was a tick, who was due is asked when this record is durable."""
+        if self._is_asking:
+            self._is_asking, self._held_by = False, sequence
