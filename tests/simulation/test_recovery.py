@@ -12,6 +12,7 @@ from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
 from firesteel.core.leadership.grants import grants_from
 from firesteel.model.ids import FencingToken
 from firesteel.model.jobgraph import JobGraph, JobType
+from firesteel.model.options import RESTORE_PATH, Configuration
 from firesteel.testing.simulation.cores.clients import Client
 from firesteel.testing.simulation.cores.cluster import Cluster
 from firesteel.testing.simulation.cores.settings import draw_settings
@@ -20,7 +21,7 @@ from firesteel.testing.simulation.faults import Faults
 from firesteel.testing.simulation.oracles.oracles import Oracles
 from firesteel.testing.simulation.streams.outputs import Output
 from firesteel.testing.simulation.streams.pipelines import uids_of
-from firesteel.testing.simulation.streams.storage import Source
+from firesteel.testing.simulation.streams.storage import SavedJob, Source
 from tests.core.graphs import JOB
 from tests.core.stories.jobmaster import JobMasterPlayer
 
@@ -58,6 +59,8 @@ def feed(cluster: Cluster, graph: JobGraph) -> None:
     for uid in uids_of(graph):
         streams.sources[streams.output(JOB, uid)] = Source(start_ms=0, every_ms=1_000, rows=30)
         streams.outputs[streams.output(JOB, uid)] = Output()
+    if saved := Configuration(graph.configuration).get_option(RESTORE_PATH):
+        streams.savepoints[saved] = SavedJob(JOB, manifest=("another",))
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)

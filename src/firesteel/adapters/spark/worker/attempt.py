@@ -117,7 +117,9 @@ class AttemptRun:
 
     async def _is_succeeded(self, status: int) -> bool:
         """Whether another process has taken the place of one that has ended without a report."""
-        if self._verdict is not None or self._stop is not None:  # whether they have stopped, the next attempt finds out
+        if not self._succession.has_queries or self._verdict is not None:
+            return False
+        if self._stop is not None:  # whether they have stopped, the next attempt finds out
             return False
         answer = self._succession.answer(describe_exit(status), len(self.sessions), time.monotonic())
         if isinstance(answer, FailureInfo):

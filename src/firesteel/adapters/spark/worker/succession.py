@@ -24,12 +24,17 @@ class Succession:
         """What the process that lives says of its queries."""
         self._known = known
 
+    @property
+    def has_queries(self) -> bool:
+        """Whether any may run on."""
+        return bool(self._known.queries)
+
     def answer(self, death: FailureInfo, sessions: int, now_seconds: float) -> wire.FollowQueries | FailureInfo:
         """What a process is to take over from one that nobody here has killed, or why the attempt has failed.
 
         One that has ended by itself was ended by the user's code. `sessions` is the number of those that were opened.
         """
-        if not self._known.queries or death.kind is not FailureKind.ENVIRONMENT:
+        if not self.has_queries or death.kind is not FailureKind.ENVIRONMENT:
             return death
         while self._times and self._times[0] <= now_seconds - WINDOW_SECONDS:
             self._times.popleft()
