@@ -62,7 +62,7 @@ def test_it_goes_with_the_first_checkpoint_and_the_job_goes_on_without(
 
     async def story() -> None:
         saved = await stopped(files, stream, path, tmp_path / "saved")
-        given = {"execution.state-recovery.path": saved, **CLAIM}
+        given = {"execution.state-recovery.path": saved, "execution.streaming.reattachments": "0", **CLAIM}
         job_id = await files.submit(path, stream.parameters, given)
         stream.write("a", "c")
         await until_counted(files, job_id, stream)
