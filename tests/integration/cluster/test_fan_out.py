@@ -13,6 +13,7 @@ from firesteel.model.states import JobStatus
 from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_streams import NOW, Stream, Victims, until, until_it_runs_again, write_stream
+from tests.integration.spark.test_caching import released, shown
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
 
@@ -74,8 +75,19 @@ def result(noted: DataFrame, output: str, marks: str):
     })
 """
 )
+WAITS = (
+    WORDS
+    + """
+@pipeline.sink
+def result(lines: DataFrame, output: str):
+    def wait(batch, number):
+        import time
+        batch.count()
+        time.sleep(600)
 
-
+    return fs.fan_out(lines, {"all": fs.to_files(output + "/all"), "waits": wait})
+"""
+)
 SOON = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100 ms"}
 SOON |= {"restart-strategy.fixed-delay.attempts": "5"}
 
@@ -185,3 +197,21 @@ def test_an_older_savepoint_goes_on_in_the_same_output_and_in_a_new_one(
         assert max(new.values()) == 1
 
     files.do(story())
+
+
+def test_a_batch_that_is_cut_off_stays_in_no_cache(files: Files, stream: Stream) -> None:
+    """Whoever would have released it was killed."""
+    stream.write("a", "b")
+    client = files.cluster.client
+
+    async def story() -> None:
+        job_id = await files.submit(write_stream(files, WAITS), stream.parameters)
+        await until((stream.output / "all/.firesteel-staging").exists, "the batch is written")
+        await shown()
+        await client.cancel_job(job_id)
+        result = await client.request_job_result(job_id)
+        assert result.status is JobStatus.CANCELED
+        await released()
+
+    files.do(story())
+    assert read(stream.output / "all") == Counter(), "the batch was not whole"

@@ -90,7 +90,9 @@ def cached_rdds() -> list[Any]:
         for port in listening_ports(jvm):
             base = f"http://127.0.0.1:{port}/api/v1/applications"
             try:
-                (application,) = json.load(urllib.request.urlopen(base, timeout=300))
+                (application,) = json.load(
+                    urllib.request.urlopen(base, timeout=5)
+                )  # some say nothing, as foreachBatch's
             except (OSError, ValueError, http.client.HTTPException):  # a port of another kind
                 continue
             found = json.load(urllib.request.urlopen(f"{base}/{application['id']}/storage/rdd", timeout=300))
