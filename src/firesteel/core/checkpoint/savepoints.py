@@ -220,9 +220,11 @@ class Savepoints:
         return [(RegionIndex(region), int(graph.attempt[region])) for region in found]
 
     def _revive(self, now_ms: int) -> None:
-        """Attempts that have stopped for a savepoint that was given up meanwhile run again."""
+        """Attempts that have stopped for a savepoint that was given up meanwhile run again. Also when the job is being
+        drained by now: they may have stopped before all was read."""
         graph, state = self._executions.graph, self._executions.state
-        if state.stop is None and state.status is JobStatus.RUNNING:
+        goes_on = state.stop is None or (state.stop.drain and state.lacks_savepoint)
+        if goes_on and state.status is JobStatus.RUNNING:
             self._run_again([each for each in state.halted if graph.state_of(each) is ExecutionState.FINISHED], now_ms)
 
     def _run_again(self, stopped: Iterable[int], now_ms: int) -> None:

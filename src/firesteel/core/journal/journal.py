@@ -239,7 +239,7 @@ class JobState(msgspec.Struct, kw_only=True):
     stop: StopIntended | None = None
     """It is being stopped with a savepoint."""
     halted: dict[RegionIndex, int] = {}
-    """Attempts that may stop though nobody wants that any more, by region."""
+    """Attempts that may stop though nobody wants that any more, or where a later drain does not want it, by region."""
     savepoints: tuple[SavepointCompleted, ...] = ()
     """The newest of those that were taken, newest first."""
     checkpoints: CheckpointHistory = CheckpointHistory()
