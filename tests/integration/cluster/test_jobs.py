@@ -12,6 +12,7 @@ import pytest
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.files import Files
+from tests.paths import paths_now
 
 pytestmark = pytest.mark.spark
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -220,5 +221,5 @@ def is_kept(blob: Path) -> bool:
 
 def leftovers(work_dir: Path) -> list[Path]:
     """What attempts have left below the work directory; logs stay, and rows and output of jobs."""
-    blobs = [each for each in work_dir.glob("blobs/*") if not is_kept(each)]
-    return sorted([*work_dir.glob("worker-*/attempts/*"), *work_dir.glob("worker-*/partitions/*"), *blobs])
+    blobs = [each for each in paths_now(work_dir, "blobs/*") if not is_kept(each)]
+    return sorted([*paths_now(work_dir, "worker-*/attempts/*"), *paths_now(work_dir, "worker-*/partitions/*"), *blobs])

@@ -31,6 +31,7 @@ from tests.integration.cluster.test_streams import (
     until_it_runs_again,
     write_stream,
 )
+from tests.paths import paths_now
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
 
@@ -103,9 +104,9 @@ def test_the_queries_run_on_and_are_followed_saved_and_stopped(
         await until_rows(files, job_id, sum(stream.written.values()))
         view = await client.request_job(job_id)
         assert (view.status, view.vertices[0].attempts, view.exceptions) == (JobStatus.RUNNING, 1, ())
-        assert not list(work_dir.glob(f"**/checkpoints/{job_id}/*/1")), "there is no second attempt"
+        assert not paths_now(work_dir, f"**/checkpoints/{job_id}/*/1"), "there is no second attempt"
         assert all(file.stat().st_ino == inode for file, inode in runs.items()), "and none of the first's ran again"
-        (log,) = work_dir.glob(f"**/logs/{job_id}/0-0.log")
+        (log,) = paths_now(work_dir, f"**/logs/{job_id}/0-0.log")
         assert log.read_text().count("was killed by SIGKILL") == 2
         live = await client.take_savepoint(job_id, str(tmp_path / "live"))
         assert [query.uid for query in verify(live).queries] == ["counted", "raw"]
@@ -125,7 +126,7 @@ def test_the_queries_run_on_and_are_followed_saved_and_stopped(
 
 def commits(work_dir: Path, job_id: JobID) -> dict[Path, int]:
     """Files of batches that are done, with what tells a file from one that replaces it."""
-    found = work_dir.glob(f"**/checkpoints/{job_id}/*/0/commits/[0-9]*")
+    found = paths_now(work_dir, f"**/checkpoints/{job_id}/*/0/commits/[0-9]*")
     return {file: file.stat().st_ino for file in found}
 
 

@@ -25,6 +25,7 @@ from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildRequest, build_file
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_jobs import EXAMPLES, rows_of, write_tree
+from tests.paths import paths_now
 from tests.sparkjvms import quick_start_arguments
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -169,13 +170,13 @@ async def many_small_jobs(session: Session) -> None:
             for _ in range(CLIENTS):
                 group.create_task(work(client))
         files = session.scratch / "state" / "firesteel" / "cluster"
-        while list(files.glob("work/*/attempts/*/*")) or list(files.glob("work/*/partitions/*")):
+        while paths_now(files, "work/*/attempts/*/*") or paths_now(files, "work/*/partitions/*"):
             await asyncio.sleep(0.1)
         overview = await client.request_cluster_overview()
         while overview.slots_free < overview.slots_total:
             await asyncio.sleep(0.1)
             overview = await client.request_cluster_overview()
-        while len(list(files.glob("jobs/*/blobs/*"))) > SMALL_JOBS:  # the rows that jobs have returned stay
+        while len(paths_now(files, "jobs/*/blobs/*")) > SMALL_JOBS:  # the rows that jobs have returned stay
             await asyncio.sleep(0.1)
 
 

@@ -29,6 +29,7 @@ from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import HEADER, Files
 from tests.integration.cluster.postgres import Postgres, is_missing
 from tests.integration.cluster.test_command import Command
+from tests.paths import paths_now
 from tests.sparkjvms import quick_start_arguments
 from tools.postgres import DRIVER
 
@@ -105,7 +106,7 @@ class Targets:
     def seen(self) -> dict[str, list[int]]:
         """What readers find in each."""
         found: dict[str, list[int]] = {}
-        for path in (self.root / "out").glob("**/part-*"):
+        for path in paths_now(self.root / "out", "**/part-*"):
             relative = path.parent.relative_to(self.root / "out")
             if not any(part.startswith((".", "_")) for part in relative.parts):
                 ids = pyarrow.parquet.ParquetFile(path).read(["id"])["id"].to_pylist()
@@ -114,7 +115,7 @@ class Targets:
         return {name: sorted(ids) for name, ids in sorted(found.items())}
 
     def staged(self) -> list[str]:
-        return [*map(str, self.root.rglob(STAGING_NAME)), *self.postgres.staging_tables()]
+        return [*map(str, paths_now(self.root, f"**/{STAGING_NAME}")), *self.postgres.staging_tables()]
 
 
 OLD = {"added": [7], "parts": [7, 7], "table": [7], "whole": [7]}

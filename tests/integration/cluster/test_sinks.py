@@ -23,6 +23,7 @@ from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit, StagedPart
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.cluster.files import Files
+from tests.paths import paths_now
 
 pytestmark = pytest.mark.spark
 Commit = Callable[[SinkCommit], Awaitable[str]]
@@ -309,7 +310,7 @@ def test_a_table_has_the_rows_of_one_run_whatever_dies(
     assert ids() == [*range(10), *range(100, 110)]
     write("overwrite", 50, files_only)
     assert ids() == [*range(50, 60)]
-    files.do(until(lambda: not list(work_dir.rglob(".firesteel-staging"))))
+    files.do(until(lambda: not paths_now(work_dir, "**/.firesteel-staging")))
 
 
 async def until(holds: Callable[[], bool]) -> None:

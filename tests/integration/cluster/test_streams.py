@@ -23,6 +23,7 @@ from firesteel.model.streams import AfterSavepoint, QueryProgress
 from firesteel.runtime.client import SavepointFailed
 from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import HEADER, Files
+from tests.paths import paths_now
 from tests.processes import jvms
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
@@ -188,14 +189,14 @@ def test_a_stream_is_followed_and_cancelled(files: Files, stream: Stream, work_d
         assert (counted.input_rows, counted.state_rows) == (3, 2)
         assert counted.state_bytes > 0
         assert counted.batch_duration_ms >= 0, "none where it was idle since"
-        assert list(work_dir.glob(f"**/checkpoints/{job_id}/raw/0/commits/0"))
+        assert paths_now(work_dir, f"**/checkpoints/{job_id}/raw/0/commits/0")
         await files.cluster.client.cancel_job(job_id)
         result = await files.cluster.client.request_job_result(job_id)
         assert result.status is JobStatus.CANCELED
         stream.write("never")
         await asyncio.sleep(2.0)
         assert "never" not in stream.counted(), "its queries are stopped"
-        await until(lambda: not list(work_dir.glob(f"**/checkpoints/{job_id}")), "checkpoints are left")
+        await until(lambda: not paths_now(work_dir, f"**/checkpoints/{job_id}"), "checkpoints are left")
 
     files.do(story())
 

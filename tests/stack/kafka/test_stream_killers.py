@@ -31,6 +31,7 @@ from firesteel.adapters.storage.batchfiles import BatchFiles
 from tests.durable.masters import Master, Site
 from tests.durable.test_standby import leader
 from tests.network.processes import until
+from tests.paths import paths_now
 from tests.stack.kafka.broker import Kafka
 from tests.stack.kafka.streampipeline import KEYS, MARK, OUTPUTS, PARTITIONS, Fed, as_record, source
 
@@ -204,7 +205,7 @@ class Cluster:
 
     async def has_no_checkpoints(self) -> bool:
         """Its jobs are over, and what they had has gone."""
-        return not list((self.directory / "checkpoints").glob("*/*"))
+        return not paths_now(self.directory / "checkpoints", "*/*")
 
     async def kill(self, kind: str) -> None:
         if kind == "leader":
