@@ -110,6 +110,18 @@ def test_a_run_starts_and_completes_with_inputs_and_outputs() -> None:
     assert "rowCount" not in table["outputFacets"]["outputStatistics"]
 
 
+def test_inputs_that_were_seen_are_told_in_the_end() -> None:
+    result = msgspec.structs.replace(RESULT, reads=("/data/in", "sales.orders"))
+    start, complete = lineage_of(
+        change(graph=GRAPH), change(JobStatus.FINISHED, RESULT.end_time_ms, graph=GRAPH, result=result)
+    )
+    assert len(start["inputs"]) == 4
+    assert complete["inputs"] == [
+        {"namespace": "file", "name": "/data/in"},
+        {"namespace": "catalog", "name": "sales.orders"},
+    ]
+
+
 @pytest.mark.parametrize(("status", "kind"), [(JobStatus.FAILED, "FAIL"), (JobStatus.CANCELED, "ABORT")])
 def test_a_run_that_was_not_seen_to_start_starts_before_its_end(status: JobStatus, kind: str) -> None:
     result = msgspec.structs.replace(RESULT, status=status, sinks=())

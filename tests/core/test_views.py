@@ -13,6 +13,19 @@ from tests.core.stories.jobmaster import JobMasterPlayer
 from tests.core.stories.player import attempt
 
 
+def test_places_that_a_source_was_seen_to_read_are_told_without_secrets() -> None:
+    player = JobMasterPlayer()
+    player.play("> graph v ; w\n> start\n> report w1 slots=a,b\n> state w1 0#0:RUNNING 1#0:RUNNING\n")
+    assert player.core.view().vertices[0].reads == ()
+    seen = TaskOutcome(reads=(("v", "s3a://me:secret@bucket/in"), ("v", "sales.orders"), ("other", "/not/of/v")))
+    update = TaskStateUpdate(attempt=attempt("0#0"), state=ExecutionState.FINISHED, outcome=seen)
+    body = m.UpdateTaskExecutionStates(resource_id=ResourceID("w1"), job_id=JOB, sequence=99, updates=(update,))
+    player.deliver("w1", body)
+    first, second = player.core.view().vertices
+    assert first.reads == (("v", "s3a://me:******@bucket/in"), ("v", "sales.orders"))
+    assert second.reads == ()
+
+
 def test_a_running_jobs_views_show_attempts_commits_and_what_it_is_going_to_return() -> None:
     player = JobMasterPlayer()
     player.play("> graph v*2\n> start\n> report w1 slots=a,b\n> state w1 0#0:RUNNING 1#0:RUNNING\n")

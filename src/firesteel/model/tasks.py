@@ -160,6 +160,8 @@ class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Splits of a source, found by this attempt."""
     io: IOMetrics | None = None
     """Figures of what it has read; what it has written is in its partitions and sinks."""
+    reads: tuple[tuple[str, str], ...] = ()
+    """(function, URI, path or table) of what its sources were seen to read outside the job."""
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):

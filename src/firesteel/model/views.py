@@ -84,7 +84,7 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels = ()
     """What a worker must be called to run it."""
     reads: tuple[tuple[str, str], ...] = ()
-    """(function, URI or path) of what its sources declare to read, without secrets; what others read only their code knows."""
+    """(function, URI, path or table) that its sources declare to read, or have read by their plans; without secrets."""
     subtasks: tuple[SubtaskView, ...] = ()
     """Subtasks; of a job that has ended, the first thousand of all its vertices together."""
 
@@ -254,6 +254,8 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """Where its last checkpoint stays; empty where none does."""
     tasks: dict[str, int] = {}
     """Number of subtasks, of all vertices together, in each state that any was in at the end."""
+    reads: tuple[str, ...] = ()
+    """URIs, paths and tables that its sources have declared or read, without secrets."""
 
     @property
     def duration_ms(self) -> int:

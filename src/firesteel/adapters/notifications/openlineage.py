@@ -6,7 +6,7 @@ for what are five small records.
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import msgspec
 
 from firesteel.model.failures import FailureInfo
-from firesteel.model.jobgraph import JobGraph, JobType
+from firesteel.model.jobgraph import JobGraph, JobType, JobVertex
 from firesteel.model.secrets import redacted_text
 from firesteel.model.splits import places_read
 from firesteel.model.states import JobStatus
@@ -88,19 +88,23 @@ class Lineage:
             event_time=datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds"),
             run=Run(str(uuid.UUID(hex=change.job_id)), _run_facets(failure)),
             job=Job(self._namespace, change.name, _job_facets(change.graph)),
-            inputs=tuple(_inputs(change.graph)) if change.graph is not None else (),
+            inputs=_inputs(change.graph, change.result.reads if change.result is not None else ()),
             outputs=tuple(map(_output, change.result.sinks)) if ends and change.result is not None else (),
         )
 
 
-def _inputs(graph: JobGraph) -> Iterator[Dataset]:
-    """Inputs of sources that declare what they read, which a job graph says; what others read only their code knows."""
-    found: list[str] = []
-    for vertex in graph.vertices:
-        for function in vertex.functions:
-            if function.splits is not None:
-                found += places_read(function.splits, graph.parameters)
-    yield from (Dataset(*place) for place in dict.fromkeys(map(_place, found)))
+def _inputs(graph: JobGraph | None, seen: tuple[str, ...]) -> tuple[Dataset, ...]:
+    """Inputs as they were `seen` of a job that has ended; before that, those that its sources declare."""
+    found = list(seen)
+    if graph is not None and not seen:
+        found = [place for vertex in graph.vertices for place in _declared(vertex, graph.parameters)]
+    return tuple(Dataset(*place) for place in dict.fromkeys(map(_place, found)))
+
+
+def _declared(vertex: JobVertex, parameters: Mapping[str, object]) -> Iterator[str]:
+    for function in vertex.functions:
+        if function.splits is not None:
+            yield from places_read(function.splits, parameters)
 
 
 def _output(sink: CommittedSink) -> Dataset:

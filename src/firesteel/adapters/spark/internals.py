@@ -7,7 +7,7 @@ by those who need it, since clients that open returned rows come through here as
 import atexit
 import copy
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from firesteel.model.streams import FOREACH_BATCH
@@ -19,6 +19,16 @@ M = TypeVar("M")
 def relation_of(frame: Any, client: Any) -> Any:
     """The unresolved plan of a DataFrame, as the message that `client` would send."""
     return frame._plan.plan(client)
+
+
+def relations(message: Any) -> Iterator[Any]:
+    """A plan's relations and what they are made of, without the expressions."""
+    yield message
+    for field, value in message.ListFields():
+        for item in value if field.is_repeated else (value,):
+            name = item.DESCRIPTOR.full_name if hasattr(item, "DESCRIPTOR") else ""
+            if name and not name.startswith("spark.connect.Expression"):
+                yield from relations(item)
 
 
 def plan_id_of(frame: Any) -> int:

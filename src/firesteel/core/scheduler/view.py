@@ -191,6 +191,7 @@ class JobViews:
             owner=graph.owner,
             retained=state.retained,
             tasks=_counted_tasks(executions),
+            reads=tuple({place: None for vertex in graph.vertices for _, place in _inputs(executions, vertex)}),
         )
 
     @property
@@ -310,17 +311,21 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
         first_region=logical.offset,
         is_script=vertex.functions[0].is_script,
         labels=vertex.resources.labels,
-        reads=_declared_inputs(vertex, executions.topology.graph.parameters),
+        reads=_inputs(executions, vertex),
     )
 
 
-def _declared_inputs(vertex: JobVertex, parameters: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    shown = [each for each in vertex.functions if each.kind is FunctionKind.SOURCE and each.splits is not None]
-    if not shown:
-        return ()
-    values = redacted_values(parameters)
-    places = [(each.name, place) for each in shown if each.splits for place in places_read(each.splits, values)]
-    return tuple((name, redacted_text(place)) for name, place in places)
+def _inputs(executions: Executions, vertex: JobVertex) -> tuple[tuple[str, str], ...]:
+    """(function, place) of what its sources declare to read, and of what the first of its subtasks was seen to read."""
+    found: list[tuple[str, str]] = []
+    if declared := [each for each in vertex.functions if each.kind is FunctionKind.SOURCE and each.splits is not None]:
+        values = redacted_values(executions.topology.graph.parameters)
+        found += [(each.name, place) for each in declared if each.splits for place in places_read(each.splits, values)]
+    outcome = executions.partitions.outcomes.get(RegionIndex(executions.topology.by_vertex[vertex.id].offset))
+    if outcome is not None:
+        mine = {each.name for each in vertex.functions}
+        found += [each for each in outcome.reads if each[0] in mine]
+    return tuple((name, redacted_text(place)) for name, place in found)
 
 
 def _first_deployed(graph: ExecutionGraph, logical: LogicalRegion) -> int:

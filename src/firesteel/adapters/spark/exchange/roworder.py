@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from firesteel.adapters.spark.exchange.storedfiles import ORDERED_MARK
-from firesteel.adapters.spark.internals import physical_plan_of, relation_of
+from firesteel.adapters.spark.internals import physical_plan_of, relation_of, relations
 
 _ORDERED = re.compile(r"Sort \[.*\], true, \d+|TakeOrderedAndProject\(|LocalTableScan\b|Range \(")
 _MAY_ORDER = tuple(
@@ -24,7 +24,7 @@ _SCAN_OF_LIST = "Location: MetadataLogFileIndex"
 
 def may_be_ordered(frame: Any) -> bool:
     """Whether its plan sorts, or may do so where it can't be seen. Costs no question to Spark."""
-    return any(_orders(message) for message in _messages(relation_of(frame, frame.sparkSession.client)))
+    return any(_orders(message) for message in relations(relation_of(frame, frame.sparkSession.client)))
 
 
 def is_ordered(frame: Any) -> bool:
@@ -33,7 +33,7 @@ def is_ordered(frame: Any) -> bool:
 
     Asks Spark for the physical plan, which costs as much as planning the query.
     """
-    reads_ordered = any(_reads_ordered(each) for each in _messages(relation_of(frame, frame.sparkSession.client)))
+    reads_ordered = any(_reads_ordered(each) for each in relations(relation_of(frame, frame.sparkSession.client)))
     return any(
         _ORDERED.match(node) or (reads_ordered and _SCAN_OF_LIST in node)
         for node in _last_stage(physical_plan_of(frame).splitlines())
@@ -49,16 +49,6 @@ def _orders(message: Any) -> bool:
 def _reads_ordered(message: Any) -> bool:
     is_read = message.DESCRIPTOR.full_name == "spark.connect.Read.DataSource"
     return is_read and any(f"/{ORDERED_MARK}-" in path for path in message.paths)
-
-
-def _messages(message: Any) -> Iterator[Any]:
-    """A plan's relations and what they are made of, without the expressions."""
-    yield message
-    for field, value in message.ListFields():
-        for item in value if field.is_repeated else (value,):
-            name = item.DESCRIPTOR.full_name if hasattr(item, "DESCRIPTOR") else ""
-            if name and not name.startswith("spark.connect.Expression"):
-                yield from _messages(item)
 
 
 def _last_stage(lines: list[str]) -> Iterator[str]:

@@ -43,6 +43,11 @@ class SessionNames:
         """The functions of a region are called from here on: they have a session to themselves."""
         self._owners.clear()
 
+    @property
+    def views(self) -> set[str]:
+        """Temporary views of the session, in lower case."""
+        return {name for kind, name in self._owners if kind == "view"}
+
     def on_execute_plan(self, request: Any) -> Any:
         """Raises PipelineRefused for a name that another function has given."""
         for kind, name in _given(request.plan) if self.function else ():

@@ -16,6 +16,7 @@ from firesteel.adapters.spark.exchange.results import stage_rows
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.session.context import AttemptContext, RuntimeContext, current_attempt
+from firesteel.adapters.spark.session.places import places_of
 from firesteel.adapters.spark.session.settings import Changes, merged, refuse_change
 from firesteel.adapters.spark.shares.guard import APPROVED, ShareGuard
 from firesteel.adapters.spark.splits.argument import splits_argument
@@ -54,6 +55,8 @@ class RegionPlan:
         self._results = StoredResults(attempt.storage)
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
+        self._reads: dict[tuple[str, str], None] = {}
+        """Functions and places outside the job that they read."""
         self._settings: dict[str, Changes] = {}
         """With which the result of each function is made."""
         self._origins = FileOrigins()
@@ -107,7 +110,9 @@ class RegionPlan:
         if not any(f.kind is FunctionKind.SOURCE for vertex in vertices for f in vertex.functions):
             self.rows_read = _sum([self._results.files.rows_of(each, self._deployment.subtask) for each in self._read])
             self.bytes_read = _sum([sum(share.sizes.values()) for shares in there for share in shares])
-        return TaskOutcome(partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks))
+        return TaskOutcome(
+            partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks), reads=tuple(self._reads)
+        )
 
     def load(self, resolve: Resolve) -> None:
         """Import every function, by which an error's place is told, too."""
@@ -187,13 +192,20 @@ class RegionPlan:
             self._end_in(function, result)
         else:
             self.frames[function.name] = _checked(function, result)
-            if function.kind is FunctionKind.SOURCE and not self._is_stream:
-                refuse_stream(function, result)
+            if function.kind is FunctionKind.SOURCE:
+                if not self._is_stream:
+                    refuse_stream(function, result)
+                self._note_places(function, result)
             self._origins.returned(function, result)
             if function.cached:
                 _cache(function, result)
             if self._guard is not None:
                 self._guard.returned(function, result)
+
+    def _note_places(self, source: Function, frame: Any) -> None:
+        if source.splits is None:  # else it has declared them
+            names = places_of(frame, self._session.get().client, self._session.names.views)
+            self._reads.update(((source.name, name), None) for name in names)
 
     def _end_in(self, sink: Function, result: Any) -> None:
         if self._is_stream:

@@ -1,0 +1,45 @@
+"""Places outside the job that a source reads, by its plan: files, topics and tables that its readers name.
+
+What stands in SQL text, and what views are made of, only Spark knows; it is not asked for this.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from firesteel.adapters.spark.internals import relation_of, relations
+
+PLACES_MAX = 20
+"""Places of one function that are told."""
+_FILES_AS_TABLE = re.compile(r"\w+\.`(?P<path>[^`]*/[^`]*)`")
+
+
+def places_of(frame: Any, client: Any, views: Collection[str]) -> list[str]:
+    """Places that a DataFrame is read from, each once: paths and URIs as Spark has them, `kafka://SERVER/TOPIC`, `URL TABLE`
+    of JDBC, and tables by name, but for `views`, which are the session's own (in lower case)."""
+    found = dict.fromkeys(
+        place
+        for message in relations(relation_of(frame, client))
+        if message.DESCRIPTOR.full_name == "spark.connect.Read"
+        for place in _places(message)
+        if place.lower() not in views
+    )
+    return list(found)[:PLACES_MAX]
+
+
+def _places(read: Any) -> Iterator[str]:
+    if read.HasField("named_table"):
+        name = read.named_table.unparsed_identifier
+        as_files = _FILES_AS_TABLE.fullmatch(name)
+        yield as_files["path"] if as_files else name
+        return
+    source = read.data_source
+    options = {name.lower(): value for name, value in source.options.items()}
+    yield from source.paths
+    if "path" in options:
+        yield options["path"]
+    if "dbtable" in options:
+        yield f"{options.get('url', '').partition('?')[0]} {options['dbtable']}"
+    if "subscribe" in options:
+        server = options.get("kafka.bootstrap.servers", "").split(",")[0].strip()
+        yield from (f"kafka://{server}/{topic.strip()}" for topic in options["subscribe"].split(","))
