@@ -33,7 +33,7 @@ class PartitionTracker:
         """The one finished attempt of a region has left this."""
         assert not self.available[region], "a region's result is registered once"
         self.available[region] = True
-        if outcome.partitions or outcome.sinks or outcome.splits is not None:
+        if outcome.partitions or outcome.sinks or outcome.reads or outcome.splits is not None:
             self.outcomes[region] = outcome
             producer = self._topology.logical_of(region)
             self._by_producer[producer.index][region] = outcome
