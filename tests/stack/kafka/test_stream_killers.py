@@ -7,6 +7,7 @@ set; there is a death of a worker for every third of them, of a leader for every
 
 import asyncio
 import contextlib
+import faulthandler
 import json
 import os
 import random
@@ -357,4 +358,5 @@ async def goes_on(
 
 
 def test_a_stream_loses_nothing_whoever_dies(tmp_path: Path, broker: Kafka) -> None:
+    faulthandler.cancel_dump_traceback_later()  # pytest's limit, which ends the run, is for shorter tests
     asyncio.run(story(tmp_path, broker))
