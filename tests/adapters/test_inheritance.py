@@ -125,6 +125,25 @@ def test_what_a_killed_worker_has_left_goes_when_its_job_is_over_and_not_before(
     assert (tmp_path / "heir" / FORMER / "killed" / "taskmanager.log").read_text() == "its last words"
 
 
+def test_stored_results_elsewhere_go_with_the_directory_of_their_job(tmp_path: Path, worker: Begin) -> None:
+    kill = worker("killed")
+    shared, other = tmp_path / "results" / JOB, tmp_path / "results" / OTHER
+    for top in (shared, other):
+        (top / "0-0" / "d").mkdir(parents=True)
+        note_staged(tmp_path / "killed" / SINKS / STAGED / f"{top.name}-0-0", str(top / "0-0"))
+    kill()
+
+    async def story() -> None:
+        heir = heir_of(tmp_path)
+        assert set(await heir.look()) == {JOB, OTHER}
+        await heir.release(JOB)
+        heir.close()
+
+    asyncio.run(story())
+    assert not shared.exists()
+    assert (other / "0-0" / "d").exists()
+
+
 def test_one_worker_at_a_time_clears_up_and_another_goes_on_when_it_dies(tmp_path: Path, worker: Begin) -> None:
     worker("killed")()
     fill(tmp_path / "killed")

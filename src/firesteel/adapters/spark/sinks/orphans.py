@@ -15,7 +15,7 @@ from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.sinks import jdbccommit
 from firesteel.adapters.spark.sinks.database import DatabaseError
 from firesteel.adapters.spark.sinks.tablecommit import files_of
-from firesteel.adapters.spark.staged.notes import SINKS, STAGED, noted_storage
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, noted_storage, whole_of
 from firesteel.adapters.spark.staged.references import (
     JDBC_SCHEME,
     TABLE_SCHEME,
@@ -28,6 +28,7 @@ from firesteel.adapters.spark.staged.references import (
 )
 from firesteel.adapters.storage.errors import CommitRefused
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
+from firesteel.model.ids import JobID
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
@@ -45,7 +46,8 @@ def main() -> None:
 
 def _staged(notes: Path) -> Iterator[str]:
     for note in sorted(notes.glob(f"{STAGED}/*")):
-        yield from note.read_text(encoding="utf-8").splitlines()
+        job_id = JobID(note.name.partition("-")[0])
+        yield from whole_of(job_id, note.read_text(encoding="utf-8").splitlines())
 
 
 def _try(what: str, locations: tuple[str, ...], commit: SinkCommit | None, storage: dict[str, str]) -> None:

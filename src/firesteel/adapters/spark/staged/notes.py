@@ -1,6 +1,6 @@
 """A worker's notes of what its sinks do outside its own directory, for whoever clears up after it was killed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,13 @@ def note_staged(file: Path, location: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "a", encoding="utf-8") as lines:
         lines.write(location + "\n")
+
+
+def whole_of(job_id: JobID, locations: Iterable[str]) -> list[str]:
+    """What to delete of what the job's attempts have noted, once it is over: of stored results, `PLACE/JOB/ATTEMPT`, the
+    directory of all the job's, which would stay when it is empty."""
+    parents = ((location, location.rpartition("/")[0]) for location in locations)
+    return list(dict.fromkeys(above if above.endswith(f"/{job_id}") else location for location, above in parents))
 
 
 def forget_staged(directory: Path, job_id: JobID) -> None:

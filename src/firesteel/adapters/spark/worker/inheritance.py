@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from firesteel.adapters.spark.staged.notes import whole_of
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, TWO_PHASE_SCHEME, scheme_of
 from firesteel.adapters.spark.streams.retention import retain
 from firesteel.adapters.spark.streams.usednotes import jobs_noted
@@ -44,7 +45,7 @@ class DeadWorkers:
         if beyond:
             text = "a worker that was killed has left what can't be removed without its secrets or code (job %s): %s"
             logger.warning(text, job_id, ", ".join(beyond))
-        await self.discard([location for location in staged if location not in beyond])
+        await self.discard(whole_of(job_id, (location for location in staged if location not in beyond)))
         self._former.pop(job_id, None)
         for each in self._claimed.values():
             if retains:
