@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from firesteel.assembly.client import MasterClient
-from firesteel.cli.exits import CommandError
+from firesteel.cli.exits import BAD_USAGE, JOB_FAILED, CommandError
 from firesteel.cli.following.follow import result_lines
 from firesteel.cli.jobs.manage import view_lines
 from firesteel.cli.main import cli
@@ -251,16 +251,57 @@ def test_without_an_interval_none_is_due(do: Do, script: TaskScript, tmp_path: P
     do(story())
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "savepoint", "stop", "state"])
-def test_the_command_line_says_that_the_job_has_ended(do: Do, script: TaskScript, tmp_path: Path, name: str) -> None:
+async def refused(rest: RestCluster, *arguments: str) -> CommandError:
+    """What the command line ends with."""
+    command = [*arguments, "--master", rest.server.address.removeprefix("http://")]
+    done = await asyncio.to_thread(CliRunner().invoke, cli, command, standalone_mode=False)
+    assert isinstance(done.exception, CommandError), done.exception
+    return done.exception
+
+
+@pytest.mark.parametrize("command", ["checkpoint", "savepoint", "stop", "stop --drain", "cancel -s", "state"])
+def test_the_command_line_says_that_the_job_has_ended(do: Do, script: TaskScript, tmp_path: Path, command: str) -> None:
+    """Which is bad usage, and no failure of the job."""
+
     async def story() -> None:
         async with rest_cluster(tmp_path, script=script) as rest:
             await rest.submit(STREAM)
             await rest.finish(STREAM.job_id)
-            command = [name, STREAM.job_id, "--master", rest.server.address.removeprefix("http://")]
-            done = await asyncio.to_thread(CliRunner().invoke, cli, command, standalone_mode=False)
-            assert isinstance(done.exception, CommandError), done.exception
-            assert "FINISHED" in str(done.exception)
+            told = await refused(rest, *command.split(), STREAM.job_id)
+            assert ("FINISHED" in str(told), told.code) == (True, BAD_USAGE)
+
+    do(story())
+
+
+@pytest.mark.parametrize("command", ["checkpoint", "savepoint", "stop", "cancel -s", "state"])
+def test_the_command_line_says_that_the_job_is_no_stream(
+    do: Do, script: TaskScript, tmp_path: Path, command: str
+) -> None:
+    async def story() -> None:
+        script.hold("numbers")
+        batch = graph("numbers -> counts", "batch")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(batch)
+            assert (await refused(rest, *command.split(), batch.job_id)).code == BAD_USAGE
+            script.release("numbers")
+            await rest.finish(batch.job_id)
+
+    do(story())
+
+
+def test_the_command_line_says_that_a_stream_that_runs_has_failed_at_it(
+    do: Do, script: TaskScript, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        script.hold("clicks")
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await running(rest)
+            script.checkpoint_error = "the disk is away"
+            told = await refused(rest, "checkpoint", STREAM.job_id)
+            assert ("the disk is away" in str(told), told.code) == (True, JOB_FAILED)
+            assert (await refused(rest, "savepoint", "-d", "/etc")).code == BAD_USAGE
+            script.release("clicks")
+            await rest.finish(STREAM.job_id)
 
     do(story())
 
@@ -299,6 +340,7 @@ def test_what_stays_of_a_job_is_told_where_flink_tells_it(do: Do, tmp_path: Path
         ({"cluster.results-dir": "/results/"}, "/results/checkpoints"),
         ({"cluster.results-dir": "file:///results"}, "file:///results/checkpoints"),
         ({"cluster.results-dir": "s3://bucket/results"}, ""),
+        ({"cluster.results-dir": "hdfs://nn:8020/results"}, ""),
         ({"cluster.results-dir": "/results", "execution.checkpointing.dir": "/own/"}, "/own"),
     ],
 )

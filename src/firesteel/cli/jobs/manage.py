@@ -1,9 +1,10 @@
 """`firesteel list | info | attach | wait | cancel`: the jobs of a cluster."""
 
 import asyncio
+import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -19,7 +20,7 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.jobgraph import InvalidJobGraph, JobType
 from firesteel.model.options import ConfigurationError
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
@@ -106,7 +107,8 @@ def cancel(job: str, with_savepoint: bool, directory: str, as_json: bool, **clus
 
     async def save(client: HttpClusterClient) -> tuple[JobID, str]:
         job_id = await found_id(client, job)
-        return job_id, await client.take_savepoint(job_id, absolute(directory), after=AfterSavepoint.CANCEL)
+        async with for_streams(client, job_id):
+            return job_id, await client.take_savepoint(job_id, absolute(directory), after=AfterSavepoint.CANCEL)
 
     async def work(client: HttpClusterClient) -> tuple[JobID, JobStatus]:
         job_id = await found_id(client, job)
@@ -177,6 +179,19 @@ async def found_id(client: HttpClusterClient, text: str) -> JobID:
     if len(found) > 1:
         raise CommandError(f"the ids of {len(found)} jobs begin with {text!r}: write more of it", BAD_USAGE)
     return found[0]
+
+
+@contextlib.asynccontextmanager
+async def for_streams(client: HttpClusterClient, job_id: JobID) -> AsyncIterator[None]:
+    """What is asked for here only a stream that runs can do: of a job that had ended before, or is no stream, it is bad usage and
+    no failure. Raises CommandError then."""
+    before = await client.request_job(job_id)
+    try:
+        yield
+    except (SavepointFailed, CheckpointFailed) as error:
+        if before.status.is_globally_terminal or before.job_type is JobType.BATCH:
+            raise CommandError(str(error), BAD_USAGE) from None
+        raise
 
 
 def summary_line(job: JobSummary, now_ms: int) -> str:

@@ -6,11 +6,12 @@ import click
 import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, DAMAGED, FINISHED, CommandError
-from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
+from firesteel.cli.jobs.manage import asked, cluster_options, for_streams, found_id, job_argument
 from firesteel.cli.settings import absolute
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.streams import AfterSavepoint
+from firesteel.runtime.client import SavepointFailed
 
 
 @click.command()
@@ -32,7 +33,7 @@ def savepoint(job: str, directory: str, dispose: str, verify: str, as_json: bool
     if verify:
         return _verify(absolute(verify), as_json=as_json)
     if dispose:
-        asked(lambda client: client.dispose_savepoint(absolute(dispose)), **cluster)
+        asked(lambda client: disposed(client, absolute(dispose)), **cluster)
         click.echo(msgspec.json.encode({"disposed": dispose}) if as_json else f"{dispose} is disposed of")
         return FINISHED
     job_id, location = asked(lambda client: taken(client, job, directory, AfterSavepoint.GO_ON), **cluster)
@@ -86,10 +87,20 @@ def checkpoint(job: str, as_json: bool, **cluster: Any) -> int:
 async def checkpointed(client: HttpClusterClient, job: str) -> tuple[JobID, int]:
     """The job whose id begins so, and the number of its checkpoint. Raises CheckpointFailed."""
     job_id = await found_id(client, job)
-    return job_id, await client.take_checkpoint(job_id)
+    async with for_streams(client, job_id):
+        return job_id, await client.take_checkpoint(job_id)
 
 
 async def taken(client: HttpClusterClient, job: str, directory: str, after: AfterSavepoint) -> tuple[JobID, str]:
     """The job whose id begins so, and the location of its savepoint. Raises SavepointFailed."""
     job_id = await found_id(client, job)
-    return job_id, await client.take_savepoint(job_id, absolute(directory), after=after)
+    async with for_streams(client, job_id):
+        return job_id, await client.take_savepoint(job_id, absolute(directory), after=after)
+
+
+async def disposed(client: HttpClusterClient, path: str) -> None:
+    """Delete the savepoint there. Raises CommandError: no job has failed when that can't be done."""
+    try:
+        await client.dispose_savepoint(path)
+    except SavepointFailed as error:
+        raise CommandError(str(error), BAD_USAGE) from None
