@@ -138,6 +138,10 @@ def test_exit_code_and_output(command, monkeypatch: pytest.MonkeyPatch) -> None:
             },
             "a worker can't use s3a://bucket/x (cluster.results-dir) for stored results: s3://bucket/x",
         ),
+        (
+            {"cluster.results-dir": "hdfs://nn:8020/x", "fs.hdfs.webhdfs-address": "127.0.0.1:1"},
+            "a worker can't use hdfs://nn:8020/x (cluster.results-dir) for stored results: hdfs://nn:8020/x: http://127.0.0.1:1",
+        ),
     ],
 )
 def test_a_storage_of_results_that_can_not_be_used(settings: dict[str, str], told: str) -> None:

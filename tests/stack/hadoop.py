@@ -2,6 +2,7 @@
 
 import contextlib
 import getpass
+import os
 import signal
 import socket
 import subprocess
@@ -60,6 +61,9 @@ class Servers:
             process.send_signal(signal.SIGTERM)
             process.wait(LIMIT_S)
 
+    def pid(self, main: str) -> int:
+        return self._processes[main].pid
+
     def log(self) -> str:
         return "".join(path.read_text() for path in self.directory.glob("*.log"))
 
@@ -110,6 +114,9 @@ class Hdfs:
 
     def start_namenode(self) -> None:
         self.servers.start(NAMENODE)
+
+    def signal_namenode(self, number: signal.Signals) -> None:
+        os.kill(self.servers.pid(NAMENODE), number)
 
     def wait(self) -> None:
         self.servers.wait_until(self._writes)

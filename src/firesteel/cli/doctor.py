@@ -231,6 +231,7 @@ def _of_spark(configuration: Configuration, where: str) -> Iterator[Finding]:
     """Spark writes where our own process reads: two clients, with jars and settings of their own."""
     from firesteel.adapters.spark.jvm.storageprobe import spark_problem
     from firesteel.adapters.storage.s3settings import hadoop_settings
+    from firesteel.adapters.storage.schemes import scheme_name
     from firesteel.adapters.storage.serving import directories_at
     from firesteel.runtime.ports import TaskFailedError
 
@@ -248,7 +249,8 @@ def _of_spark(configuration: Configuration, where: str) -> Iterator[Finding]:
         with contextlib.suppress(OSError):
             directories.remove(own)
     if problem:
-        yield Finding("results, for Spark", Verdict.WRONG, problem, "see docs/sinks.md: spark.jars.packages, s3.*")
+        keys = "HADOOP_CONF_DIR, spark.hadoop.*" if scheme_name(where) == "hdfs" else "spark.jars.packages, s3.*"
+        yield Finding("results, for Spark", Verdict.WRONG, problem, f"see docs/sinks.md: {keys}")
     else:
         yield Finding("results, for Spark", Verdict.OK, where)
 

@@ -1,8 +1,9 @@
-"""What is known of stored results without Spark: in directories and in a bucket in memory."""
+"""What is known of stored results without Spark: in directories, and in a bucket and an HDFS in memory."""
 
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pyarrow
 import pyarrow.parquet
@@ -17,13 +18,16 @@ from firesteel.adapters.spark.exchange.resultfiles import (
 )
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.errors import Unusable
+from firesteel.adapters.storage.hdfsdirectories import HdfsDirectories
 from firesteel.adapters.storage.keys import Patient
 from firesteel.adapters.storage.localdirectories import LocalDirectories
 from firesteel.adapters.storage.objectdirectories import ObjectDirectories
 from firesteel.adapters.storage.resultslocation import results_location
+from firesteel.adapters.storage.webhdfs import WebHdfs
 from firesteel.model.ids import DataSetID
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.tasks import ResultPartition
+from tests.integration.storage.fakehdfs import FakeHdfs
 from tests.integration.storage.fakekeys import FakeKeys, Time
 
 SHARES = (
@@ -58,8 +62,13 @@ def keys() -> FakeKeys:
     return FakeKeys()
 
 
-@pytest.fixture(params=["directory", "bucket"])
-def stored(request: pytest.FixtureRequest, tmp_path: Path, keys: FakeKeys) -> Stored:
+@pytest.fixture
+def hdfs() -> FakeHdfs:
+    return FakeHdfs()
+
+
+@pytest.fixture(params=["directory", "bucket", "hdfs"])
+def stored(request: pytest.FixtureRequest, tmp_path: Path, keys: FakeKeys, hdfs: FakeHdfs) -> Stored:
     def write(name: str, data: bytes) -> None:
         path = tmp_path / "of it" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +76,9 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path, keys: FakeKeys) -> St
 
     if request.param == "directory":
         return Stored(LocalDirectories(), str(tmp_path / "of it"), write)
+    if request.param == "hdfs":
+        in_hdfs = HdfsDirectories(cast(WebHdfs, hdfs))
+        return Stored(in_hdfs, "hdfs://nn:8020/of it", lambda name, data: hdfs.write(f"/of it/{name}", data))
     directories = ObjectDirectories(Patient(keys, lambda: None, Time().wait))
     keys.write("of it/", b"")
     return Stored(directories, "s3a://bucket/of it", lambda name, data: keys.write(f"of it/{name}", data))
@@ -103,7 +115,7 @@ def test_a_result_without_its_manifest_is_lost(stored: Stored, torn: bytes) -> N
     assert lost.value.location == stored.location
 
 
-def test_all_of_it_is_removed(stored: Stored, keys: FakeKeys) -> None:
+def test_all_of_it_is_removed(stored: Stored, keys: FakeKeys, hdfs: FakeHdfs) -> None:
     stored.describe()
     keys.uploads.append("of it/part-00003-x.parquet")
     keys.write("of itself/x", b"somebody else's")
@@ -114,6 +126,8 @@ def test_all_of_it_is_removed(stored: Stored, keys: FakeKeys) -> None:
         stored.files().check_there([stored.partition], 0)
     if stored.location.startswith("s3a:"):
         assert (list(keys.contents), keys.uploads) == (["of itself/x"], [])
+    if stored.location.startswith("hdfs:"):
+        assert list(hdfs.entries) == [""]
 
 
 def test_a_busy_bucket_is_waited_for_and_one_that_says_no_is_told(keys: FakeKeys) -> None:
@@ -139,6 +153,8 @@ def test_a_busy_bucket_is_waited_for_and_one_that_says_no_is_told(keys: FakeKeys
         ("file:///shared/of%20it", "/shared/of it"),
         ("s3://bucket/path/", "s3a://bucket/path"),
         ("s3a://bucket//a/b", "s3a://bucket/a/b"),
+        ("hdfs://nn:8020//of it/x/", "hdfs://nn:8020/of it/x"),
+        ("HDFS://service/x", "hdfs://service/x"),
     ],
 )
 def test_a_location_is_named_as_spark_names_it(given: str, location: str) -> None:
@@ -154,7 +170,8 @@ def test_a_location_is_named_as_spark_names_it(given: str, location: str) -> Non
             r"cluster.results-dir: s4://bucket/x: s4:// is no storage that firesteel knows; did you mean s3",
         ),
         ("gs://nn/x", "cluster.results-dir: gs://nn/x: firesteel does not write to gs:// yet"),
-        ("hdfs:///x", "cluster.results-dir: hdfs:///x: stored results are kept in paths and in s3://, not"),
+        ("hdfs:///x", "cluster.results-dir: hdfs:///x names no NameNode: write hdfs://HOST:PORT/PATH"),
+        ("hdfs://nn:8020", "cluster.results-dir: hdfs://nn:8020 is a whole file system: write to a path in it"),
         ("s3://bucket", r"cluster.results-dir: s3://bucket is a whole bucket: write to a path in it"),
     ],
 )

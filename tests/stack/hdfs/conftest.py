@@ -12,9 +12,14 @@ from tests.stack.hadoop import Hdfs, hdfs
 
 
 @pytest.fixture(scope="session")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     with hdfs(tmp_path_factory.mktemp("hdfs") / "servers") as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def storage(servers: Hdfs) -> Hdfs:
+    return servers
 
 
 def hdfs_settings(storage: Hdfs) -> dict[str, str]:

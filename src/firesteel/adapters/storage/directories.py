@@ -1,4 +1,5 @@
-"""The contract of a storage in which Spark writes directories of files. `LocalDirectories` and `ObjectDirectories` are the two."""
+"""The contract of a storage in which Spark writes directories of files. `LocalDirectories`, `ObjectDirectories` and
+`HdfsDirectories` are the three."""
 
 from typing import BinaryIO, Protocol
 

@@ -14,8 +14,12 @@ from firesteel.model.options import Configuration, ConfigurationError
 
 ADDRESS = options.HDFS_WEBHDFS_ADDRESS.key
 HTTP_PORT, HTTPS_PORT = 9870, 9871
+RPC_PORT = 8020
+"""Of a NameNode whose URI names none."""
+NAMENODES = "dfs.ha.namenodes."
+"""Before the name of a service: its NameNodes."""
 SITE = "hdfs-site.xml"
-_WANTED = ("dfs.http.policy", "dfs.ha.namenodes.", "dfs.namenode.http-address", "dfs.namenode.https-address")
+_WANTED = ("dfs.http.policy", NAMENODES, "dfs.namenode.http-address", "dfs.namenode.https-address")
 
 
 def hdfs_settings(config: Configuration, environment: Mapping[str, str]) -> dict[str, str]:
@@ -42,7 +46,7 @@ def addresses_of(uri: str, settings: Mapping[str, str]) -> tuple[str, ...]:
     key = f"dfs.namenode.{scheme}-address"
     if settings.get(ADDRESS):
         return tuple(_url(each, "http") for each in _listed(settings[ADDRESS]))
-    if names := _listed(settings.get(f"dfs.ha.namenodes.{authority}", "")):
+    if names := _listed(settings.get(f"{NAMENODES}{authority}", "")):
         found = [settings.get(f"{key}.{authority}.{name}", "") for name in names]
         if not all(found):
             raise TargetRefused(f"{uri}: {key}.{authority}.{names[found.index('')]} is not set; or set {ADDRESS}")

@@ -9,6 +9,7 @@ from firesteel.adapters.storage import renames, rivals
 from firesteel.adapters.storage.errors import CommitRefused, TargetRefused, Unusable
 from firesteel.adapters.storage.hdfsdirectories import HdfsDirectories
 from firesteel.adapters.storage.hdfslocks import HdfsLocks
+from firesteel.adapters.storage.hdfssettings import RPC_PORT
 from firesteel.adapters.storage.hdfstree import HdfsTree
 from firesteel.adapters.storage.lease import Lease, LeaseLost
 from firesteel.adapters.storage.schemes import authority_and_path
@@ -16,9 +17,6 @@ from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.adapters.storage.trees import holds_data
 from firesteel.adapters.storage.webhdfs import WebHdfs
 from firesteel.model.tasks import SinkCommit
-
-RPC_PORT = 8020
-"""Of a NameNode whose URI names none."""
 
 
 class HdfsSinks(HdfsDirectories):

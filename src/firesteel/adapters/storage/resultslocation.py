@@ -4,7 +4,7 @@ import os
 
 from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.adapters.storage.localdirectories import as_path
-from firesteel.adapters.storage.schemes import bucket_and_path, scheme_of
+from firesteel.adapters.storage.schemes import authority_and_path, bucket_and_path, scheme_of
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 
@@ -17,10 +17,9 @@ def results_location(config: Configuration) -> str:
         return ""
     try:
         scheme = scheme_of(given)
-        if scheme.ours == "hdfs":
-            raise TargetRefused(f"{given}: stored results are kept in paths and in s3://, not elsewhere yet")
         if scheme.ours != "local":
-            return f"{scheme.spark}://{'/'.join(bucket_and_path(given))}"
+            parts = authority_and_path(given) if scheme.ours == "hdfs" else bucket_and_path(given)
+            return f"{scheme.spark}://{'/'.join(parts)}"
     except TargetRefused as error:
         raise ConfigurationError(f"{options.RESULTS_DIR.key}: {error}") from None
     path = as_path(given)

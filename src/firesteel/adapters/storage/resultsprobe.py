@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.errors import TargetRefused
+from firesteel.adapters.storage.hdfsreach import check_listens
 from firesteel.adapters.storage.resultslocation import results_location
 from firesteel.adapters.storage.s3settings import hadoop_settings
+from firesteel.adapters.storage.schemes import scheme_of
 from firesteel.adapters.storage.serving import directories_at
 from firesteel.model import options
 from firesteel.model.options import Configuration
@@ -25,7 +27,8 @@ class ResultsUnusable(OSError):
 
 
 def probe_results(config: Configuration, process: str, environment: Mapping[str, str]) -> ResultsStorage:
-    """Write, look, read and delete where workers are to store results. Blocking, for a quarter of a minute at the most.
+    """Write, look, read and delete where workers are to store results. Blocking, for a quarter of a minute at the most, for
+    each NameNode.
 
     Workers that have nothing configured read one another's temporary directories: these are of one host, or container.
     Raises ResultsUnusable, or ConfigurationError. `process` is whose the probe is, for people.
@@ -37,10 +40,13 @@ def probe_results(config: Configuration, process: str, environment: Mapping[str,
             return ResultsStorage(f"{tempfile.gettempdir()} on {platform.node()}", f"{platform.node()} {files_of}")
         where, option = os.path.abspath(config.get_option(options.WORK_DIR)), options.WORK_DIR.key
     try:
-        directories = directories_at(where, hadoop_settings(config, environment), patient=False)
+        settings = hadoop_settings(config, environment)
+        directories = directories_at(where, settings, patient=False)
         directories.sizes(where, (IDENTITY,))  # of a storage that hangs one request is enough
         identity = directories.create(where, IDENTITY, uuid.uuid4().hex.encode()).decode()
         _use(directories, where)
+        if scheme_of(where).ours == "hdfs":
+            check_listens(where, settings)
     except (OSError, TargetRefused) as error:
         told = str(error) if where.partition("://")[2] in str(error) else f"{where}: {error}"
         advice = f"mend that, or set {option} to what all workers reach"

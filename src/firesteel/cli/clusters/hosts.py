@@ -82,7 +82,7 @@ def check(config: Configuration, masters: Sequence[Placed], workers: Sequence[Pl
     if len({each.address for each in workers}) > 1 and not shared:
         text = (
             f"workers read what those of other hosts have stored: set {options.RESULTS_DIR.key} (or"
-            f" {options.WORK_DIR.key}) to what all share, a directory or s3://BUCKET/PATH"
+            f" {options.WORK_DIR.key}) to what all share, a directory, s3://BUCKET/PATH or hdfs://HOST:PORT/PATH"
         )
         raise CommandError(text, BAD_USAGE)
     if sum(each.count for each in workers) > 1 and config.get_option(options.TASKMANAGER_RESOURCE_ID):

@@ -17,6 +17,6 @@ def stores_elsewhere(comer: m.RegisterTaskExecutor, others: Iterable[TrackedWork
                 places = f"{mine.where}, which is not what {other.resource_id} has by that name"
             return (
                 f"worker {comer.resource_id} stores results in {places}: neither could read those of the other; set"
-                " cluster.results-dir, for all workers, to a directory or bucket that they share"
+                " cluster.results-dir, for all workers, to a directory, a bucket or a path in HDFS that they share"
             )
     return ""

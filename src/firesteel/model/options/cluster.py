@@ -22,7 +22,7 @@ RESULTS_DIR = ConfigOption(
     "cluster.results-dir",
     "str",
     "",
-    "Where regions store results for one another: a directory that all workers share, or s3://BUCKET/PATH; empty means each worker's own directory below `cluster.work-dir`.",
+    "Where regions store results for one another: a directory that all workers share, s3://BUCKET/PATH or hdfs://HOST:PORT/PATH; empty means each worker's own directory below `cluster.work-dir`.",
 )
 
 CLUSTER_DIR = ConfigOption(

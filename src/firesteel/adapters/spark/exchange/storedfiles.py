@@ -55,8 +55,9 @@ def _entry(file: str, size_bytes: int) -> str:
 
 
 def _as_uri(file: str) -> str:
-    scheme, separator, path = file.partition("://")
-    return f"{scheme}://{quote(path)}" if separator else Path(file).absolute().as_uri()
+    scheme, separator, rest = file.partition("://")
+    authority, _, path = rest.partition("/")
+    return f"{scheme}://{authority}/{quote(path)}" if separator else Path(file).absolute().as_uri()
 
 
 def _one_after_another(frames: list[Any]) -> Any:

@@ -146,7 +146,7 @@ class ClusterProbe:
             raise refused(
                 f"{self._who} ({', '.join(answer.hosts)}) can't be used: of {answer.files} files that were written in"
                 f" {where} this worker sees {written}; set"
-                f" {options.RESULTS_DIR.key} to a directory or bucket that all of them share"
+                f" {options.RESULTS_DIR.key} to a directory, a bucket or a path in HDFS that all of them share"
             )
 
     def _note_silence(self) -> None:
@@ -185,7 +185,7 @@ def _remove(directories: Directories, place: str) -> None:
     except OSError as error:
         raise refused(
             f"what executors write in {place} can't be deleted by this worker: {error}; run both as one user, or set"
-            f" {options.RESULTS_DIR.key} to a bucket"
+            f" {options.RESULTS_DIR.key} to a bucket or a path in HDFS"
         ) from None
 
 
