@@ -113,6 +113,12 @@ def test_of_several_the_active_one_is_asked_from_then_on() -> None:
             Unusable,
             "user=ann: grant it, or",
         ),
+        (
+            403,
+            refusal("AccessControlException", "/a (is not a directory)"),
+            Unusable,
+            r"\(is not a directory\): name another path",
+        ),
         (403, refusal("DSQuotaExceededException", "full"), Unusable, "full: raise the quota, or remove files"),
         (403, refusal("SafeModeException", "starting"), OSError, "says SafeModeException: starting"),
         (401, b"<html>", Unusable, r"asks for a log-in \(Kerberos\), which firesteel does not speak"),

@@ -20,6 +20,8 @@ ELSEWHERE = ("StandbyException",)
 """What a NameNode says that is not the active one."""
 BYTES = "application/octet-stream"
 _IN_THE_WAY = ("FileAlreadyExistsException", "PathIsNotEmptyDirectoryException")
+_BELOW_FILE = "(is not a directory)"
+"""Ends what is said of a path below a file, as if it were not permitted."""
 _ADVICE = {
     "AccessControlException": "grant it, or set HADOOP_USER_NAME to who may",
     "SecurityException": "it asks for a log-in (Kerberos), which firesteel does not speak",
@@ -166,7 +168,8 @@ class WebHdfs:
         if name in _IN_THE_WAY:
             raise FileExistsError(told)
         if name in _ADVICE:
-            raise Unusable(f"{told}: {_ADVICE[name]}")
+            is_below_file = message.endswith(_BELOW_FILE)
+            raise Unusable(f"{told}: {_ADVICE['ParentNotDirectoryException' if is_below_file else name]}")
         raise OSError(told)
 
     def _strange(self, path: str, where: str, status: int) -> str:
