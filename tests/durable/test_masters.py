@@ -167,7 +167,7 @@ def test_masters_that_are_led_by_a_class_of_the_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("filesytem", "'filesytem' is none of none, filesystem, zookeeper, nor module:Class of a register"),
+        ("filesytem", "'filesytem' is none of none, filesystem, zookeeper, kubernetes, nor module:Class of a register"),
         ("no.such:Thing", "'no.such:Thing' can't be made: No module named 'no'"),
         ("pathlib:Path", "'pathlib:Path' can't be made"),
         ("collections:Counter", "'collections:Counter' lacks open, close, newest, claim, touch, give_up, changed"),

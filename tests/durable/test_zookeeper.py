@@ -111,7 +111,7 @@ def test_suspended_is_not_lost(tmp_path: Path) -> None:
     async def story(server: ZooKeeper) -> None:
         async with contender(server.port, "suspended", "a") as (election, service):
             await until_it_leads(service)
-            election._lease_ms = 1_000_000
+            election._renew_deadline_ms = 1_000_000
             server.stop()
 
             async def is_uncertain() -> bool:

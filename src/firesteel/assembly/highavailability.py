@@ -11,6 +11,7 @@ from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.ha.filesystem import FileJobStore
 from firesteel.adapters.ha.joblog import JobLog
+from firesteel.adapters.ha.registers import election_times
 from firesteel.adapters.ha.storage import Storage
 from firesteel.adapters.rpc.settings import NetworkSettings
 from firesteel.model import options
@@ -30,12 +31,6 @@ class HighAvailability:
     """The election, when other processes take part in it."""
     begin: Callable[[str], Awaitable[None]] = lambda rest: asyncio.sleep(0)
     """Take part, as the master whose REST endpoint has that URL."""
-
-
-def lease_ms(config: Configuration) -> int:
-    """Time without a sign of life for which a leader still counts as one."""
-    of_session = config.get_option(options.HA_TYPE) == "zookeeper"
-    return int(config.get_option(options.ZOOKEEPER_SESSION_TIMEOUT if of_session else options.HA_LEASE_DURATION))
 
 
 @contextlib.contextmanager
@@ -74,13 +69,15 @@ async def open_high_availability(
         await register.open()
     ends.push_async_callback(register.close)
     name = f"{host}:{port}/{uuid.uuid4().hex[:8]}"
+    times = election_times(config)
     shared = RegisterElection(
         register,
         name,
         clock,
         network=network,
-        lease_ms=lease_ms(config),
-        retry_ms=config.get_option(options.HA_RETRY_PERIOD),
+        lease_ms=times.lease_ms,
+        retry_ms=times.retry_ms,
+        renew_deadline_ms=times.renew_deadline_ms,
         on_over=on_over,
     )
     log = JobLog(

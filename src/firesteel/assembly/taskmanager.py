@@ -12,7 +12,7 @@ from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobSource, LocalBlobStore
 from firesteel.adapters.blob.remote import TRIES_MAX_WITH_SUCCESSORS, RemoteBlobs
-from firesteel.adapters.ha.registers import leader_register
+from firesteel.adapters.ha.registers import election_times, leader_register
 from firesteel.adapters.inspection.desk import WorkerDesk
 from firesteel.adapters.rpc.network import NetworkRpc, address_at
 from firesteel.adapters.rpc.settings import network_settings
@@ -123,7 +123,7 @@ class TaskManager:
 
     async def _follow(self, register: LeaderRegister) -> None:
         """Turn to the master that leads: the one that is configured may be another, or gone."""
-        retry_s, trouble = self.config.get_option(options.HA_RETRY_PERIOD) / 1000, ""
+        retry_s, trouble = election_times(self.config).retry_ms / 1000, ""
         while True:
             try:
                 leader = await register.newest()

@@ -18,6 +18,11 @@ def cache_directory() -> Path:
     return _OURS.user_cache_path
 
 
+def kubectl_configuration() -> Path:
+    """File in which kubectl has the user's clusters of Kubernetes."""
+    return Path.home() / ".kube" / "config"
+
+
 def write_private(path: Path, text: str) -> None:
     """A file that only its owner may read, in place of the one that is there; none without a text."""
     path.unlink(missing_ok=True)

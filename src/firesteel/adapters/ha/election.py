@@ -25,7 +25,7 @@ class RegisterElection:
     """A LeaderElection whose components are all led by the process that leads. `name` is this one's.
 
     A leader that can't reach the register is suspended: it runs on, and `certain` is cleared, which holds back what
-    must not be done by one who may have been replaced. After a whole lease it takes itself for replaced.
+    must not be done by one who may have been replaced. After the deadline it takes itself for replaced.
     """
 
     def __init__(
@@ -37,11 +37,13 @@ class RegisterElection:
         network: NetworkSettings,
         lease_ms: int,
         retry_ms: int,
+        renew_deadline_ms: int | None = None,
         on_over: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_over` is called when the leader says that the cluster has ended."""
+        """`on_over` is called when the leader says that the cluster has ended. The deadline is the lease unless it is given."""
         self._register, self._name, self._clock = register, name, clock
-        self._retry_s, self._lease_ms = retry_ms / 1000, lease_ms
+        self._retry_s = retry_ms / 1000
+        self._renew_deadline_ms = lease_ms if renew_deadline_ms is None else renew_deadline_ms
         self._watch = LeaseWatch(lease_ms)
         suspicion_s = MISSED_SIGNS_SUSPECT * self._retry_s
         self._news = asyncio.Event()
@@ -151,8 +153,12 @@ class RegisterElection:
             is_newest = await self._register.touch(self._epoch)
         except OSError:
             self.certain.clear()
-            if self._clock.now_ms() - self._confirmed_ms >= self._lease_ms:
-                logger.warning("%s leads no more: it could not reach the register for a whole lease", self._name)
+            if self._clock.now_ms() - self._confirmed_ms >= self._renew_deadline_ms:
+                logger.warning(
+                    "%s leads no more: it could not reach the register for %g s",
+                    self._name,
+                    self._renew_deadline_ms / 1000,
+                )
                 self._stop_leading()
             raise
         self._confirmed_ms = self._clock.now_ms()

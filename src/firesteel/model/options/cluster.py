@@ -47,5 +47,6 @@ CLUSTER_ID = ConfigOption(
     "high-availability.cluster-id",
     "name",
     "default",
-    "Name of the cluster: processes of another one are refused. A slash before it, as in Flink, does not count.",
+    "Name of the cluster: processes of another one are refused. A slash before it, as in Flink, does not count. Flink's `kubernetes.cluster-id` means it, too.",
+    deprecated_key="kubernetes.cluster-id",
 )
