@@ -5,6 +5,7 @@
 #   make test-streams  streaming queries
 #   make test-clusters  Spark's own masters and servers
 #   make test-stack  tests with real storages, clusters and the jars of Spark's connectors (downloads 1.7 GB once)
+#   make kubernetes  tests with a real API server of Kubernetes (builds it once, ten minutes)
 #   make test-browser  the dashboard in a real Chromium
 #   make site      the documentation as a site, in build/site
 #   make compat    Flink's own command line against our REST endpoint (downloads 330 MB once)
@@ -106,6 +107,12 @@ compat: java install-dev
 .PHONY: test-stack
 test-stack: java prometheus install-dev
 	FIRESTEEL_STACK=1 $(BIN)/pytest $(STACK)
+
+# High availability and the manifests of deploy/kubernetes at a real API server; builds it the first time, with Go.
+.PHONY: kubernetes
+kubernetes: java install-dev
+	@$(PYTHON) -m tools.kubernetes
+	FIRESTEEL_STACK=1 $(BIN)/pytest tests/stack/kubernetes
 
 # The dashboard in the system's Chromium, which is installed on Debian; pictures lie in build/browser.
 .PHONY: test-browser

@@ -102,8 +102,8 @@ class ApiServer:
 
 @contextlib.contextmanager
 def running(server: ApiServer) -> Iterator[ApiServer]:
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.kill()
