@@ -20,7 +20,7 @@ READS = (
     "table csv.`rin`",
     "select * from viewed",
 )
-WRITES = ("report", "reported", "streamed", "ckpt", "streamed again", "kept", "~/home")
+WRITES = ("report", "after", "reported", "streamed", "ckpt", "streamed again", "kept", "~/home")
 PROGRAM = f"""
 import os
 os.mkdir("rin")
@@ -38,6 +38,11 @@ spark.conf.set("spark.sql.streaming.checkpointLocation", "kept")
 other = spark.readStream.schema("a string").csv("rin").writeStream.format("parquet").trigger(availableNow=True)
 other.start("streamed again").awaitTermination()
 spark.range(1).write.parquet("~/home")
+other = spark.newSession()
+for session in (spark, other):
+    session.sql("RESET")
+    print([row[0] for row in session.sql("select * from csv.`rin`").collect()])
+spark.sql("insert overwrite directory 'after' using csv select 1")
 print([name for name in {WRITES!r} if not os.path.exists(name)])
 """
 
@@ -55,4 +60,4 @@ def test_every_relative_path_starts_where_the_client_is(files: Files, do: Do, tm
         return done.out + done.err
 
     read = "['here']\n" * len(READS)
-    assert do(run()) == f"['_c0'] 1\n{read}rows from csv.`rin`\n[]\n"
+    assert do(run()) == f"['_c0'] 1\n{read}rows from csv.`rin`\n['here']\n['here']\n[]\n"

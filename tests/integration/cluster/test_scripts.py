@@ -91,6 +91,10 @@ if __name__ == "__main__":
     print("arguments", sys.argv)
     print("settings", spark.conf.get("spark.sql.shuffle.partitions"), spark.conf.get("spark.app.name"))
     print("file", open(SparkFiles.get("lookup.txt")).read())
+    spark.conf.set("spark.sql.shuffle.partitions", 5)
+    spark.sql("-- back\\nRESET")
+    sessions = (spark, spark.newSession())
+    print("settings", *(each.conf.get("spark.sql.shuffle.partitions") for each in sessions))
     spark.range(1).select(loud(F.lit("you")).alias("text")).show(truncate=False)
     spark.range(5).createOrReplaceTempView("five")
     pool = ThreadPoolExecutor(2)
@@ -133,6 +137,7 @@ def test_a_script_runs_as_it_does_with_spark_submit(scripts: Scripts, do: Do, tm
     out = done.out
     assert f"arguments ['my-program.py', {output!r}, '--x=1', '', 'ä b']" in out
     assert "settings 3 mine" in out
+    assert "settings 3 3" in out, "RESET, and another session, have what the builder was given"
     assert "file LOOKED UP" in out
     assert "|HELLO YOU|" in out
     assert "thread 5" in out

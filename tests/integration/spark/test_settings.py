@@ -68,6 +68,27 @@ def test_what_does_not_change_rows_may_be_set_anywhere(local: InProcess, share: 
     assert local.spark.conf.get("spark.sql.shuffle.partitions") == "3"
 
 
+def test_reset_goes_back_to_the_settings_of_the_job(local: InProcess) -> None:
+    pipeline = Pipeline("reset")
+
+    @pipeline.source
+    def settings(spark: Any) -> Any:
+        seen = []
+        for statement in (f"RESET {ZONE}", "/* all */ reset;"):
+            spark.conf.set(ZONE, "Asia/Kolkata")
+            spark.sql("SET spark.sql.shuffle.partitions = 7")
+            spark.sql(statement)
+            seen.append((spark.conf.get(ZONE), spark.conf.get("spark.sql.shuffle.partitions")))
+        return spark.createDataFrame(seen, "zone string, partitions string")
+
+    @pipeline.result
+    def same(settings: Any) -> Any:
+        return settings
+
+    assert rows_of(local, pipeline) == [("UTC", "7"), ("UTC", "3")]
+    local.session.switch_settings({})
+
+
 @CUTS
 @pytest.mark.parametrize(
     "inside",

@@ -22,11 +22,13 @@ _HADOOP = "spark.hadoop."
 def open_sessions_for_builders(sessions: AttemptSession) -> None:
     """Have `SparkSession.builder` give this attempt's session to the script that this process is for, from here on."""
     told: dict[str, None] = {}
+    is_first = iter([True])
 
     def get_or_create(builder: Any) -> Any:
         session = sessions.get()
         internals.make_active(session)
-        _apply(session, internals.options_of(builder), told)
+        set_now = _apply(session, internals.options_of(builder), told)
+        sessions.begun.update(set_now if next(is_first, False) else {})
         return session
 
     def with_hive(builder: Any) -> Any:
@@ -44,8 +46,9 @@ def note(text: str) -> None:
     print(f"firesteel: {text}", file=sys.stderr, flush=True)
 
 
-def _apply(session: Any, options: Mapping[str, Any], told: dict[str, None]) -> None:
-    """Settings of the session are set; those that were fixed when Spark started are told by name, once each."""
+def _apply(session: Any, options: Mapping[str, Any], told: dict[str, None]) -> dict[str, str]:
+    """Settings of the session are set, and returned; those that were fixed when Spark started are told by name, once each."""
+    made: dict[str, str] = {}
     for key, value in options.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key in _PLACES:
@@ -56,8 +59,12 @@ def _apply(session: Any, options: Mapping[str, Any], told: dict[str, None]) -> N
             what = "Hive support" if key == _CATALOG else f"{key}={text} in the script"
             advice = f"set {key} for the cluster, in its configuration or with -D when it is started"
             _warn_once(told, key, f"{what} has no effect: it is fixed since Spark was started; {advice}")
-        elif key.startswith(_HADOOP):  # of a session, Hadoop gets what is called as Hadoop calls it
-            session.conf.set(key.removeprefix(_HADOOP), text)
+        else:
+            made[key] = text
+            if key.startswith(_HADOOP):  # of a session, Hadoop gets what is called as Hadoop calls it
+                made[key.removeprefix(_HADOOP)] = text
+                session.conf.set(key.removeprefix(_HADOOP), text)
+    return made
 
 
 def _is_set(session: Any, key: str, text: str) -> bool:

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import grpc
@@ -19,6 +19,7 @@ from firesteel.adapters.spark.clusters.sessions import further_session
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
 from firesteel.adapters.spark.session.names import SessionNames
+from firesteel.adapters.spark.session.resets import Resets
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
 from firesteel.adapters.spark.wire import SessionName, SparkAddress
 
@@ -74,6 +75,8 @@ class AttemptSession:
         self, endpoint: Callable[[], SparkAddress], name: SessionName, tag: str, settings: dict[str, str]
     ) -> None:
         self._endpoint, self._name, self._tag, self._settings = endpoint, name, tag, settings
+        self.begun: dict[str, str] = {}
+        """Settings that its sessions begin with, and go back to by RESET: the job's, our own, those of a script's builder."""
         self._session: Any = None
         self._changed: SessionSettings | None = None
         self.names = SessionNames()
@@ -137,6 +140,7 @@ class AttemptSession:
         session: Any = ConnectSession(channel)
         internals.make_default(session)
         session.addTag(self._tag)
+        self.begun.update(self._settings)
         if self._settings and is_new:
             internals.set_all(session.conf, self._settings, silent=False)
         self._changed = SessionSettings(session, self._settings, self._setting_changes)
@@ -155,23 +159,27 @@ class AttemptSession:
 
     def _watch(self, client: Any) -> None:
         internals.be_silent_at_exit(client)  # that call may go on for minutes when the server is gone
-        client.newSession = functools.partial(self._made, functools.partial(internals.new_session, client))
-        client.clone = functools.partial(self._made, client.clone)
+        client.newSession = functools.partial(self._made, functools.partial(internals.new_session, client), self.begun)
+        client.clone = functools.partial(self._made, client.clone, {})
+        Resets(client, self.begun)
         self.on_client(client)
 
     def _settle(self, conf: Any) -> None:
         """Say whose turns the session's tasks take, and where its relative paths start."""
         ours = {launch.SCHEDULER_POOL: self.scheduler_pool, CLIENT_DIRECTORY: self.directory}
         wanted = {key: value for key, value in ours.items() if value and key not in self._settings}
+        self.begun.update(wanted)
         if wanted:
             with contextlib.suppress(Exception):  # the query that comes next says what is wrong
                 internals.set_all(conf, wanted, silent=True)
 
-    def _made(self, make: Callable[[str], Any], session_id: str | None = None) -> Any:
+    def _made(self, make: Callable[[str], Any], begun: Mapping[str, str], session_id: str | None = None) -> Any:
         """A session that the user's code makes of ours: it is the worker's to close, too."""
         client = make(session_id or self._further().session_id)
         self.announce(SessionName(self._name.user, internals.session_id_of(client)))
         self._settle(RuntimeConf(client))
+        if begun:
+            internals.set_all(RuntimeConf(client), begun, silent=True)
         self._watch(client)
         return client
 

@@ -25,10 +25,11 @@ _ORDER_SETTING = "spark.sql.functionResolution.sessionOrder"
 
 
 class OneInstant:
-    """Gives the present of one session: a hook of its client, which also sees what Spark is asked to analyse."""
+    """Gives the present of one session: a hook of its client, which also sees what Spark is asked to analyse. What its
+    session begins with, `begun`, is told of the setting that this takes."""
 
-    def __init__(self, session: Any, instant_ms: int) -> None:
-        self._session, self._micros = session, instant_ms * 1000
+    def __init__(self, session: Any, instant_ms: int, begun: dict[str, str]) -> None:
+        self._session, self._micros, self._begun = session, instant_ms * 1000, begun
         self._made: dict[str, None] = {}
         self._lock = threading.RLock()  # a function's threads may all ask Spark at once
         self._is_making = False
@@ -74,3 +75,4 @@ class OneInstant:
             self._session.sql(f"CREATE TEMPORARY FUNCTION {name}() RETURNS {kind} RETURN {value}")
             self._made[name] = None
         self._session.conf.set(_ORDER_SETTING, "first")
+        self._begun[_ORDER_SETTING] = "first"

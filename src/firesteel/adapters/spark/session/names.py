@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.session.sqltext import SKIPPED, text_of
 
-_SKIPPED = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _NAME = r"(?P<name>(?:`[^`]+`|[\w$]+)(?:\.(?:`[^`]+`|[\w$]+))*)"
 _STATEMENTS = [
-    (kind, re.compile(_SKIPPED + text, re.IGNORECASE | re.DOTALL))
+    (kind, re.compile(SKIPPED + text, re.IGNORECASE | re.DOTALL))
     for kind, text in (
         ("view", rf"CREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}"),
         ("view", rf"CACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}\s+(?:OPTIONS\b.*?\)\s*)?(?:AS|SELECT|WITH)\b"),
@@ -27,7 +27,7 @@ _STATEMENTS = [
         ("variable", rf"SET\s+VAR(?:IABLE)?\s+\(?\s*{_NAME}"),
     )
 ]  # fmt: skip
-_USE = re.compile(_SKIPPED + r"(?:USE|SET\s+CATALOG)\b", re.IGNORECASE | re.DOTALL)
+_USE = re.compile(SKIPPED + r"(?:USE|SET\s+CATALOG)\b", re.IGNORECASE | re.DOTALL)
 _DATABASE = ("the current database", "")
 
 
@@ -73,7 +73,7 @@ def _given(plan: Any) -> Iterator[tuple[str, str]]:
             view = command.create_dataframe_view
             yield "global view" if view.is_global else "view", view.name.lower()
         case "sql_command":
-            yield from _given_by_text(command.sql_command.sql or command.sql_command.input.sql.query)
+            yield from _given_by_text(text_of(plan))
         case "register_function" | "register_table_function" as registered:
             yield "function", getattr(command, registered).function_name.lower()
         case "register_data_source":

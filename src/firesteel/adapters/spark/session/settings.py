@@ -12,6 +12,8 @@ from typing import Any
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.session.resets import RESET
+from firesteel.adapters.spark.session.sqltext import SKIPPED, text_of
 
 Changes = Mapping[str, str | None]
 """Settings that differ from the job's own; None: unset."""
@@ -39,10 +41,8 @@ _FOR_SPEED_OR_WRITING = (
 )
 _READ_BY_SPARK = ("spark.", "mapreduce.", "mapred.", "hive.", "fs.", "dfs.", "io.")
 """Begins what may be a setting of Spark's or Hadoop's; other names are the user's own."""
-_NAME = r"`?(?P<name>[\w.:\-]+)`?"
-_SET = re.compile(rf"\s*(?:SET\s+{_NAME}\s*=|RESET\s+{_NAME.replace('name', 'reset')}\s*;?\s*$)", re.IGNORECASE)
-_SET_ZONE = re.compile(r"\s*SET\s+TIME\s+ZONE\b", re.IGNORECASE)
-_RESET_ALL = re.compile(r"\s*RESET\s*;?\s*$", re.IGNORECASE)
+_SET = re.compile(rf"{SKIPPED}SET\s+`?(?P<name>[\w.:\-]+)`?\s*=", re.IGNORECASE | re.DOTALL)
+_SET_ZONE = re.compile(rf"{SKIPPED}SET\s+TIME\s+ZONE\b", re.IGNORECASE | re.DOTALL)
 _ZONE = "spark.sql.session.timeZone"
 _OURS = ("spark.sql.functionResolution.sessionOrder", "spark.scheduler.pool", "spark.firesteel.client-directory")
 """Set by ourselves in each session anew, and not to be carried to another."""
@@ -87,8 +87,7 @@ class SessionSettings:
             self._is_switching = False
 
     def on_execute_plan(self, request: Any) -> Any:
-        command = request.plan.command.sql_command
-        text = command.sql or command.input.sql.query
+        text = text_of(request.plan)
         for name in [each for each in self._set_in(text) if each not in _OURS] if text else ():
             self._before_change(name)
             self._unclear[name] = None
@@ -97,10 +96,10 @@ class SessionSettings:
     def _set_in(self, text: str) -> list[str]:
         if _SET_ZONE.match(text):
             return [_ZONE]
-        if _RESET_ALL.match(text):
-            return list(dict.fromkeys([*self._job, *self._changed]))
+        if (reset := RESET.match(text)) is not None:
+            return [reset["name"]] if reset["name"] else list(dict.fromkeys([*self._job, *self._changed]))
         found = _SET.match(text)
-        return [found["name"] or found["reset"]] if found is not None else []
+        return [found["name"]] if found is not None else []
 
     def _config(self, operation: Any) -> Any:
         values: dict[str, str | None] = {pair.key: pair.value for pair in operation.set.pairs}

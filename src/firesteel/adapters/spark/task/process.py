@@ -292,7 +292,7 @@ class TaskProcess:
         first = self._task.job.graph.vertices[0].functions[0]
         is_batch = self._task.job.graph.job_type is JobType.BATCH
         if is_batch and self._task.job.instant_ms and not first.is_script:
-            OneInstant(session, self._task.job.instant_ms)
+            OneInstant(session, self._task.job.instant_ms, self.session.begun)
 
     def _progress_handler(self, client: Any) -> Callable[..., None]:
         interval = self._task.progress_interval_ms / 1000
