@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
-from firesteel.core.dispatcher.shown import last_known_view, shown_summary, teller_of, view_at_hand
+from firesteel.core.dispatcher.shown import is_read_again, last_known_view, shown_summary, teller_of, view_at_hand
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.machine import Core
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -78,6 +78,12 @@ def test_an_end_is_shown_when_its_result_is_stored() -> None:
     assert shown_summary(storing, None).status is JobStatus.RUNNING
     stored = entry(JobStage.RELEASING)
     assert view_at_hand(stored, core) == core.view()
+    assert [is_read_again(stored, leads) for leads in (core, None, JobReleasePlayer().make_core())] == [
+        False,
+        True,
+        False,
+    ]
+    assert not is_read_again(storing, None)
 
 
 def test_what_is_archived_is_shown_for_good() -> None:

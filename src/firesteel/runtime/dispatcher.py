@@ -1,6 +1,7 @@
 """The Dispatcher's endpoint: its store, its JobMasters, and the clients that wait."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
@@ -11,7 +12,7 @@ from firesteel.core.dispatcher import requests as r
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.sessions import JobSessions, broken, job_core
-from firesteel.core.dispatcher.shown import last_known_view, shown_summary, teller_of, view_at_hand
+from firesteel.core.dispatcher.shown import is_read_again, last_known_view, shown_summary, teller_of, view_at_hand
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
@@ -48,6 +49,9 @@ from firesteel.runtime.statusnews import StatusAnnouncer
 DeleteBlobs = Callable[[tuple[str, ...], Callable[[], Collection[str]]], Awaitable[None]]
 """Deletes the first but for the second, which is asked when nothing can change any more."""
 
+
+VIEW_PATIENCE_S = 5.0
+"""Time for which a view waits for a JobMaster that reads how its job has ended."""
 
 T = TypeVar("T")
 
@@ -103,6 +107,10 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
         job = self._known(job_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(VIEW_PATIENCE_S):
+                while is_read_again(job, self._leads(job)):
+                    await asyncio.wait((self.changes.next(job_id),))
         known = view_at_hand(job, self._leads(job)) or (await self._archived(job_id) if job.has_ended else None)
         return known or last_known_view(job)
 

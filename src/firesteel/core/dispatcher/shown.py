@@ -2,8 +2,9 @@
 
 import msgspec
 
-from firesteel.core.dispatcher.jobentry import JobEntry
+from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
+from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.machine import Core
 from firesteel.model.branches import parent_of
 from firesteel.model.ids import JobID
@@ -28,6 +29,13 @@ def view_at_hand(job: JobEntry, leads: Core | None) -> JobView | None:
     if teller is not None:
         return teller.view(may_end=job.has_ended)
     return job.view if job.has_ended else None
+
+
+def is_read_again(job: JobEntry, leads: Core | None) -> bool:
+    """Whether more is to be seen soon of a job that has ended under a former leader: a JobMaster reads its journal, to clean
+    up after it. Until then nobody can say with which savepoint it has ended."""
+    is_left = job.stage is JobStage.RELEASING and job.graph is not None
+    return is_left and not isinstance(leads, JobReleaseCore) and view_at_hand(job, leads) is None
 
 
 def shown_summary(job: JobEntry, leads: Core | None) -> JobSummary:

@@ -211,6 +211,14 @@ class Masters:
         archived = self.archive.get(job_id) if job.has_ended else None
         return shown.view_at_hand(job, leads) or archived or shown.last_known_view(job)
 
+    def is_read_again(self, job_id: JobID) -> bool:
+        """Whether a view of a job, which has ended, waits for what its JobMaster reads."""
+        endpoint = self.dispatcher
+        assert endpoint is not None, "somebody is asked"
+        assert isinstance(endpoint.core, DispatcherCore), "the leader is a Dispatcher"
+        leads = self._processes[endpoint.node].dispatcher.leads(job_id)
+        return shown.is_read_again(endpoint.core.jobs[job_id], leads)
+
     def break_job_master(self, endpoint: SimulatedEndpoint) -> None:
         """A bug ends one JobMaster, and perhaps also the one that is to fail the job in order."""
         dispatcher = self._processes[endpoint.node].dispatcher

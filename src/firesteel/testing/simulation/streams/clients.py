@@ -167,7 +167,8 @@ class StreamClient(Client):
         if view is None:
             return  # that Dispatcher has not read the jobs yet
         if view.status.is_globally_terminal:
-            answered(self._answer_of_ended(request, view))
+            if not self.cluster.masters.is_read_again(self.job_id):
+                answered(self._answer_of_ended(request, view))
             return
         master = self.cluster.masters.job_master(self.job_id)
         if master is not None:
