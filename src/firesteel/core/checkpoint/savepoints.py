@@ -88,6 +88,8 @@ class Savepoints:
         graph, state = executions.topology.graph, executions.state
         if graph.job_type is not JobType.STREAMING:
             return f"job {graph.job_id} ({graph.name}) is a batch job: it has nothing to take a savepoint of"
+        if state.status in _ENDING:
+            return f"job {graph.job_id} ({graph.name}) is {state.status.value}: it can't be saved any more"
         if state.stop is not None:
             return f"job {graph.job_id} ({graph.name}) is being stopped with a savepoint already"
         if not (request.directory or self._settings.directory):
