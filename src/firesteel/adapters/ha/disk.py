@@ -10,6 +10,9 @@ from typing import Protocol
 TEMPORARY = ".new-"
 """Begins the names of files that are being written; what a crash left of them means nothing."""
 
+CHECKS = 5
+"""Times that a file system is looked at before it is refused."""
+
 
 class Directory(Protocol):
     """Such files, wherever they are. Blocking, for one thread at a time. Errors are OSErrors that name the file."""
@@ -93,15 +96,27 @@ class Disk:
             raise
 
     def check(self) -> None:
-        """Raises OSError when files do not appear here as they have to."""
+        """Raises OSError when files do not appear here as they have to. Whoever begins to lead sweeps what is unfinished, and
+        this is in his eyes: so it is tried again."""
+        for left in reversed(range(CHECKS)):
+            try:
+                if self._is_created_once():
+                    return
+            except FileNotFoundError:
+                if not left:
+                    raise
+        raise OSError(errno.ENOTSUP, "a file was created twice: this file system can't be used", str(self.directory))
+
+    def _is_created_once(self) -> bool:
         name = f"{TEMPORARY}{self._system.urandom(16).hex()}"
         try:
             self.create(name, b"")
-            with contextlib.suppress(FileExistsError):
-                self.create(name, b"")
-                raise OSError(errno.ENOTSUP, "a file was created twice: this file system can't be used", name)
+            self.create(name, b"")
+        except FileExistsError:
+            return True
         finally:
             self.remove(name)
+        return False
 
     def append(self, name: str, data: bytes) -> None:
         with self._naming(name), self._opened(name, os.O_WRONLY | os.O_APPEND) as descriptor:
