@@ -252,7 +252,7 @@ async def masters_while_the_api_server_is_frozen_and_restarted(server: ApiServer
             await first.kill()
             await second.until_it_leads()
             assert (await leader(second))["epoch"] > epoch
-            assert (await second.client.request_job(running)).status is JobStatus.RUNNING
+            await second.until_status(running, JobStatus.RUNNING)
             it.release("lines")
             result = await second.client.request_job_result(running)
             assert (result.status, result.restarts) == (JobStatus.FINISHED, 0)
