@@ -77,6 +77,7 @@ class AttemptSession:
         self._endpoint, self._name, self._tag, self._settings = endpoint, name, tag, settings
         self.begun: dict[str, str] = {}
         """Settings that its sessions begin with, and go back to by RESET: the job's, our own, those of a script's builder."""
+        self._resets = Resets(self.begun)
         self._session: Any = None
         self._changed: SessionSettings | None = None
         self.names = SessionNames()
@@ -153,6 +154,7 @@ class AttemptSession:
         internals.add_hook(session.client, waiting)
         internals.wrap_analysis(session.client, waiting.on_analysis)
         internals.add_hook(session.client, self.names)
+        internals.add_hook(session.client, self._resets)
         self.on_open(session)
         self._watch(session.client)
         return session
@@ -161,7 +163,7 @@ class AttemptSession:
         internals.be_silent_at_exit(client)  # that call may go on for minutes when the server is gone
         client.newSession = functools.partial(self._made, functools.partial(internals.new_session, client), self.begun)
         client.clone = functools.partial(self._made, client.clone, {})
-        Resets(client, self.begun)
+        self._resets.watch(client)
         self.on_client(client)
 
     def _settle(self, conf: Any) -> None:

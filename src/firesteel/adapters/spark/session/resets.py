@@ -6,6 +6,7 @@ are to it changes like any others.
 
 import re
 import threading
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,27 +21,32 @@ _NOTHING = "RESET spark.firesteel.nothing"
 
 
 class Resets:
-    """A hook of one client. `begun` is what its session begins with; it may grow."""
+    """A hook of the clients of one attempt's sessions, which share their hooks. `begun` is what sessions begin with; it may
+    grow."""
 
-    def __init__(self, client: Any, begun: Mapping[str, str]) -> None:
-        self._client, self._begun = client, begun
+    def __init__(self, begun: Mapping[str, str]) -> None:
+        self._begun = begun
+        self._clients = weakref.WeakValueDictionary[str, Any]()
         self._own = threading.local()
-        internals.add_hook(client, self)
+
+    def watch(self, client: Any) -> None:
+        """This is the client of a session of the attempt's."""
+        self._clients[internals.session_id_of(client)] = client
 
     def on_execute_plan(self, request: Any) -> Any:
         found = RESET.match(text_of(request.plan))
-        is_mine = request.session_id == internals.session_id_of(self._client)  # sessions made of others share hooks
-        if found is not None and is_mine and not getattr(self._own, "is_resetting", False):
-            self._reset(request.plan.command, found["name"])
+        client = self._clients.get(request.session_id) if found is not None else None
+        if found is not None and client is not None and not getattr(self._own, "is_resetting", False):
+            self._reset(client, request.plan.command, found["name"])
             request.plan.command.sql_command.sql = _NOTHING
             request.plan.command.sql_command.input.sql.query = _NOTHING
         return request
 
-    def _reset(self, command: Any, name: str | None) -> None:
+    def _reset(self, client: Any, command: Any, name: str | None) -> None:
         self._own.is_resetting = True
         try:
-            self._client.execute_command(command)
+            client.execute_command(command)
             again = {key: value for key, value in self._begun.items() if name in (None, key)}
-            internals.set_all(RuntimeConf(self._client), again, silent=True)
+            internals.set_all(RuntimeConf(client), again, silent=True)
         finally:
             self._own.is_resetting = False
