@@ -3,22 +3,20 @@
 import asyncio
 import contextlib
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from pathlib import Path
 
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.registers import election_times, leader_register
-from firesteel.adapters.rpc.settings import network_settings
 from firesteel.client.remote import http_client
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
-from firesteel.runtime.clock import SystemClock
-from firesteel.runtime.register import LeaderRecord, LeaderRegister
+from firesteel.runtime.register import LeaderRegister
+from tests.durable.contenders import Service, contending, record, until_it_leads
 from tests.durable.kubernetes import CONFIG_FILE, ELECTION, LIMIT_S, ApiServer
 from tests.durable.masters import site
-from tests.durable.test_election import Service
 from tests.durable.test_standby import leader
 from tests.durable.zookeeper import wire
 from tests.network.processes import until
@@ -28,10 +26,6 @@ TOLD_S = 20.0
 """Time within which what is wrong is told, on a busy machine: no request lasts longer than 5 s."""
 
 FREEZE_S = 4.0
-
-
-def record(name: str, port: int = 1) -> LeaderRecord:
-    return LeaderRecord(name=name, node=name, host="127.0.0.1", port=port)
 
 
 @contextlib.asynccontextmanager
@@ -135,35 +129,9 @@ async def delete(of: LeaderRegister, kind: str, name: str) -> None:
 
 @contextlib.asynccontextmanager
 async def contender(options: dict[str, str], name: str) -> AsyncIterator[tuple[RegisterElection, Service]]:
-    """A master as far as elections go, whose port takes connections."""
     times = election_times(Configuration({"high-availability.type": "kubernetes", **options}))
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        async with register(options) as made:
-            election = RegisterElection(
-                made,
-                name,
-                SystemClock(),
-                network=network_settings(Configuration(), name),
-                lease_ms=times.lease_ms,
-                retry_ms=times.retry_ms,
-                renew_deadline_ms=times.renew_deadline_ms,
-            )
-            service = Service()
-            election.contend("it", service)
-            await election.start(record(name, listening.getsockname()[1]))
-            try:
-                yield election, service
-            finally:
-                await election.close()
-
-
-async def until_it_leads(service: Service, expected: bool = True) -> None:
-    async def is_so() -> bool:
-        return service.leads is expected
-
-    await until(is_so)
+    async with register(options) as made, contending(made, name, **asdict(times)) as it:
+        yield it
 
 
 def times(*, lease: str, deadline: str, retry: str = "100 ms") -> dict[str, str]:

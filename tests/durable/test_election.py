@@ -15,29 +15,15 @@ from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.fileregister import FileRegister
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
-from firesteel.model.ids import Address, FencingToken
+from firesteel.model.ids import Address
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.runtime.clock import SystemClock
 from firesteel.runtime.register import LeaderRecord
+from tests.durable.contenders import Service
 from tests.network.processes import until
 
 FOR_EVER_MS = 1_000_000
-
-
-@dataclass
-class Service:
-    """A contender that notes what it is told."""
-
-    tokens: list[FencingToken] = field(default_factory=list)
-    leads: bool = False
-
-    def on_granted(self, token: FencingToken) -> None:
-        self.tokens.append(token)
-        self.leads = True
-
-    def on_revoked(self) -> None:
-        self.leads = False
 
 
 @dataclass

@@ -19,6 +19,7 @@ from firesteel.adapters.ha.registers import leader_register
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import Registered
 from tests.durable import kubernetesstories as stories
+from tests.durable.contenders import record
 from tests.durable.kubernetes import CONFIG_FILE, ApiServer, running
 
 CONTEXT, NAMESPACE = "kubernetes.context", "kubernetes.namespace"
@@ -62,7 +63,7 @@ def refusal(options: dict[str, str]) -> str:
 
     async def story() -> str:
         async with stories.register(options) as it:
-            await it.claim(stories.record("a"), 0)
+            await it.claim(record("a"), 0)
         return ""
 
     begun_s = time.monotonic()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,11 +9,7 @@ import pytest
 
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.zookeeper import ZooKeeperRegister
-from firesteel.adapters.rpc.settings import network_settings
-from firesteel.model.options import Configuration
-from firesteel.runtime.clock import SystemClock
-from firesteel.runtime.register import LeaderRecord
-from tests.durable.test_election import Service
+from tests.durable.contenders import Service, contending, record, until_it_leads
 from tests.durable.zookeeper import ZooKeeper, wire, zookeeper
 from tests.network.processes import until
 
@@ -22,10 +17,6 @@ SESSION_S = 10.0
 """The longest that TICK_MS allows: a process that is not let run for a second or two has its session all the same."""
 SHORT_SESSION_S = 4.0
 """Where a session has to end."""
-
-
-def record(name: str, port: int = 1) -> LeaderRecord:
-    return LeaderRecord(name=name, node=name, host="127.0.0.1", port=port)
 
 
 @contextlib.asynccontextmanager
@@ -75,34 +66,11 @@ def test_of_all_who_claim_one_leads(zookeeper_server: ZooKeeper) -> None:
 async def contender(
     port: int, root: str, name: str, session_s: float = SESSION_S
 ) -> AsyncIterator[tuple[RegisterElection, Service]]:
-    """A master as far as elections go, whose port takes connections."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        async with register(port, root, session_s) as made:
-            me = record(name, listening.getsockname()[1])
-            election = RegisterElection(
-                made,
-                name,
-                SystemClock(),
-                network=network_settings(Configuration(), name),
-                lease_ms=int(session_s * 1000),
-                retry_ms=50,
-            )
-            service = Service()
-            election.contend("it", service)
-            await election.start(me)
-            try:
-                yield election, service
-            finally:
-                await election.close()
-
-
-async def until_it_leads(service: Service, expected: bool = True) -> None:
-    async def is_so() -> bool:
-        return service.leads is expected
-
-    await until(is_so)
+    async with (
+        register(port, root, session_s) as made,
+        contending(made, name, lease_ms=int(session_s * 1000), retry_ms=50) as it,
+    ):
+        yield it
 
 
 def test_suspended_is_not_lost(tmp_path: Path) -> None:

@@ -1,26 +1,23 @@
 """Jobs whose regions store results in HDFS: deaths and losses; afterwards the rows, and nothing else."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from firesteel.adapters.storage.hdfsdirectories import HdfsDirectories
 from firesteel.adapters.storage.resultsprobe import IDENTITY
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
-from tests.integration.cluster.files import HEADER, Files
+from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_command import Command, wait_until
-from tests.integration.cluster.test_session_cluster import LIMIT_S, Session, wait_for
+from tests.integration.cluster.test_session_cluster import LIMIT_S
 from tests.stack.conftest import Do, started, until
 from tests.stack.hadoop import Hdfs
 from tests.stack.hdfs.conftest import hdfs_settings
-from tests.stack.test_s3_results import BODY, EXPECTED, RETRY, found
+from tests.stack.storedresults import BODY, EXPECTED, RETRY, found, kill_a_worker
 
 RESULTS = "/shared results"
-PRODUCERS = ["numbers-0-0", "numbers-1-0"]
 
 
 def shared_in(storage: Hdfs) -> dict[str, str]:
@@ -75,30 +72,7 @@ def test_a_file_that_is_deleted_has_its_producer_run_again(
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_worker_that_is_killed_costs_no_stored_result(storage: Hdfs, tmp_path: Path) -> None:
-    """Of two."""
-    session = Session(tmp_path)
-    (tmp_path / "job.py").write_text(HEADER + BODY)
-    (tmp_path / "hold").touch()
-    options = {**shared_in(storage), "jobmanager.rpc.port": "0", "rest.port": "0"}
-    given = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
-    code, _, err = session.command("cluster", "start", "--taskmanagers", "2", *given)
-    assert (code, err) == (0, "")
-    try:
-        retry = [part for key, value in RETRY.items() for part in ("-D", f"{key}={value}")]
-        parameters = ("-p", f"directory={tmp_path}", "-p", f"output={tmp_path / 'out'}")
-        job = session.start("run", "--master", session.master(), "job.py", *parameters, *retry)
-        (attempt, *_) = wait_for(tmp_path / "counts", 1)
-        workers = session.pids("taskmanager")
-        (mine,) = [parent for parent in psutil.Process(int(attempt)).parents() if parent.pid in workers]
-        mine.send_signal(signal.SIGKILL)
-        (tmp_path / "hold").unlink()
-        out, err = job.communicate(timeout=LIMIT_S)
-        assert job.returncode == 0, out + err
-        assert found(tmp_path / "out") == EXPECTED
-        assert len((tmp_path / "counts").read_text().splitlines()) == 2
-        assert sorted(path.name for path in tmp_path.glob("numbers-*")) == PRODUCERS
-    finally:
-        session.command("cluster", "stop")
+    kill_a_worker(tmp_path, shared_in(storage))
 
 
 @pytest.mark.usefixtures("nothing_left")
