@@ -60,6 +60,25 @@ class FailingStore(InMemoryJobStore):
         await super().clean_up(job_id, token, keeps_graph=keeps_graph)
 
 
+class StallingStore(InMemoryJobStore):
+    """Once a result is durable, who has stored it never hears so; from then on, reading a journal takes `reading_s`."""
+
+    def __init__(self, reading_s: float) -> None:
+        super().__init__()
+        self.reading_s, self.stalls = reading_s, asyncio.Event()
+
+    async def put_result(self, result: JobResult, token: FencingToken) -> None:
+        await super().put_result(result, token)
+        if not self.stalls.is_set():
+            self.stalls.set()
+            await asyncio.Event().wait()
+
+    async def claim_journal(self, job_id: JobID, token: FencingToken) -> JobState:
+        if self.stalls.is_set():
+            await asyncio.sleep(self.reading_s)
+        return await super().claim_journal(job_id, token)
+
+
 class SlowStore(InMemoryJobStore):
     """What it writes is durable some time after, and who reads or submits waits for its answer."""
 

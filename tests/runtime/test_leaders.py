@@ -14,7 +14,7 @@ from firesteel.runtime.client import UnknownJob
 from firesteel.testing.backend import TaskScript
 from tests.runtime.cluster import finish, graph, job_master, mini_cluster
 from tests.runtime.conftest import Do
-from tests.runtime.stores import SlowStore
+from tests.runtime.stores import SlowStore, StallingStore
 
 GAPS_S = [0.0, 0.001, 1.0, 45.0]
 """Time between revoke and grant: none, next to none, some, and nearly the heartbeat's timeout."""
@@ -70,6 +70,26 @@ def test_attempts_that_end_while_nobody_leads(do: Do, script: TaskScript) -> Non
 
     do(story())
     assert (script.ends("lines"), script.ends("result")) == (["FINISHED"] * 2, ["FINISHED"])
+
+
+@pytest.mark.parametrize(("reading_s", "vertices"), [(1.0, ["lines", "result"]), (60.0, [])])
+def test_what_a_former_leader_saw_end_is_shown_when_its_journal_is_read(
+    do: Do, script: TaskScript, reading_s: float, vertices: list[str]
+) -> None:
+    """Or without its vertices, when that takes long."""
+
+    async def story() -> None:
+        store = StallingStore(reading_s)
+        async with mini_cluster(script, store=store) as cluster:
+            job_id = await cluster.client.submit_job(graph("lines => result"), {})
+            await store.stalls.wait()
+            await change(cluster, DISPATCHER, 0.0)
+            assert (await cluster.client.request_job_result(job_id)).status is JobStatus.FINISHED
+            shown = await cluster.client.request_job(job_id)
+            assert (shown.status, [each.name for each in shown.vertices]) == (JobStatus.FINISHED, vertices)
+            await finish(cluster, job_id)
+
+    do(story())
 
 
 def test_the_dispatcher_changes_at_every_moment_of_a_job(do: Do, script: TaskScript) -> None:

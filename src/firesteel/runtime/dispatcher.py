@@ -107,11 +107,13 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
         job = self._known(job_id)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(VIEW_PATIENCE_S):
-                while is_read_again(job, self._leads(job)):
-                    await asyncio.wait((self.changes.next(job_id),))
         known = view_at_hand(job, self._leads(job)) or (await self._archived(job_id) if job.has_ended else None)
+        if known is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(VIEW_PATIENCE_S):
+                    while is_read_again(job, self._leads(job)):
+                        await asyncio.wait((self.changes.next(job_id),))
+            known = view_at_hand(job, self._leads(job))
         return known or last_known_view(job)
 
     def views(self) -> list[JobView]:
