@@ -1,5 +1,6 @@
 """Outputs of Spark's own file sink: no batch is left out for what another query has written there."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -179,6 +180,30 @@ def test_the_one_that_writes_ends_when_all_may_start(tmp_path: Path, checkpoint:
     with pytest.raises(Superseded, match="generation 2"):
         zombie.begin(4, query.query_id)
     BatchFiles.of(known.starts["result"][0]).begin(3, query.query_id)  # in the process that writes
+
+
+def test_an_output_that_is_gone_is_not_begun_anew(tmp_path: Path, checkpoint: str) -> None:
+    root, first = tmp_path / "out", Path(checkpoint)
+    FakeCheckpoint(first).commit(3)  # it starts from a savepoint, into a new directory
+    for attempt in range(3):
+        outputs = FileOutputs("", absolute, started(root, attempt=attempt))
+        outputs.check("result", checkpoint, writer())
+        outputs.claim("result", checkpoint, writer())
+        shutil.rmtree(root)  # which has nothing yet
+    second = first.with_name("1")
+    FakeCheckpoint(second).commit(4)
+    with pytest.raises(PipelineRefused, match=r"out was deleted while the query ran.* batches up to 3 are gone"):
+        FileOutputs("", absolute, started(root, attempt=3)).check("result", str(second), writer())
+    FileOutputs("", absolute, started(tmp_path / "other", attempt=3)).check("result", str(second), writer())
+
+
+def test_an_output_that_had_batches_before_is_missed_at_once(tmp_path: Path, checkpoint: str) -> None:
+    query = FakeCheckpoint(Path(checkpoint)).commit(3)
+    written(tmp_path / "out", 3, query.query_id)
+    FileOutputs("", absolute, started(tmp_path / "out")).claim("result", checkpoint, writer())
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(PipelineRefused, match="batches up to 2 are gone"):
+        FileOutputs("", absolute, started(tmp_path / "out", attempt=1)).check("result", checkpoint, writer())
 
 
 def test_two_sinks_have_an_output_each(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult
 from tests.integration.cluster.files import HEADER, Files
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
@@ -32,16 +33,22 @@ NOW = {"execution.streaming.trigger": "available-now", "restart-strategy.type": 
 NOW |= {"restart-strategy.fixed-delay.delay": "100 ms", "restart-strategy.fixed-delay.attempts": "3"}
 
 
-def test_an_attempt_that_failed_leaves_no_row_twice(files: Files, tmp_path: Path) -> None:
-    source, output = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
+def ran(files: Files, directory: Path, body: str) -> JobResult:
+    """The pipeline reads five files from `in`, a batch each, and writes `output`."""
+    (directory / "in").mkdir()
     for place, letter in enumerate("abcde"):
-        (source / letter).write_text(f"{letter}\n")
-        os.utime(source / letter, (1_000_000_000 + place, 1_000_000_000 + place))  # which is the order they are read in
+        file = directory / "in" / letter
+        file.write_text(f"{letter}\n")
+        os.utime(file, (1_000_000_000 + place, 1_000_000_000 + place))  # which is the order they are read in
     path = files.write("")
-    path.write_text(HEADER.replace('"test"', '"test", mode="streaming"') + FAILS_ONCE)
-    parameters = {"input": str(source), "output": str(output), "failed": str(tmp_path / "failed")}
-    result = files.do(files.run(path, parameters, NOW))
+    path.write_text(HEADER.replace('"test"', '"test", mode="streaming"') + body)
+    parameters = {name: str(directory / name) for name in ("output", "failed")} | {"input": str(directory / "in")}
+    result: JobResult = files.do(files.run(path, parameters, NOW))
+    return result
+
+
+def test_an_attempt_that_failed_leaves_no_row_twice(files: Files, tmp_path: Path) -> None:
+    result, output = ran(files, tmp_path, FAILS_ONCE), tmp_path / "output"
     assert result.status is JobStatus.FINISHED, result.failure
     assert (tmp_path / "failed").exists()
     read = pyarrow.parquet.read_table([str(file) for file in output.glob("batch-*.parquet")])
@@ -51,3 +58,20 @@ def test_an_attempt_that_failed_leaves_no_row_twice(files: Files, tmp_path: Path
     assert len({owner["query_id"] for owner in owners}) == 1
     assert owners[0]["query_id"]
     assert not list((output / ".firesteel-staging").iterdir())
+
+
+def test_an_output_that_is_deleted_while_the_query_runs_is_told(files: Files, tmp_path: Path) -> None:
+    """Going on in an empty directory would leave it without the batches that it had."""
+    deletes = FAILS_ONCE.replace(
+        "            pathlib.Path(failed).touch()\n",
+        "            pathlib.Path(failed).touch()\n            __import__('shutil').rmtree(output)\n",
+    )
+    result, output = ran(files, tmp_path, deletes), tmp_path / "output"
+    assert (result.status, result.restarts) == (JobStatus.FAILED, 1)
+    assert result.failure is not None
+    assert result.failure.message == (
+        f"sink result: the output {output} was deleted while the query ran, or this worker has another directory by that"
+        " name: its batches up to 1 are gone; put it back and start from the job's last checkpoint (--from-savepoint), or"
+        " submit the job anew"
+    )
+    assert not output.exists(), "nothing was begun there"

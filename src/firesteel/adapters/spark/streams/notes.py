@@ -12,6 +12,8 @@ _OUTPUT = "output"
 """The directory that Spark's own file sink writes to, whose log fits the query."""
 _SINK = "sink"
 """Where the query writes, by whatever sink."""
+_CLAIMED = "claimed"
+"""The directories of `fs.stream_files` and `fs.fan_out` that the query has claimed."""
 _FINGERPRINT = "fingerprint"
 """That of the query's plan."""
 
@@ -35,6 +37,18 @@ def sink_of(home: Path) -> StreamOutput | None:
 def note_sink(home: Path, output: StreamOutput) -> None:
     """Have `sink_of` know it, from here on."""
     _note(home / _SINK, msgspec.json.encode(output).decode())
+
+
+def claimed_by(home: Path) -> dict[str, int]:
+    """Directories that the query whose attempts have their checkpoints in `home` has claimed, each with the first batch that
+    it has had since."""
+    noted = _noted(home / _CLAIMED)
+    return msgspec.json.decode(noted, type=dict[str, int]) if noted is not None else {}
+
+
+def note_claimed(home: Path, root: Path, first_batch: int) -> None:
+    """Have `claimed_by` know it, from here on; what it knows of the directory stays."""
+    _note(home / _CLAIMED, msgspec.json.encode({str(root): first_batch, **claimed_by(home)}).decode())
 
 
 def fingerprint_of(home: Path) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
-from firesteel.adapters.spark.streams.notes import note_output, note_sink, output_of, sink_of
+from firesteel.adapters.spark.streams.notes import claimed_by, note_claimed, note_output, note_sink, output_of, sink_of
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, SnapshotError
 from firesteel.adapters.spark.streams.snapshots.fences import is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery
@@ -22,6 +22,7 @@ from firesteel.adapters.spark.streams.snapshots.pointfiles import OFFSETS
 from firesteel.adapters.spark.streams.snapshots.points import last_committed, local_path, query_id_of
 from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
 from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, check_fit, last_written, put_back
+from firesteel.adapters.storage.batchclaims import generations_of
 from firesteel.adapters.storage.batchfiles import check_history
 from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.model.streams import SPARK_FILES, StreamOutput, csv_options
@@ -59,6 +60,7 @@ class FileOutputs:
                 query_id, batch = query_id_of(checkpoint) or _UNBORN, _next_batch(checkpoint)
                 for start in starts:
                     check_history(start.root, batch, query_id)
+                    _check_there(Path(checkpoint).parent, start.root, batch)
             elif output := self._unfitted(checkpoint, writer):
                 self._check_log(output, Path(checkpoint).parent, self._saved(uid))
             elif known := output_of(Path(checkpoint).parent):
@@ -72,7 +74,9 @@ class FileOutputs:
         The log once a job: the attempts that come later go on with it. Raises PipelineRefused, or Superseded.
         """
         for start in self._known.starts.get(uid, ()):
+            first_batch = 0 if generations_of(start.root) else _next_batch(checkpoint)
             start.claim()
+            note_claimed(Path(checkpoint).parent, start.root, first_batch)
         output = self._unfitted(checkpoint, writer)
         try:
             if output and is_directory(output):
@@ -123,6 +127,17 @@ def _check_own(output: str, checkpoint: str) -> None:
             f"its {LOG} has batches up to {written}, and this query has planned none after {known}: another query writes"
             " there, or the checkpoints were replaced, and Spark would leave out batches with those numbers; start from a"
             " savepoint (--from-savepoint), or name a new output",
+        )
+
+
+def _check_there(home: Path, root: Path, batch: int) -> None:
+    """Of an attempt that goes on with `batch`: a directory that an earlier one has claimed is empty when somebody has emptied
+    it. Raises TargetRefused."""
+    if batch > claimed_by(home).get(str(root), batch) and not generations_of(root):
+        raise TargetRefused(
+            f"the output {root} was deleted while the query ran, or this worker has another directory by that name: its"
+            f" batches up to {batch - 1} are gone; put it back and start from the job's last checkpoint (--from-savepoint), or"
+            " submit the job anew"
         )
 
 
