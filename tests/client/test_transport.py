@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from firesteel.client.transport import ClusterUnreachable, Transport
+from firesteel.client.transport import CONNECT_TIMEOUT_S, ClusterUnreachable, Transport
 from tests.client.conftest import question
 
 PATIENCE_S = 60.0
@@ -180,6 +180,23 @@ def test_nobody_is_waited_for_longer_than_patience_says() -> None:
                 await transport.request("GET", "/v1/overview")
             with pytest.raises(ClusterUnreachable, match=r"no master leads at http://[\d.:]+ \(election\)"):
                 [each async for each in transport.lines("/v1/overview")]
+            await transport.close()
+
+    asyncio.run(story())
+
+
+def test_a_master_that_takes_requests_and_says_nothing_holds_up_nobody_where_another_answers() -> None:
+    async def story() -> None:
+        silent = asyncio.Event()
+
+        async def serve(writer: asyncio.StreamWriter) -> None:
+            await silent.wait()
+
+        async with endpoint(serve) as first, endpoint(answering(ANSWER)) as second:
+            transport = Transport([first, second])
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                assert await transport.request("GET", "/v1/jobs") == b"{}"
+            silent.set()
             await transport.close()
 
     asyncio.run(story())

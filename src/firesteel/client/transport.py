@@ -197,6 +197,23 @@ class Transport:
                 return  # who listens on connects again, with all his patience
             outage.noticed()
 
+    async def _likeliest(self, addresses: Sequence[str]) -> str:
+        """Of several the one that answers first, else the first: a master that is stopped takes a request and says nothing."""
+        if len(addresses) == 1:
+            return addresses[0]
+        answered: list[str] = []
+
+        async def ask(address: str) -> None:
+            if await self._is_led(address):
+                answered.append(address)
+                for task in asking:
+                    if task is not asyncio.current_task():
+                        task.cancel()
+
+        async with asyncio.TaskGroup() as group:
+            asking = [group.create_task(ask(address)) for address in addresses]
+        return (*answered, *addresses)[0]
+
     async def _is_led(self, address: str) -> bool:
         """Whether a question that need not wait is answered: one that may wait says nothing while nothing happens, so that
         leaders who come and go fast would pass for none."""
@@ -236,7 +253,10 @@ class Transport:
         """Addresses to try, again and again; an address that answers is tried first from then on."""
         for rounds in itertools.count(1):
             await self._find()
-            for address in tuple(self._addresses):
+            left = list(self._addresses)
+            while left:
+                address = await self._likeliest(left) if outage.is_under_way or not self._reached else left[0]
+                left.remove(address)
                 outage.asked()
                 yield address
                 if self._finder is None:
