@@ -58,7 +58,9 @@ def test_a_process_that_opens_no_socket_is_signalled_a_few_times_only() -> None:
     with subprocess.Popen((sys.executable, "-c", LIKE_A_JVM), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
-        Path(f"/tmp/.java_pid{process.pid}").unlink(missing_ok=True)  # of a killed JVM that had this number; JVMs do so too
+        Path(f"/tmp/.java_pid{process.pid}").unlink(
+            missing_ok=True
+        )  # of a killed JVM that had this number; JVMs do so too
         reader = HeapReader(limit_s=0.2)
         for _ in range(SIGNALS_MAX):
             assert reader.read([process.pid]) == [None]

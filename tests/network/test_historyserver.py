@@ -32,7 +32,7 @@ def test_it_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with asyncio.timeout(LIMIT_S):
-            process = await start(archive_fs_dir=str(tmp_path), web_port="0")
+            process = await start(archive_fs_dir=f"{tmp_path},{tmp_path / 'later'}", web_port="0")
             assert process.stdout is not None
             found = STARTED.search(await process.stdout.readline())
             assert found is not None
@@ -46,6 +46,7 @@ def test_it_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
             _, log = await process.communicate()
             assert process.returncode == 0, log
             assert torn.name.encode() in log
+            assert f"{tmp_path / 'later'} is no directory now".encode() in log
             assert b"Traceback" not in log
 
     asyncio.run(story())

@@ -125,6 +125,10 @@ def test_unknown_parameter() -> None:
     assert "unknown parameter 'pth'; did you mean 'path'? (this pipeline takes path)" in refused(
         linear(), parameters={"path": "x", "pth": "y"}
     )
+    assert "unknown parameters 'pth'; did you mean 'path'?, 'q' (this pipeline takes path)" in refused(
+        linear(), parameters={"pth": "x", "q": "y"}
+    )
+    assert "'x9' and 2 more (this" in refused(linear(), parameters={f"x{n}": "y" for n in range(12)})
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,23 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 from pathlib import Path
 
 from firesteel.adapters.history.gateway import READ_ONLY, HistoryGateway
 from firesteel.adapters.history.index import HistoryIndex, Place
 from firesteel.adapters.history.places import archive_files
+from firesteel.adapters.storage.localdirectories import as_path
 from firesteel.adapters.storage.s3settings import hadoop_settings
+from firesteel.adapters.storage.schemes import scheme_of
 from firesteel.adapters.storage.temporary import temporary_directory
 from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.rest.server import RestServer, serve_rest
 from firesteel.runtime.background import BackgroundTasks
+
+logger = logging.getLogger(__name__)
 
 
 class HistoryServer:
@@ -82,7 +87,11 @@ def _places(config: Configuration, cache: Path) -> list[Place]:
     if not uris:
         text = f"set {key}: which directories of archives to show, parted by commas"
         raise ConfigurationError(f"{text}; masters write there what {options.ARCHIVE_DIR.key} says")
-    return [
+    places = [
         Place(uri, archive_files(key, uri, settings, cache / str(number)))
         for number, uri in enumerate(dict.fromkeys(uris))
     ]
+    for uri in dict.fromkeys(uris):
+        if scheme_of(uri).ours == "local" and not as_path(uri).is_dir():
+            logger.warning("%s is no directory now: its jobs are shown when it is there", uri)
+    return places

@@ -12,6 +12,9 @@ from firesteel.pipeline.definition import Argument, FunctionDefinition, did_you_
 from firesteel.pipeline.errors import InvalidPipeline
 from firesteel.pipeline.parametertypes import SCALARS, Choice, ParameterType, WireValue, parameter_type
 
+NAMED_MAX = 10
+"""Unknown parameters that an error names."""
+
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """A job parameter, as all functions that take it agree on."""
@@ -46,11 +49,8 @@ def parameter_values(
     `flags` are names that were given without a value. Raises InvalidPipeline for an unknown name or a value that does
     not fit the type.
     """
-    for name in (*given, *flags):
-        if name not in declared.parameters:
-            takes = ", ".join(declared.parameters)
-            known = f"this pipeline takes {takes}" if takes else "this pipeline takes none"
-            raise InvalidPipeline(f"unknown parameter {name!r}{did_you_mean(name, declared.parameters)} ({known})")
+    if unknown := [name for name in (*given, *flags) if name not in declared.parameters]:
+        raise InvalidPipeline(_unknown(unknown, declared))
     for name in flags:
         if declared.types[name] != SCALARS["bool"]:
             text = f"only a bool is true without a value, and this is a {declared.types[name].name}"
@@ -117,6 +117,13 @@ def argument_value(function: Callable[..., object], name: str, wire: WireValue, 
     if found is None:
         raise LookupError(f"the annotation of {name!r} names a type that its function does not know where it runs")
     return found.of_wire(wire, base)
+
+
+def _unknown(names: Sequence[str], declared: DeclaredParameters) -> str:
+    named = ", ".join(f"{name!r}{did_you_mean(name, declared.parameters)}" for name in names[:NAMED_MAX])
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    takes = ", ".join(declared.parameters) or "none"
+    return f"unknown parameter{'s' * (len(names) > 1)} {named}{more} (this pipeline takes {takes})"
 
 
 def _agreed_type(name: str, uses: Sequence[tuple[FunctionDefinition, Argument]]) -> ParameterType:
