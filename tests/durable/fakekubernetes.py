@@ -49,7 +49,9 @@ class Objects:
             del self.by_path[path]
         else:
             self.by_path[path] = content
-        self._file.write_text(json.dumps(self.by_path))
+        written = self._file.with_suffix(".new")
+        written.write_text(json.dumps(self.by_path))
+        written.replace(self._file)  # killed at any moment it leaves a whole file, as etcd does
         async with self.changed:
             self.events.append((path, event, content))
             self.changed.notify_all()
