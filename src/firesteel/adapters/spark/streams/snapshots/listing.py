@@ -28,6 +28,8 @@ class Listing:
 
     def everything(self, directory: str) -> list[str]:
         """Paths of all files in a directory and below it."""
+        if directory not in self.directories:  # asked for each store of each partition, of which hardly any has one
+            return []
         inside = sorted(path for path in self.directories if path == directory or path.startswith(f"{directory}/"))
         return [f"{path}/{name}" for path in inside for name in self.directories[path]]
 

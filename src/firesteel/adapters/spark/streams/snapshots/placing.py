@@ -9,7 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,8 +92,7 @@ class Placing:
             copies = {name: threads.submit(self._copy, held, name) for name, held in self._to_copy.items()}
             linked = [name for name, placed in self._placed.items() if placed.linked and self.durable]
             try:
-                for synced in [threads.submit(_sync, self.into / name) for name in linked]:
-                    synced.result()  # Spark has not waited for that
+                list(threads.map(self._sync, [linked[first::COPY_THREADS] for first in range(COPY_THREADS)]))
                 for name, copy in copies.items():
                     self._placed[name] = copy.result()
             except BaseException:
@@ -135,10 +134,14 @@ class Placing:
             raise Gone(name)  # it was changed meanwhile: not by Spark
         return Placed(size, digest.hexdigest() if digest else "", linked=False)
 
-
-def _sync(path: Path) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
+    def _sync(self, linked: Sequence[str]) -> None:
+        """Have links on the disk, for which Spark has not waited."""
+        for name in linked:
+            file = os.open(f"{self.into}/{name}", os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
 
 
 @contextlib.contextmanager
