@@ -25,6 +25,7 @@ from firesteel.adapters.notifications.notifier import Notifier
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.adapters.spark.jvm.supervisor import EMBEDDED_MARK
 from firesteel.adapters.storage.resultsprobe import probe_results
+from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.history import configured_history
 from firesteel.assembly.master import Master
@@ -199,7 +200,7 @@ class MiniCluster:
             clock=self._clock,
             leaders=self.election,
             backend=backend,
-            desk=WorkerDesk(work_dir, backend, self.blobs),
+            desk=WorkerDesk(work_dir, backend, self.blobs, storage=hadoop_settings(config, os.environ)),
             registry=MetricRegistry(),
             on_broken=lambda error: self._worker_broke(resource_id),
         )

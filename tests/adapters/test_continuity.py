@@ -8,6 +8,7 @@ import pytest
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.streams.continuity import Continuity
+from firesteel.adapters.spark.streams.inheritance import keep
 from firesteel.adapters.spark.streams.notes import fingerprint_of
 from firesteel.adapters.spark.streams.plans.fingerprints import fingerprint
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
@@ -50,6 +51,8 @@ def saved(tmp_path: Path, batches: int, plan: str) -> str:
 
 def check(tmp_path: Path, savepoint: str) -> str | None:
     (tmp_path / "result/0").mkdir(parents=True)
+    if savepoint:
+        keep(tmp_path / "result", savepoint)
     Continuity(savepoint).check("result", str(tmp_path / "result/0"), None)
     return fingerprint_of(tmp_path / "result")
 

@@ -11,6 +11,7 @@ from pyspark.sql.connect.proto import WriteStreamOperationStart
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
+from firesteel.adapters.spark.streams.inheritance import keep
 from firesteel.adapters.spark.streams.notes import note_output, output_of
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
@@ -47,8 +48,8 @@ def checkpoint(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def savepoint(tmp_path: Path) -> Path:
-    """Of a query that has written batches 0 to 2 into `old`, and goes on."""
+def restored(tmp_path: Path, checkpoint: str) -> None:
+    """From the savepoint of a query that had written batches 0 to 2 into `old`, and goes on there."""
     running = FakeCheckpoint(tmp_path / "running").commit(3)
     log(tmp_path / "old", 0, 1, 2)
     header = SavepointHeader(job_id="0" * 32, job_name="old", spark_version="4.3.0", created_ms=0)
@@ -56,11 +57,11 @@ def savepoint(tmp_path: Path) -> Path:
         str(tmp_path / "savepoint"), {"result": str(running.root)}, header, outputs={"result": str(tmp_path / "old")}
     )
     log(tmp_path / "old", 3, 4)
-    return tmp_path / "savepoint"
+    keep(Path(checkpoint).parent, str(tmp_path / "savepoint"))
 
 
 def test_a_new_output_is_claimed_once(tmp_path: Path, checkpoint: str) -> None:
-    outputs = FileOutputs("", absolute, StreamOutputs())
+    outputs = FileOutputs(absolute, StreamOutputs())
     outputs.claim("result", checkpoint, writer(path=tmp_path / "out"))
     assert output_of(Path(checkpoint).parent) == str(tmp_path / "out")
     log(tmp_path / "out", 0)
@@ -70,47 +71,48 @@ def test_a_new_output_is_claimed_once(tmp_path: Path, checkpoint: str) -> None:
 def test_the_output_of_another_query_is_refused(tmp_path: Path, checkpoint: str) -> None:
     log(tmp_path / "out", 0, 1)
     with pytest.raises(PipelineRefused, match="take the first batches of this one for written"):
-        FileOutputs("", absolute, StreamOutputs()).check("result", checkpoint, writer(path=tmp_path / "out"))
+        FileOutputs(absolute, StreamOutputs()).check("result", checkpoint, writer(path=tmp_path / "out"))
     assert output_of(Path(checkpoint).parent) is None
 
 
 def test_other_sinks_have_no_log(tmp_path: Path, checkpoint: str) -> None:
     log(tmp_path / "out", 0)
     for other in (writer("delta", tmp_path / "out"), writer("console"), writer("", "")):
-        FileOutputs("", absolute, StreamOutputs()).claim("result", checkpoint, other)
+        FileOutputs(absolute, StreamOutputs()).claim("result", checkpoint, other)
     batches = writer("parquet", tmp_path / "out")
     batches._write_proto.foreach_batch.python_function.command = b"x"
-    FileOutputs("", absolute, StreamOutputs()).claim("result", checkpoint, batches)
-    FileOutputs("", absolute, StreamOutputs()).claim("result", checkpoint, writer("parquet", "s3a://bucket/out"))
+    FileOutputs(absolute, StreamOutputs()).claim("result", checkpoint, batches)
+    FileOutputs(absolute, StreamOutputs()).claim("result", checkpoint, writer("parquet", "s3a://bucket/out"))
     assert output_of(Path(checkpoint).parent) is None
 
 
-def test_the_log_is_what_it_was_at_the_savepoint(tmp_path: Path, checkpoint: str, savepoint: Path) -> None:
-    FileOutputs(str(savepoint), absolute, StreamOutputs()).claim("result", checkpoint, writer(path=tmp_path / "old"))
+def test_the_log_is_what_it_was_at_the_savepoint(tmp_path: Path, checkpoint: str, restored: None) -> None:
+    FileOutputs(absolute, StreamOutputs()).claim("result", checkpoint, writer(path=tmp_path / "old"))
     assert sorted(path.name for path in (tmp_path / "old/_spark_metadata").iterdir()) == ["0", "1", "2"]
 
 
-def test_a_new_output_begins_behind_the_savepoint(tmp_path: Path, checkpoint: str, savepoint: Path) -> None:
-    FileOutputs(str(savepoint), absolute, StreamOutputs()).claim("result", checkpoint, writer(path=tmp_path / "new"))
+def test_a_new_output_begins_behind_the_savepoint(tmp_path: Path, checkpoint: str, restored: None) -> None:
+    FileOutputs(absolute, StreamOutputs()).claim("result", checkpoint, writer(path=tmp_path / "new"))
     assert sorted(path.name for path in (tmp_path / "new/_spark_metadata").iterdir()) == ["0", "1", "2"]
 
 
-def test_what_can_not_be_put_right_is_refused(tmp_path: Path, checkpoint: str, savepoint: Path) -> None:
+def test_what_can_not_be_put_right_is_refused(tmp_path: Path, checkpoint: str, restored: None) -> None:
     log(tmp_path / "strange", 7)
-    outputs = FileOutputs(str(savepoint), absolute, StreamOutputs())
+    outputs = FileOutputs(absolute, StreamOutputs())
     with pytest.raises(PipelineRefused, match="of another query"):
         outputs.check("result", checkpoint, writer(path=tmp_path / "strange"))
     with pytest.raises(PipelineRefused, match="in directories only"):
         outputs.check("result", checkpoint, writer(path="s3a://bucket/out"))
-    outputs.claim("unknown", checkpoint, writer(path=tmp_path / "begins anew"))
+    (tmp_path / "job/unknown/0").mkdir(parents=True)
+    outputs.claim("unknown", str(tmp_path / "job/unknown/0"), writer(path=tmp_path / "begins anew"))
     assert not (tmp_path / "begins anew").exists()
 
 
-def test_the_log_of_a_job_that_writes_is_not_taken_from_it(tmp_path: Path, checkpoint: str, savepoint: Path) -> None:
+def test_the_log_of_a_job_that_writes_is_not_taken_from_it(tmp_path: Path, checkpoint: str, restored: None) -> None:
     others = tmp_path / "running job" / "its sink"
     others.mkdir(parents=True)
     note_output(others, (tmp_path / "old").as_uri())
-    outputs = FileOutputs(str(savepoint), absolute, StreamOutputs())
+    outputs = FileOutputs(absolute, StreamOutputs())
     with pytest.raises(
         PipelineRefused, match="batches up to 4 were written there since, by sink its sink of job running"
     ):
@@ -124,7 +126,7 @@ def test_the_log_of_a_job_that_writes_is_not_taken_from_it(tmp_path: Path, check
 def test_a_batch_that_the_query_did_not_write_is_not_left_out(tmp_path: Path, checkpoint: str) -> None:
     query = FakeCheckpoint(Path(checkpoint)).commit(3)
     note_output(query.root.parent, str(tmp_path / "out"))
-    outputs = FileOutputs("", absolute, StreamOutputs())
+    outputs = FileOutputs(absolute, StreamOutputs())
     log(tmp_path / "out", 0, 1, 2)
     outputs.check("result", checkpoint, writer(path=tmp_path / "out"))
     log(tmp_path / "out", 3)
@@ -154,7 +156,7 @@ def written(root: Path, batches: int, query: str) -> BatchFiles:
 
 def test_who_is_refused_leaves_the_one_that_writes_alone(tmp_path: Path, checkpoint: str) -> None:
     running = written(tmp_path / "out", 3, "theirs")
-    outputs = FileOutputs("", absolute, started(tmp_path / "out"))
+    outputs = FileOutputs(absolute, started(tmp_path / "out"))
     with pytest.raises(PipelineRefused, match="holds the batches of another query"):
         outputs.check("result", checkpoint, writer(path=tmp_path / "out"))
     running.begin(3, "theirs")
@@ -163,7 +165,7 @@ def test_who_is_refused_leaves_the_one_that_writes_alone(tmp_path: Path, checkpo
 def test_a_query_without_the_batches_between_is_refused_before_it_starts(tmp_path: Path, checkpoint: str) -> None:
     query = FakeCheckpoint(Path(checkpoint)).commit(3)
     running = written(tmp_path / "out", 1, query.query_id)
-    outputs = FileOutputs("", absolute, started(tmp_path / "out"))
+    outputs = FileOutputs(absolute, started(tmp_path / "out"))
     with pytest.raises(PipelineRefused, match="holds batches up to 0, and the query goes on with 3"):
         outputs.check("result", checkpoint, writer())
     running.begin(1, query.query_id)
@@ -173,7 +175,7 @@ def test_the_one_that_writes_ends_when_all_may_start(tmp_path: Path, checkpoint:
     query = FakeCheckpoint(Path(checkpoint)).commit(3)
     zombie = written(tmp_path / "out", 4, query.query_id)
     known = started(tmp_path / "out", attempt=1)
-    outputs = FileOutputs("", absolute, known)
+    outputs = FileOutputs(absolute, known)
     outputs.check("result", checkpoint, writer())
     zombie.begin(4, query.query_id)
     outputs.claim("result", checkpoint, writer())
@@ -186,24 +188,24 @@ def test_an_output_that_is_gone_is_not_begun_anew(tmp_path: Path, checkpoint: st
     root, first = tmp_path / "out", Path(checkpoint)
     FakeCheckpoint(first).commit(3)  # it starts from a savepoint, into a new directory
     for attempt in range(3):
-        outputs = FileOutputs("", absolute, started(root, attempt=attempt))
+        outputs = FileOutputs(absolute, started(root, attempt=attempt))
         outputs.check("result", checkpoint, writer())
         outputs.claim("result", checkpoint, writer())
         shutil.rmtree(root)  # which has nothing yet
     second = first.with_name("1")
     FakeCheckpoint(second).commit(4)
     with pytest.raises(PipelineRefused, match=r"out was deleted while the query ran.* batches up to 3 are gone"):
-        FileOutputs("", absolute, started(root, attempt=3)).check("result", str(second), writer())
-    FileOutputs("", absolute, started(tmp_path / "other", attempt=3)).check("result", str(second), writer())
+        FileOutputs(absolute, started(root, attempt=3)).check("result", str(second), writer())
+    FileOutputs(absolute, started(tmp_path / "other", attempt=3)).check("result", str(second), writer())
 
 
 def test_an_output_that_had_batches_before_is_missed_at_once(tmp_path: Path, checkpoint: str) -> None:
     query = FakeCheckpoint(Path(checkpoint)).commit(3)
     written(tmp_path / "out", 3, query.query_id)
-    FileOutputs("", absolute, started(tmp_path / "out")).claim("result", checkpoint, writer())
+    FileOutputs(absolute, started(tmp_path / "out")).claim("result", checkpoint, writer())
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(PipelineRefused, match="batches up to 2 are gone"):
-        FileOutputs("", absolute, started(tmp_path / "out", attempt=1)).check("result", checkpoint, writer())
+        FileOutputs(absolute, started(tmp_path / "out", attempt=1)).check("result", checkpoint, writer())
 
 
 def test_two_sinks_have_an_output_each(tmp_path: Path) -> None:
@@ -218,6 +220,6 @@ def test_two_sinks_have_an_output_each(tmp_path: Path) -> None:
 def test_so_have_two_that_different_workers_run(tmp_path: Path, checkpoint: str) -> None:
     theirs = tmp_path / "job" / "another" / "0"
     theirs.mkdir(parents=True)
-    FileOutputs("", absolute, StreamOutputs()).note("another", str(theirs), writer(path=tmp_path / "out"))
+    FileOutputs(absolute, StreamOutputs()).note("another", str(theirs), writer(path=tmp_path / "out"))
     with pytest.raises(PipelineRefused, match="sinks another and result would both write to"):
-        FileOutputs("", absolute, started(tmp_path / "out")).note("result", checkpoint, writer())
+        FileOutputs(absolute, started(tmp_path / "out")).note("result", checkpoint, writer())

@@ -89,7 +89,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
             checkpoints,
             0,
             continuity=Continuity(""),
-            outputs=FileOutputs("", str, StreamOutputs()),
+            outputs=FileOutputs(str, StreamOutputs()),
             begin=lambda sink: None,
             look=lambda sink: None,
             remake=remake,

@@ -19,6 +19,7 @@ from firesteel.adapters.rpc.settings import network_settings
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
 from firesteel.adapters.spark.worker.workdirs import TEMPORARY, open_own
 from firesteel.adapters.storage.resultsprobe import probe_results
+from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.assembly.measures import ProcessMeasures
 from firesteel.assembly.processlog import process_log
 from firesteel.assembly.worker import BackendFactory, Worker, spark_backend
@@ -88,7 +89,7 @@ class TaskManager:
             clock=SystemClock(),
             leaders=self._leaders,
             backend=backend,
-            desk=WorkerDesk(self._work_dir, backend, blobs),
+            desk=WorkerDesk(self._work_dir, backend, blobs, storage=hadoop_settings(self.config, os.environ)),
             inheritance=self._dead_workers,
             results=results,
             registry=self._measures.registry,

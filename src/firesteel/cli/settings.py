@@ -157,6 +157,16 @@ def _flattened(file: Path, prefix: str, content: Mapping[object, object]) -> Ite
                 yield key, str(value)
 
 
+def storage_settings(configuration: Configuration) -> dict[str, str]:
+    """By which this process reaches what is in buckets. Raises CommandError."""
+    from firesteel.adapters.storage.s3settings import hadoop_settings
+
+    try:
+        return hadoop_settings(configuration, os.environ)
+    except ConfigurationError as error:
+        raise CommandError(str(error), BAD_USAGE) from None
+
+
 def absolute(path: str) -> str:
     """A path that starts here, or at home; of `file:PATH`, as Hadoop writes it, that path. URIs and an empty one stay."""
     if not path or "://" in path:

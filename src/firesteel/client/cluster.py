@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
+from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.client.branching import Branching, BranchRequest, Promotion
 from firesteel.client.building import BUILD_ENTRY_POINT, call_in_process
 from firesteel.client.comparing import Comparing, QueryComparison
@@ -158,7 +159,8 @@ class AsyncClusterClient:
         self, first: str, second: str, key: Sequence[str] = (), *, uid: str = "", wait_s: float = 30.0
     ) -> list[QueryComparison]:
         """Compare what two streaming jobs have written, up to where both have read the same. Raises BranchRefused."""
-        return await Comparing(self._http, JobID(first), JobID(second)).compare(key, uid, wait_s)
+        storage = hadoop_settings(self._configuration, os.environ)
+        return await Comparing(self._http, JobID(first), JobID(second), storage=storage).compare(key, uid, wait_s)
 
     async def logs(self, job_id: str) -> list[JobLog]:
         """Logs of the job's attempts: where they are, for `log_lines`."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.client.branching import BranchRefused
 from firesteel.client.comparison import Comparison, Rows, common_point, compare
 from firesteel.client.http import HttpClusterClient
@@ -37,10 +38,12 @@ class QueryComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparing:
-    """Of two jobs that run."""
+    """Of two jobs that run. `storage`: settings by which a savepoint in a bucket is reached."""
 
-    def __init__(self, client: HttpClusterClient, first: JobID, second: JobID) -> None:
-        self._client, self._ids = client, (first, second)
+    def __init__(
+        self, client: HttpClusterClient, first: JobID, second: JobID, *, storage: Mapping[str, str] = NOTHING_SET
+    ) -> None:
+        self._client, self._ids, self._storage = client, (first, second), storage
 
     async def compare(self, key: Sequence[str] = (), uid: str = "", wait_s: float = 30.0) -> list[QueryComparison]:
         """Compare the outputs of queries that both have, or of one; waits so long for points at which both have read the same.
@@ -58,7 +61,8 @@ class Comparing:
             await asyncio.sleep(LOOK_S)
             sights = await self._looked(views, uid)
         return [
-            await asyncio.to_thread(_compared, each, pair, note, tuple(key)) for each, pair in sorted(sights.items())
+            await asyncio.to_thread(self._compared, each, pair, note, tuple(key))
+            for each, pair in sorted(sights.items())
         ]
 
     async def _looked(self, views: Sequence[JobView], uid: str) -> dict[str, tuple[QuerySight, QuerySight]]:
@@ -81,6 +85,30 @@ class Comparing:
                         " output of fs.fan_out)"
                     )
         return {each: (first[each], second[each]) for each in shared}
+
+    def _compared(
+        self, uid: str, pair: tuple[QuerySight, QuerySight], note: Branch | None, key: tuple[str, ...]
+    ) -> QueryComparison:
+        has_updates = any(sight.output is not None and sight.output.mode.lower() == "update" for sight in pair)
+        if has_updates and not key:
+            raise BranchRefused(f"query {uid} writes updates: say by which columns a row is known (--key COLUMN)")
+        after, newest = _parted(uid, note), (_newest(pair[0]), _newest(pair[1]))
+        point = _point(pair, note)
+        if common_point(pair[0].positions, pair[1].positions) == newest:  # perhaps nothing was read since they parted
+            point = newest
+        savepoint = note.savepoint if note is not None else ""
+        readers = [
+            self._reader(sight, after, batch, savepoint if after >= 0 else "")
+            for sight, batch in zip(pair, point or newest, strict=True)
+        ]
+        found = compare(readers[0], readers[1], key, has_updates=has_updates)
+        first_batch, second_batch = point or (-1, -1)
+        return QueryComparison(uid=uid, rows=found, after=after, first_batch=first_batch, second_batch=second_batch)
+
+    def _reader(self, sight: QuerySight, after: int, up_to: int, savepoint: str) -> Rows:
+        output = sight.output
+        assert output is not None, "it was looked for"
+        return lambda: rows_of(output, sight.uid, after, up_to, savepoint, storage=self._storage)
 
 
 def by_output(sights: Iterable[QuerySight]) -> dict[str, QuerySight]:
@@ -113,31 +141,5 @@ def _parted(uid: str, note: Branch | None) -> int:
     return batches.get(uid, -1)
 
 
-def _compared(
-    uid: str, pair: tuple[QuerySight, QuerySight], note: Branch | None, key: tuple[str, ...]
-) -> QueryComparison:
-    has_updates = any(sight.output is not None and sight.output.mode.lower() == "update" for sight in pair)
-    if has_updates and not key:
-        raise BranchRefused(f"query {uid} writes updates: say by which columns a row is known (--key COLUMN)")
-    after, newest = _parted(uid, note), (_newest(pair[0]), _newest(pair[1]))
-    point = _point(pair, note)
-    if common_point(pair[0].positions, pair[1].positions) == newest:  # perhaps nothing was read since they parted
-        point = newest
-    savepoint = note.savepoint if note is not None else ""
-    readers = [
-        _reader(sight, after, batch, savepoint if after >= 0 else "")
-        for sight, batch in zip(pair, point or newest, strict=True)
-    ]
-    found = compare(readers[0], readers[1], key, has_updates=has_updates)
-    first_batch, second_batch = point or (-1, -1)
-    return QueryComparison(uid=uid, rows=found, after=after, first_batch=first_batch, second_batch=second_batch)
-
-
 def _newest(sight: QuerySight) -> int:
     return sight.positions[-1].batch if sight.positions else NEWEST
-
-
-def _reader(sight: QuerySight, after: int, up_to: int, savepoint: str) -> Rows:
-    output = sight.output
-    assert output is not None, "it was looked for"
-    return lambda: rows_of(output, sight.uid, after, up_to, savepoint)

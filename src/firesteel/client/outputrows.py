@@ -4,19 +4,20 @@ import csv
 import io
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
+from firesteel.adapters.spark.streams.snapshots.places import place_at
 from firesteel.adapters.spark.streams.snapshots.pointfiles import log_files
-from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of
 from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.adapters.storage.batchfiles import BatchFiles
+from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.client.comparison import BatchRow, Row
 from firesteel.model.streams import SPARK_FILES, StreamOutput
 
@@ -28,14 +29,26 @@ class NotReadable(RuntimeError):
     """The output can't be read from here, or not up to the batch that was asked for; the text says why."""
 
 
-def rows_of(output: StreamOutput, uid: str, after: int, up_to: int, savepoint: str = "") -> Iterator[BatchRow]:
-    """Rows of the batches from `after` + 1 to `up_to`; `savepoint` is one of batch `after`. Raises NotReadable."""
+def rows_of(
+    output: StreamOutput,
+    uid: str,
+    after: int,
+    up_to: int,
+    savepoint: str = "",
+    *,
+    storage: Mapping[str, str] = NOTHING_SET,
+) -> Iterator[BatchRow]:
+    """Rows of the batches from `after` + 1 to `up_to`; `savepoint` is one of batch `after`, if any, and `storage` the settings by
+    which it is reached in a bucket. Raises NotReadable."""
     root = Path(output.place)
     if not root.is_dir():
         raise NotReadable(f"{output.place} is not to be seen from here: compare where the workers' directories are")
     if output.format not in FORMATS:
         raise NotReadable(f"{output.place} has files of {output.format}, and {', '.join(FORMATS)} can be compared")
-    named = _by_log(root, uid, up_to, savepoint) if output.kind == SPARK_FILES else _by_records(root, after, up_to)
+    if output.kind == SPARK_FILES:
+        named = _by_log(root, up_to, _named_in_savepoint(savepoint, uid, storage) if savepoint else ())
+    else:
+        named = _by_records(root, after, up_to)
     for batch, name in named:
         try:
             for row in _read(root / name, output):
@@ -50,35 +63,33 @@ def _by_records(root: Path, after: int, up_to: int) -> Iterator[tuple[int, str]]
             yield from ((batch, name) for name in names)
 
 
-def _by_log(root: Path, uid: str, up_to: int, savepoint: str) -> Iterator[tuple[int, str]]:
-    """Files that Spark's log names up to a batch, but for those that it named in a savepoint before. Of a log that was compacted
+def _by_log(root: Path, up_to: int, before: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Files that Spark's log names up to a batch, but for those that it named `before`. Of a log that was compacted
     meanwhile batches can't be told any more."""
-    before = _named_in_savepoint(savepoint, uid) if savepoint else ()
     log = root / LOG
     try:
         names = log_files(os.listdir(log), up_to, LOG)
         for name in names:
-            yield from ((batch_of(name) or 0, path) for path in _paths(log / name) if path not in before)
+            paths = _paths((log / name).read_text())
+            yield from ((batch_of(name) or 0, path) for path in paths if path not in before)
     except (FileNotFoundError, Gone):
         raise NotReadable(
             f"the log of {root} can't be read up to batch {up_to}: it was compacted beyond that meanwhile; try again"
         ) from None
 
 
-def _named_in_savepoint(savepoint: str, uid: str) -> Collection[str]:
+def _named_in_savepoint(savepoint: str, uid: str, storage: Mapping[str, str]) -> Collection[str]:
     try:
-        query = query_of(savepoint, uid)
-    except SnapshotError as error:
+        place = place_at(savepoint, storage)
+        query = query_of(place, uid)
+        logs = [place.read(f"{query.directory}/{each.name}") for each in query.log_files]
+    except (SnapshotError, FileNotFoundError) as error:
         raise NotReadable(f"what both had in common is in the savepoint of the branch: {error}") from None
-    if query.sink_log is None:
-        return ()
-    saved = local_path(savepoint) / query.directory / query.sink_log.directory
-    logs = sorted(saved.iterdir()) if saved.is_dir() else ()
-    return frozenset(path for each in logs if batch_of(each.name) is not None for path in _paths(each))
+    return frozenset(path for each in logs for path in _paths(each.decode()))
 
 
-def _paths(log: Path) -> list[str]:
-    entries = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+def _paths(log: str) -> list[str]:
+    entries = [json.loads(line) for line in log.splitlines()[1:]]
     return [unquote(urlsplit(each["path"]).path) for each in entries if each["action"] == "add"]
 
 

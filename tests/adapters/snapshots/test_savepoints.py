@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.streams.snapshots import savepoints
+from firesteel.adapters.spark.streams.snapshots import directoryplace
 from firesteel.adapters.spark.streams.snapshots.errors import (
     CheckpointMissing,
     NoSavepoint,
@@ -314,7 +314,7 @@ def test_a_query_that_has_committed_nothing_is_at_its_beginning(tmp_path: Path, 
     log.mkdir(parents=True)
     (log / "0").write_text("v1")
     for output in (str(tmp_path / "out"), str(tmp_path / "other")):
-        put_back(made, query_of(made, "empty"), output)
+        put_back(tmp_path / "a log without files", query_of(made, "empty"), output)
         assert os.listdir(f"{output}/_spark_metadata") == [], "nothing is taken for written"
 
 
@@ -322,13 +322,13 @@ def test_the_manifest_is_the_last_file(
     tmp_path: Path, queries: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever dies before it leaves no savepoint, wherever that is."""
-    publish = savepoints._publish
+    write = directoryplace.write_manifest
     seen: list[set[str]] = []
 
     def watched(root: Path, manifest: SavepointManifest) -> None:
         seen.append(set(tree(root)))
-        publish(root, manifest)
+        write(root, manifest)
 
-    monkeypatch.setattr(savepoints, "_publish", watched)
+    monkeypatch.setattr(directoryplace, "write_manifest", watched)
     write_savepoint(str(tmp_path / "savepoint"), queries, HEADER, link=False)
     assert seen == [set(tree(tmp_path / "savepoint")) - {MANIFEST}]

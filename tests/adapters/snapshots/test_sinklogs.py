@@ -50,6 +50,10 @@ def savepoint(tmp_path: Path, output: Output) -> str:
     return path
 
 
+def saved_log(savepoint: str) -> Path:
+    return Path(savepoint) / "queries/0-result/sink-log"
+
+
 def log_of(root: Path) -> dict[str, bytes]:
     return tree(root / "_spark_metadata")
 
@@ -64,7 +68,7 @@ def test_in_the_same_output_the_log_is_what_it_was(savepoint: str, output: Outpu
     before = tree(output.root)
     for batch in range(8, 13):
         output.write(batch)
-    put_back(savepoint, query_of(savepoint, "result"), str(output.root))
+    put_back(saved_log(savepoint), query_of(savepoint, "result"), str(output.root))
     assert log_of(output.root) == {name: before[f"_spark_metadata/{name}"] for name in ("5.compact", "6")}
     assert (output.root / "part 9.parquet").exists()
     assert not [name for name in os.listdir(output.root) if name.startswith(".")]
@@ -74,7 +78,7 @@ def test_files_that_are_gone_refuse_it(savepoint: str, output: Output) -> None:
     (output.root / "part 2.parquet").unlink()
     before = log_of(output.root)
     with pytest.raises(OutputRefused, match=r"1 files that its log held are gone .*part 2\.parquet"):
-        put_back(savepoint, query_of(savepoint, "result"), str(output.root))
+        put_back(saved_log(savepoint), query_of(savepoint, "result"), str(output.root))
     assert log_of(output.root) == before
 
 
@@ -85,7 +89,7 @@ def test_files_that_are_gone_refuse_it(savepoint: str, output: Output) -> None:
 def test_a_new_output_begins_with_what_comes_after(
     savepoint: str, tmp_path: Path, interval: int, log: set[str]
 ) -> None:
-    put_back(savepoint, query_of(savepoint, "result"), str(tmp_path / "new"), compact_interval=interval)
+    put_back(saved_log(savepoint), query_of(savepoint, "result"), str(tmp_path / "new"), compact_interval=interval)
     assert log_of(tmp_path / "new") == dict.fromkeys(log, b"v1")
 
 
@@ -93,18 +97,18 @@ def test_a_new_output_that_nobody_has_written_to_since_begins_again(savepoint: s
     """An attempt may end between that and its first batch, or be refused by Spark."""
     new = tmp_path / "new"
     for _ in range(2):
-        put_back(savepoint, query_of(savepoint, "result"), str(new))
+        put_back(saved_log(savepoint), query_of(savepoint, "result"), str(new))
     assert log_of(new) == {str(batch): b"v1" for batch in range(7)}
     (new / "_spark_metadata/7").write_text("v1")
     with pytest.raises(OutputRefused, match="of another query"):
-        put_back(savepoint, query_of(savepoint, "result"), str(new))
+        put_back(saved_log(savepoint), query_of(savepoint, "result"), str(new))
 
 
 def test_the_output_of_another_query_is_refused(savepoint: str, tmp_path: Path) -> None:
     Output(tmp_path / "other").write(0)
     before = tree(tmp_path / "other")
     with pytest.raises(OutputRefused, match="of another query"):
-        put_back(savepoint, query_of(savepoint, "result"), str(tmp_path / "other"))
+        put_back(saved_log(savepoint), query_of(savepoint, "result"), str(tmp_path / "other"))
     assert tree(tmp_path / "other") == before
 
 

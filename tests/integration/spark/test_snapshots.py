@@ -21,7 +21,7 @@ from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.points import copy_point, last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, restore, seal, verify, write_savepoint
-from firesteel.adapters.spark.streams.snapshots.sinklogs import put_back
+from firesteel.adapters.spark.streams.snapshots.sinklogs import SINK_LOG, put_back
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import CHECKPOINTS_DIR, Configuration
 from tests.adapters.test_checkpoints import STREAM, deployed
@@ -125,7 +125,7 @@ def test_sparks_file_sink_goes_on_from_an_older_point(sessions: Sessions, tmp_pa
 
     def go_on(into: Path, place: str, files_per_batch: int) -> None:
         restore(str(savepoint), "r", str(tmp_path / place))
-        put_back(str(savepoint), saved, str(into))
+        put_back(savepoint / saved.directory / SINK_LOG, saved, str(into))
         run_to_the_end(joined(spark, source, files_per_batch), tmp_path / place, into)
 
     whole = joined_rows(source)
@@ -137,7 +137,7 @@ def test_sparks_file_sink_goes_on_from_an_older_point(sessions: Sessions, tmp_pa
     assert 0 < len(new) < len(whole)
     assert Counter(new) <= Counter(whole)
     with pytest.raises(OutputRefused):
-        put_back(str(savepoint), saved, str(tmp_path / "new"))
+        put_back(savepoint / saved.directory / SINK_LOG, saved, str(tmp_path / "new"))
 
 
 @pytest.mark.parametrize("link", [True, False] if ALL else [True])

@@ -5,6 +5,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from firesteel.adapters.storage.keys import Found
@@ -95,7 +96,12 @@ class FakeKeys:
         return self._call("get", name, read)
 
     def get_range(self, name: str, begin: int, end: int) -> bytes:
-        return self._call("get", name, lambda: self.contents[name].data[begin:end])
+        def read() -> bytes:
+            if name not in self.contents:
+                raise FileNotFoundError(name)
+            return self.contents[name].data[begin:end]
+
+        return self._call("get", name, read)
 
     def put(self, name: str, data: bytes, after: str | None) -> str:
         def write() -> str:
@@ -108,6 +114,9 @@ class FakeKeys:
 
     def write(self, name: str, data: bytes) -> None:
         self._call("write", name, lambda: self._write(name, data))
+
+    def upload(self, name: str, source: Path) -> None:
+        self._call("upload", name, lambda: self._write(name, source.read_bytes()))
 
     def found(self, prefix: str, *, at_most: int = 0) -> Iterator[Found]:
         def listed() -> list[Found]:

@@ -2,10 +2,12 @@
 
 import functools
 import io
+import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
@@ -43,6 +45,16 @@ def keys(request: pytest.FixtureRequest, url: str) -> Keys:
 
 def nothing() -> None:
     """Nobody minds."""
+
+
+def test_files_are_uploaded_whole_however_large(keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3keys, "UPLOAD_PART_BYTES", 5 * 1024 * 1024)  # S3 has no smaller ones
+    for size in (0, 1_000, 11 * 1024 * 1024):
+        (tmp_path / "file").write_bytes(os.urandom(size))
+        for _ in range(2):
+            keys.upload("a b/ü%20", tmp_path / "file")
+        assert keys.get("a b/ü%20").data == (tmp_path / "file").read_bytes()
+    keys.delete(["a b/ü%20"])
 
 
 NAMES = ("d/", "d/a%2Fb=1/x y", "d/k=ä#?&+[~]{}/z", "d/sub/one", "d/sub/two", "d0")

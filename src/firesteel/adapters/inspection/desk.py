@@ -1,6 +1,7 @@
 """WorkerDesk: answers what a master asks a worker on behalf of somebody who looks."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobSource
@@ -10,7 +11,9 @@ from firesteel.adapters.inspection.sparkpages import read_page
 from firesteel.adapters.inspection.sparkwork import look
 from firesteel.adapters.inspection.threads import thread_dump
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
+from firesteel.adapters.spark.streams.snapshots.places import place_at
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose
+from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.model.inquiries import (
     READ_WAIT_MAX_MS,
     AnyAnswer,
@@ -41,8 +44,11 @@ from firesteel.runtime.ports import TaskBackend, TaskFailedError
 class WorkerDesk:
     """The InquiryDesk of a worker whose files lie in `work_dir`."""
 
-    def __init__(self, work_dir: Path, backend: TaskBackend, blobs: BlobSource) -> None:
-        self._backend = backend
+    def __init__(
+        self, work_dir: Path, backend: TaskBackend, blobs: BlobSource, *, storage: Mapping[str, str] = NOTHING_SET
+    ) -> None:
+        """`storage`: settings by which savepoints in buckets are reached."""
+        self._backend, self._storage = backend, storage
         self._logs = LogFiles(work_dir / "logs")
         self._uploaded = UploadedFiles(work_dir / "builds", backend, blobs)
 
@@ -77,7 +83,7 @@ class WorkerDesk:
             case BuildJob():
                 return await self._uploaded.build(inquiry)
             case DisposeSavepoint(path=path):
-                await asyncio.to_thread(dispose, path)
+                await asyncio.to_thread(self._dispose, path)
                 return SavepointDisposed()
             case ReadState(order=order):
                 return StateRead(state=await self._backend.read_state(order))
@@ -85,6 +91,9 @@ class WorkerDesk:
                 return QueriesSeen(queries=await self._backend.look_at_queries(order))
             case SampleStacks(order=order):
                 return StacksSampled(stacks=await self._backend.sample_stacks(order))
+
+    def _dispose(self, location: str) -> None:
+        dispose(place_at(location, self._storage))
 
 
 async def read_when_grown(files: LogFiles, inquiry: ReadFile) -> FilePart:

@@ -5,6 +5,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from firesteel.adapters.storage.objects import Version, Versions
@@ -35,6 +36,9 @@ class Keys(Versions, Protocol):
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object, whatever is there."""
+
+    def upload(self, name: str, source: Path) -> None:
+        """Write an object from a file, whatever is there; of a large one in parts."""
 
     def found(self, prefix: str, *, at_most: int = 0) -> Iterator[Found]:
         """Objects whose keys begin so, at any depth, sorted; the first `at_most` of them, if it is not 0."""
@@ -72,6 +76,9 @@ class Patient:
 
     def write(self, name: str, data: bytes) -> None:
         self._tried(lambda: self._keys.write(name, data))
+
+    def upload(self, name: str, source: Path) -> None:
+        self._tried(lambda: self._keys.upload(name, source))
 
     def found(self, prefix: str, *, at_most: int = 0) -> Iterator[Found]:
         return iter(self._tried(lambda: list(self._keys.found(prefix, at_most=at_most))))

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
@@ -26,6 +27,8 @@ DELETED_AT_ONCE = 1_000
 """Most keys in one request: S3's own limit."""
 WHOLE_COPY_MAX_BYTES = 256 * 1024 * 1024
 """Objects up to this size are copied by one request, which so ends in time; larger ones in parts of this size."""
+UPLOAD_PART_BYTES = 16 * 1024 * 1024
+"""Files up to this size are uploaded by one request, larger ones in parts of this size."""
 _CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _GONE = ("NoSuchKey", "404", "NotFound", "NoSuchUpload")
 
@@ -69,6 +72,15 @@ class S3Keys:
     def write(self, name: str, data: bytes) -> None:
         with self._naming(name):
             self._client.put_object(Bucket=self._bucket, Key=name, Body=data)
+
+    def upload(self, name: str, source: Path) -> None:
+        from boto3.s3.transfer import TransferConfig
+
+        parts = TransferConfig(
+            multipart_threshold=UPLOAD_PART_BYTES, multipart_chunksize=UPLOAD_PART_BYTES, use_threads=False
+        )
+        with self._naming(name), open(source, "rb") as file:
+            self._client.upload_fileobj(file, self._bucket, name, Config=parts)
 
     def found(self, prefix: str, *, at_most: int = 0) -> Iterator[Found]:
         with self._naming(prefix):

@@ -30,7 +30,7 @@ def sink_store(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> SinkStore
         return HdfsSinks(_hdfs_of(uri, settings))
     from firesteel.adapters.storage.objectsinks import ObjectSinks
 
-    return ObjectSinks(_keys_of(uri, settings))
+    return ObjectSinks(keys_of(uri, settings))
 
 
 def directories_at(uri: str, settings: Mapping[str, str] = NOTHING_SET, *, patient: bool = True) -> Directories:
@@ -44,7 +44,7 @@ def directories_at(uri: str, settings: Mapping[str, str] = NOTHING_SET, *, patie
         return HdfsDirectories(_hdfs_of(uri, settings), patient=patient)
     from firesteel.adapters.storage.objectdirectories import ObjectDirectories
 
-    keys = _keys_of(uri, settings)
+    keys = keys_of(uri, settings)
     return ObjectDirectories(Patient(keys, lambda: None) if patient else keys)
 
 
@@ -56,7 +56,8 @@ def _hdfs_of(uri: str, settings: Mapping[str, str]) -> "WebHdfs":
     return web_hdfs(authority, addresses_of(uri, settings), user_name(os.environ))
 
 
-def _keys_of(uri: str, settings: Mapping[str, str]) -> Keys:
+def keys_of(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> Keys:
+    """The bucket of an `s3://` or `s3a://` URI. Raises TargetRefused."""
     from firesteel.adapters.storage.s3keys import S3Keys
     from firesteel.adapters.storage.s3settings import S3Access
 

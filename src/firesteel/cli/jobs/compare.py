@@ -8,6 +8,7 @@ import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, CommandError
 from firesteel.cli.jobs.manage import asked, cluster_options, found_id
+from firesteel.cli.settings import load_configuration, storage_settings
 from firesteel.client.branching import BranchRefused
 from firesteel.client.comparing import Comparing, QueryComparison
 from firesteel.client.comparison import NoSuchKey, Sample
@@ -44,9 +45,11 @@ def compare(first: str, second: str, keys: tuple[str, ...], uid: str, wait: str,
     except ValueError:
         raise CommandError(f'--wait {wait}: write a time like "90 s"', BAD_USAGE) from None
 
+    storage = storage_settings(load_configuration(given["definitions"]))
+
     async def work(client: HttpClusterClient) -> list[QueryComparison]:
         jobs = [await found_id(client, each) for each in (first, second)]
-        return await Comparing(client, *jobs).compare(keys, uid, wait_s)
+        return await Comparing(client, *jobs, storage=storage).compare(keys, uid, wait_s)
 
     try:
         found = asked(work, **given)

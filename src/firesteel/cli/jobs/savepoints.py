@@ -7,9 +7,10 @@ import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, DAMAGED, FINISHED, CommandError
 from firesteel.cli.jobs.manage import asked, cluster_options, for_streams, found_id, job_argument
-from firesteel.cli.settings import absolute
+from firesteel.cli.settings import absolute, load_configuration, storage_settings
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
+from firesteel.model.options import Configuration
 from firesteel.model.streams import AfterSavepoint
 from firesteel.runtime.client import SavepointFailed
 
@@ -31,7 +32,7 @@ def savepoint(job: str, directory: str, dispose: str, verify: str, as_json: bool
     if [bool(job), bool(dispose), bool(verify)].count(True) != 1:
         raise CommandError("give a job, or --dispose PATH, or --verify PATH", BAD_USAGE)
     if verify:
-        return _verify(absolute(verify), as_json=as_json)
+        return _verify(absolute(verify), load_configuration(cluster["definitions"]), as_json=as_json)
     if dispose:
         asked(lambda client: disposed(client, absolute(dispose)), **cluster)
         click.echo(msgspec.json.encode({"disposed": dispose}) if as_json else f"{dispose} is disposed of")
@@ -41,13 +42,15 @@ def savepoint(job: str, directory: str, dispose: str, verify: str, as_json: bool
     return FINISHED
 
 
-def _verify(path: str, *, as_json: bool) -> int:
+def _verify(path: str, configuration: Configuration, *, as_json: bool) -> int:
     from firesteel.adapters.spark.streams.snapshots import savepoints
     from firesteel.adapters.spark.streams.snapshots.errors import SavepointDamaged, SnapshotError
+    from firesteel.adapters.spark.streams.snapshots.places import place_at
 
     try:
-        if not (manifest := savepoints.verify(path)).is_sealed:
-            manifest = savepoints.seal(path)
+        place = place_at(path, storage_settings(configuration))
+        if not (manifest := savepoints.verify(place)).is_sealed:
+            manifest = savepoints.seal(place)
     except SavepointDamaged as damaged:
         told = {"savepoint": path, "problems": damaged.problems}
         click.echo(msgspec.json.encode(told) if as_json else "\n".join(damaged.problems))

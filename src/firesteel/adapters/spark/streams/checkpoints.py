@@ -7,16 +7,15 @@ advance what counts, nor can two queries get at one directory. And it commits on
 import asyncio
 import contextlib
 import importlib.metadata
-import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 
 from firesteel.adapters.spark.streams import rivals
-from firesteel.adapters.spark.streams.making import made_directory, not_begun
+from firesteel.adapters.spark.streams.making import PASSING, made_directory, not_begun
 from firesteel.adapters.spark.streams.notes import sink_of
 from firesteel.adapters.spark.streams.retention import retain, retain_late, save_points
 from firesteel.adapters.spark.streams.rivals import attempts_of, ids_of, rival_of, take_back
@@ -28,11 +27,8 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     TargetUnwritable,
 )
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
-from firesteel.adapters.spark.streams.snapshots.points import (
-    copy_point,
-    local_path,
-    survey,
-)
+from firesteel.adapters.spark.streams.snapshots.places import SavepointPlace, place_at
+from firesteel.adapters.spark.streams.snapshots.points import copy_point, survey
 from firesteel.adapters.spark.streams.snapshots.positions import positions
 from firesteel.adapters.spark.streams.snapshots.savepoints import (
     check_spark,
@@ -42,6 +38,7 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import (
 )
 from firesteel.adapters.spark.streams.usednotes import delete_attempts, delete_checkpoints, note_used
 from firesteel.adapters.storage.localdirectories import as_path
+from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.core.checkpoint.beginning import Start, beginning_of
 from firesteel.core.checkpoint.claims import claimed_location
 from firesteel.core.checkpoint.orders import is_of_order
@@ -75,8 +72,11 @@ _COPY = "copy"
 class CheckpointDirectories:
     """Of one worker. `results` is where workers share stored results, if they do. Its methods block."""
 
-    def __init__(self, config: Configuration, results: str, work_dir: Path) -> None:
-        self._config, self._work_dir = config, work_dir
+    def __init__(
+        self, config: Configuration, results: str, work_dir: Path, storage: Mapping[str, str] = NOTHING_SET
+    ) -> None:
+        """`storage`: settings by which savepoints in buckets are reached."""
+        self._config, self._work_dir, self._storage = config, work_dir, storage
         self._shared = Path(results) / CHECKPOINTS_BELOW if results.startswith("/") else None
         self._used: dict[JobID, Path] = {}
 
@@ -110,19 +110,20 @@ class CheckpointDirectories:
     ) -> None:
         """Raises TaskFailedError, SnapshotError or OSError."""
         attempt = deployment.attempt.attempt
-        savepoints = {} if all(map(attempts_of, homes.values())) else _restored(graph)  # it may be gone by now
+        savepoints = {} if all(map(attempts_of, homes.values())) else self._restored(graph)  # it may be gone by now
         obsolete: list[Path] = []
         for uid, home in homes.items():
-            savepoint = savepoints.get(uid, "")
+            savepoint = savepoints.get(uid)
             beginning = beginning_of(
                 attempt,
                 attempts_of(home),
                 former=deployment.former,
                 has_run=deployment.has_run,
                 is_shared=is_shared,
-                has_savepoint=bool(savepoint),
+                has_savepoint=savepoint is not None,
             )
             if beginning.start is Start.SAVEPOINT:
+                assert savepoint is not None, "it is what has decided that"
                 take(savepoint, graph.job_id, owns=bool(claimed_location(graph)))
             made[uid] = made_directory(home, attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
             obsolete += [home / str(number) for number in beginning.obsolete]
@@ -134,12 +135,12 @@ class CheckpointDirectories:
         may not. Raises TaskFailedError."""
         top, _ = self._top_of(graph)
         homes = _homes(top, graph, deployment)
-        savepoints = {} if all(map(attempts_of, homes.values())) else _restored(graph)
+        savepoints = {} if all(map(attempts_of, homes.values())) else self._restored(graph)
         same = {uid: path for uid, path in savepoints.items() if not _own_query_id(graph, uid)}
         begin = [uid for uid in homes if uid in same and not attempts_of(homes[uid])]
         try:
             found = rival_of(top, graph.job_id, begin, ids_of(same)) if begin else None
-        except OSError as error:
+        except (SnapshotError, OSError) as error:
             raise not_begun(homes.values(), (), deployment.attempt.attempt, error) from error
         return found.sentence(same[found.home.name]) if found is not None else ""
 
@@ -150,10 +151,11 @@ class CheckpointDirectories:
         attempts = {uid: of.attempt for of in order.queries for uid in of.uids}
         ends = begun + order.timeout_ms / 1_000 if order.timeout_ms else float("inf")
         try:
-            if not (os.path.lexists(local_path(order.location)) and _is_of(order, job_id)):
+            place = place_at(order.location, self._storage)
+            if not (place.is_taken() and _is_of(place, order, job_id)):
                 save_points(
                     top / job_id,
-                    order.location,
+                    place,
                     attempts,
                     job_name=order.job_name,
                     vertices=order.vertices,
@@ -173,7 +175,7 @@ class CheckpointDirectories:
             try:
                 top.mkdir(parents=True, exist_ok=True)
                 copy = stack.enter_context(partial_directory(top)) / _COPY
-                uid = _restored_to(copy, order) if order.savepoint else _copied_to(copy, top, order)
+                uid = self._restored_to(copy, order) if order.savepoint else _copied_to(copy, top, order)
             except SnapshotError as error:
                 raise _refused(str(error)) from error
             except OSError as error:
@@ -197,7 +199,7 @@ class CheckpointDirectories:
         """These queries, which may run: where they write, and what they have read after their newest batches; or those of a
         savepoint of the job: at which batch they are. Raises TaskFailedError."""
         if order.savepoint:
-            return _saved_sights(order)
+            return self._saved_sights(order)
         top = self._used.get(order.job_id) or self._place_of(order.checkpoints_dir)[0]
         return tuple(_sight(uid, top / order.job_id / uid) for uid in order.uids)
 
@@ -218,7 +220,7 @@ class CheckpointDirectories:
         others = []
         for location in locations:
             if (claimed := claimed_referred(location)) is not None:
-                settle(claimed)
+                settle(claimed, self._storage)
                 continue
             referred = checkpoints_referred(location)
             if referred is None:
@@ -227,6 +229,59 @@ class CheckpointDirectories:
             with contextlib.suppress(TaskFailedError):  # it had none in such a place
                 delete_attempts(self._place_of(referred[1])[0] / referred[0])
         return others
+
+    def _restored(self, graph: JobGraph) -> dict[str, SavepointPlace]:
+        """The savepoint that each sink starts from, by uid. Raises TaskFailedError where one in it belongs to no sink."""
+        configuration = Configuration(graph.configuration)
+        path = configuration.get_option(options.RESTORE_PATH)
+        if not path:
+            return {}
+        try:
+            retain_late(path)
+            place = place_at(path, self._storage)
+            manifest = read_manifest(place)
+            check_spark(path, manifest, importlib.metadata.version("pyspark"))
+        except PASSING as error:
+            raise TaskFailedError(
+                FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), unbegun=True)
+            ) from error
+        except SnapshotError as error:
+            raise _refused(str(error)) from error
+        saved = [query.uid for query in manifest.queries]
+        functions = (function for vertex in graph.vertices for function in vertex.functions)
+        sinks = [function.uid for function in functions if function.kind is FunctionKind.SINK]
+        unclaimed = [uid for uid in saved if uid not in sinks]
+        if unclaimed and not configuration.get_option(options.IGNORE_UNCLAIMED):
+            raise _refused(
+                f"savepoint {path} has state of {', '.join(unclaimed)}, and no sink of the pipeline has that uid (it has"
+                f" {', '.join(sinks)}): give the sink its uid back, or start without that state (--allow-non-restored-state)"
+            )
+        return {uid: place for uid in sinks if uid in saved}
+
+    def _restored_to(self, copy: Path, order: StateOrder) -> str:
+        """Raises a SnapshotError, or TaskFailedError where there is no state."""
+        place = place_at(order.savepoint, self._storage)
+        uids = [query.uid for query in read_manifest(place).queries]
+        uid = order.uid or (uids[0] if len(uids) == 1 else "")
+        if query_of(place, uid).point.batch < 0:
+            raise _refused(
+                f"{uid} had committed no batch when savepoint {order.savepoint} was taken: it has no state to read"
+            )
+        restore(place, uid, str(copy))
+        return uid
+
+    def _saved_sights(self, order: QueriesOrder) -> tuple[QuerySight, ...]:
+        """Raises TaskFailedError."""
+        try:
+            manifest = read_manifest(place_at(order.savepoint, self._storage))
+        except SnapshotError as error:
+            raise _refused(str(error)) from error
+        if manifest.job_id != order.job_id:
+            raise _refused(f"{order.savepoint} is a savepoint of job {manifest.job_id}, and not of {order.job_id}")
+        points = ((query.uid, query.point) for query in manifest.queries)
+        return tuple(
+            QuerySight(uid=uid, positions=(QueryPosition(each.batch, each.commit_sha256),)) for uid, each in points
+        )
 
     def _top_of(self, graph: JobGraph) -> tuple[Path, bool]:
         """Where the job's are, and whether other workers find them there."""
@@ -272,21 +327,9 @@ def _copied_to(copy: Path, top: Path, order: StateOrder) -> str:
     return order.uid
 
 
-def _restored_to(copy: Path, order: StateOrder) -> str:
-    """Raises a SnapshotError, or TaskFailedError where there is no state."""
-    uids = [query.uid for query in read_manifest(order.savepoint).queries]
-    uid = order.uid or (uids[0] if len(uids) == 1 else "")
-    if query_of(order.savepoint, uid).point.batch < 0:
-        raise _refused(
-            f"{uid} had committed no batch when savepoint {order.savepoint} was taken: it has no state to read"
-        )
-    restore(order.savepoint, uid, str(copy))
-    return uid
-
-
-def _is_of(order: SavepointOrder, job_id: JobID) -> bool:
+def _is_of(place: SavepointPlace, order: SavepointOrder, job_id: JobID) -> bool:
     """Whether what is there is what the order wants. Raises a SnapshotError where it is what an order before has wanted."""
-    manifest = read_manifest(order.location)
+    manifest = read_manifest(place)
     if manifest.job_id == job_id and not is_of_order(
         {each.uid: each.attempt for each in manifest.queries}, order.queries
     ):
@@ -299,32 +342,6 @@ def _homes(top: Path, graph: JobGraph, deployment: TaskDeployment) -> dict[str, 
     mine = set(deployment.vertices)
     functions = (each for vertex in graph.vertices if vertex.id in mine for each in vertex.functions)
     return {each.uid: top / graph.job_id / each.uid for each in functions if each.kind is FunctionKind.SINK}
-
-
-def _restored(graph: JobGraph) -> dict[str, str]:
-    """The savepoint that each sink starts from, by uid. Raises TaskFailedError where one in it belongs to no sink."""
-    configuration = Configuration(graph.configuration)
-    path = configuration.get_option(options.RESTORE_PATH)
-    if not path:
-        return {}
-    try:
-        retain_late(path)
-        manifest = read_manifest(path)
-        check_spark(path, manifest, importlib.metadata.version("pyspark"))
-    except SnapshotError as error:
-        raise _refused(str(error)) from error
-    except OSError as error:
-        raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), unbegun=True)) from error
-    saved = [query.uid for query in manifest.queries]
-    functions = (function for vertex in graph.vertices for function in vertex.functions)
-    sinks = [function.uid for function in functions if function.kind is FunctionKind.SINK]
-    unclaimed = [uid for uid in saved if uid not in sinks]
-    if unclaimed and not configuration.get_option(options.IGNORE_UNCLAIMED):
-        raise _refused(
-            f"savepoint {path} has state of {', '.join(unclaimed)}, and no sink of the pipeline has that uid (it has"
-            f" {', '.join(sinks)}): give the sink its uid back, or start without that state (--allow-non-restored-state)"
-        )
-    return {uid: path for uid in sinks if uid in saved}
 
 
 def _point(uid: str, directory: str, give_up_s: float) -> QueryPoint:
@@ -351,20 +368,6 @@ def _sight(uid: str, home: Path) -> QuerySight:
     attempts = attempts_of(home)
     found = positions(home / str(attempts[-1])) if attempts else ()
     return QuerySight(uid=uid, output=sink_of(home), positions=found)
-
-
-def _saved_sights(order: QueriesOrder) -> tuple[QuerySight, ...]:
-    """Raises TaskFailedError."""
-    try:
-        manifest = read_manifest(order.savepoint)
-    except SnapshotError as error:
-        raise _refused(str(error)) from error
-    if manifest.job_id != order.job_id:
-        raise _refused(f"{order.savepoint} is a savepoint of job {manifest.job_id}, and not of {order.job_id}")
-    points = ((query.uid, query.point) for query in manifest.queries)
-    return tuple(
-        QuerySight(uid=uid, positions=(QueryPosition(each.batch, each.commit_sha256),)) for uid, each in points
-    )
 
 
 def _refused(message: str) -> TaskFailedError:

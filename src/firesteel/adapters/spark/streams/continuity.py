@@ -5,10 +5,9 @@ from typing import Any
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.streams.inheritance import kept
 from firesteel.adapters.spark.streams.notes import fingerprint_of, note_fingerprint
 from firesteel.adapters.spark.streams.plans.fingerprints import agreed, broken_rules, fingerprint
-from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
-from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
 from firesteel.model import options
 
 
@@ -25,7 +24,7 @@ class Continuity:
         if fingerprint_of(home) is not None:
             return
         found = agreed(_fingerprint(writer), _fingerprint(writer))
-        broken = [] if self._tolerant else broken_rules(self._saved(uid), found)
+        broken = [] if self._tolerant else broken_rules(_saved(home), found)
         if broken:
             raise PipelineRefused(
                 f"sink {uid} can't go on from savepoint {self._savepoint}: {'; '.join(broken)}. Spark would take the old state"
@@ -34,15 +33,11 @@ class Continuity:
             )
         note_fingerprint(home, found)
 
-    def _saved(self, uid: str) -> str:
-        """Empty where nothing is to be compared, as of a query at its beginning, which has no state."""
-        if not self._savepoint:
-            return ""
-        try:
-            queries = read_manifest(self._savepoint).queries
-        except SnapshotError as error:
-            raise PipelineRefused(f"sink {uid}: {error}") from error
-        return next((each.fingerprint for each in queries if each.uid == uid and each.point.batch >= 0), "")
+
+def _saved(home: Path) -> str:
+    """Empty where nothing is to be compared, as of a query at its beginning, which has no state."""
+    query = kept(home)
+    return query.fingerprint if query is not None and query.point.batch >= 0 else ""
 
 
 def _fingerprint(writer: Any) -> str:

@@ -14,23 +14,25 @@ import msgspec
 
 from firesteel.adapters.spark.streams.notes import fingerprint_of
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery
-from firesteel.adapters.spark.streams.snapshots.points import last_committed, local_path
+from firesteel.adapters.spark.streams.snapshots.places import Location, place_at
+from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of
 
 _NAME, _QUERY, _LOG = "restored", "query.json", "sink-log"
 """Beside the checkpoints of a query's attempts."""
 
 
-def keep(home: Path, savepoint: str) -> None:
+def keep(home: Path, savepoint: Location) -> None:
     """Keep it beside the checkpoints in `home`, which are about to be made from the savepoint. Raises a SnapshotError or
     OSError."""
-    query = query_of(savepoint, home.name)
+    place = place_at(savepoint)
+    query = query_of(place, home.name)
     made = home / f".{_NAME}-{uuid.uuid4().hex}"
     made.mkdir(parents=True)
     (made / _QUERY).write_bytes(msgspec.json.encode(msgspec.structs.replace(query, files=())))
-    log = local_path(savepoint) / query.directory / query.sink_log.directory if query.sink_log is not None else None
-    if log is not None and log.is_dir():
-        shutil.copytree(log, made / _LOG)
+    if query.sink_log is not None and query.log_files:
+        with place.fetched(query.directory, query.log_files, made) as saved:
+            shutil.copytree(saved / query.sink_log.directory, made / _LOG)
     shutil.rmtree(home / _NAME, ignore_errors=True)
     os.rename(made, home / _NAME)
 
@@ -49,7 +51,12 @@ def kept_log(home: Path, checkpoint: str) -> tuple[str, Path] | None:
     committed = last_committed(checkpoint)
     if query is None or query.sink_log is None or query.point.batch != (-1 if committed is None else committed):
         return None
-    return query.sink_log.output, home / _NAME / _LOG
+    return query.sink_log.output, log_beside(home)
+
+
+def log_beside(home: Path) -> Path:
+    """Where the log of its output is that is kept of the savepoint; a log without any file is not there."""
+    return home / _NAME / _LOG
 
 
 def known_fingerprint(home: Path) -> str | None:

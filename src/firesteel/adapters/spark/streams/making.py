@@ -9,9 +9,15 @@ from typing import assert_never
 import msgspec
 
 from firesteel.adapters.spark.streams.inheritance import keep
-from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError, SnapshotOvertaken, TargetUnwritable
+from firesteel.adapters.spark.streams.snapshots.errors import (
+    SnapshotError,
+    SnapshotOvertaken,
+    StorageFailed,
+    TargetUnwritable,
+)
 from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
+from firesteel.adapters.spark.streams.snapshots.places import SavepointPlace
 from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES
 from firesteel.adapters.spark.streams.snapshots.points import Manner, copy_into, last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import restore
@@ -20,11 +26,13 @@ from firesteel.model import options
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.runtime.ports import TaskFailedError
 
-PASSING = (OSError, SnapshotOvertaken, TargetUnwritable)
-"""They may not happen again: a disk is full for a while, a query was fast."""
+PASSING = (OSError, SnapshotOvertaken, TargetUnwritable, StorageFailed)
+"""They may not happen again: a disk is full for a while, a query was fast, a storage did not answer."""
 
 
-def made_directory(home: Path, attempt: int, beginning: Beginning, savepoint: str, *, query_id: str) -> Path:
+def made_directory(
+    home: Path, attempt: int, beginning: Beginning, savepoint: SavepointPlace | None, *, query_id: str
+) -> Path:
     """The directory of an attempt, which is there whole or not at all. Raises TaskFailedError, a SnapshotError or OSError."""
     target = home / str(attempt)
     match beginning.start:
@@ -33,6 +41,7 @@ def made_directory(home: Path, attempt: int, beginning: Beginning, savepoint: st
         case Start.LATE:
             raise _refused(f"{home.name} has a later attempt than {attempt}: this one was taken for dead, and ends")
         case Start.SAVEPOINT:
+            assert savepoint is not None, "it is what has decided that"
             keep(home, savepoint)
             restore(savepoint, home.name, str(target), query_id=query_id)
         case Start.FORMER:

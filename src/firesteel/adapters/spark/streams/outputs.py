@@ -14,13 +14,12 @@ from typing import Any
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
+from firesteel.adapters.spark.streams.inheritance import kept, log_beside
 from firesteel.adapters.spark.streams.notes import claimed_by, note_claimed, note_output, note_sink, output_of, sink_of
 from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, SnapshotError
 from firesteel.adapters.spark.streams.snapshots.fences import is_planned
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery
-from firesteel.adapters.spark.streams.snapshots.pointfiles import OFFSETS
 from firesteel.adapters.spark.streams.snapshots.points import last_committed, local_path, query_id_of
-from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
 from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, check_fit, last_written, put_back
 from firesteel.adapters.storage.batchclaims import generations_of
 from firesteel.adapters.storage.batchfiles import check_history
@@ -32,11 +31,11 @@ _UNBORN = "?"
 
 
 class FileOutputs:
-    """Of a job's queries. `savepoint` is what the job starts from, or empty; `absolute` makes a path of a given one; `known`
-    is told of each output, and refuses what a branch may not write to."""
+    """Of a job's queries. `absolute` makes a path of a given one; `known` is told of each output, and refuses what a branch may
+    not write to. Of the savepoint that the job starts from is known what is kept beside the checkpoints."""
 
-    def __init__(self, savepoint: str, absolute: Callable[[str], str], known: StreamOutputs) -> None:
-        self._savepoint, self._absolute, self._known = savepoint, absolute, known
+    def __init__(self, absolute: Callable[[str], str], known: StreamOutputs) -> None:
+        self._absolute, self._known = absolute, known
 
     def note(self, uid: str, checkpoint: str, writer: Any) -> None:
         """Where the query is going to write, before any of the job's starts. Raises PipelineRefused."""
@@ -62,7 +61,7 @@ class FileOutputs:
                     check_history(start.root, batch, query_id)
                     _check_there(Path(checkpoint).parent, start.root, batch)
             elif output := self._unfitted(checkpoint, writer):
-                self._check_log(output, Path(checkpoint).parent, self._saved(uid))
+                _check_log(output, checkpoint, kept(Path(checkpoint).parent))
             elif known := output_of(Path(checkpoint).parent):
                 _check_own(known, checkpoint)
         except (SnapshotError, TargetRefused) as error:
@@ -80,10 +79,11 @@ class FileOutputs:
         output = self._unfitted(checkpoint, writer)
         try:
             if output and is_directory(output):
-                saved = self._saved(uid)
+                home = Path(checkpoint).parent
+                saved = kept(home)
                 if saved is not None:
-                    put_back(self._savepoint, saved, output)
-                note_output(Path(checkpoint).parent, output)
+                    put_back(log_beside(home), saved, output)
+                note_output(home, output)
         except SnapshotError as error:
             raise PipelineRefused(f"sink {uid}: {error}") from error
 
@@ -92,28 +92,24 @@ class FileOutputs:
         output = self._absolute(internals.file_sink_path(writer))
         return output if output and output_of(Path(checkpoint).parent) is None else ""
 
-    def _saved(self, uid: str) -> SavepointQuery | None:
-        if not self._savepoint:
-            return None
-        return next((each for each in read_manifest(self._savepoint).queries if each.uid == uid), None)
 
-    def _check_log(self, output: str, home: Path, saved: SavepointQuery | None) -> None:
-        """An output that can't be looked at from here, a new query may write to all the same. Raises a SnapshotError."""
-        if saved is not None:
-            if not is_directory(output):
-                raise OutputRefused(
-                    output,
-                    "the log of Spark's own file sink is put back in directories only; a query that starts from a savepoint"
-                    " writes to such a place with fs.stream_files or foreachBatch",
-                )
-            check_fit(self._savepoint, saved, output)
-            _check_others(output, home, saved)
-        elif is_directory(output) and (local_path(output) / LOG).exists():
+def _check_log(output: str, checkpoint: str, saved: SavepointQuery | None) -> None:
+    """An output that can't be looked at from here, a new query may write to all the same. Raises a SnapshotError."""
+    if saved is not None:
+        if not is_directory(output):
             raise OutputRefused(
                 output,
-                f"it has a {LOG} of another query, and Spark would take the first batches of this one for written; name an"
-                " output that nobody has streamed to, or start from a savepoint of that query (--from-savepoint)",
+                "the log of Spark's own file sink is put back in directories only; a query that starts from a savepoint"
+                " writes to such a place with fs.stream_files or foreachBatch",
             )
+        check_fit(log_beside(Path(checkpoint).parent), saved, output)
+        _check_others(output, checkpoint, saved)
+    elif is_directory(output) and (local_path(output) / LOG).exists():
+        raise OutputRefused(
+            output,
+            f"it has a {LOG} of another query, and Spark would take the first batches of this one for written; name an"
+            " output that nobody has streamed to, or start from a savepoint of that query (--from-savepoint)",
+        )
 
 
 def _check_own(output: str, checkpoint: str) -> None:
@@ -141,9 +137,9 @@ def _check_there(home: Path, root: Path, batch: int) -> None:
         )
 
 
-def _check_others(output: str, home: Path, saved: SavepointQuery) -> None:
+def _check_others(output: str, checkpoint: str, saved: SavepointQuery) -> None:
     """Of a query that starts from a savepoint, and would take out of the log what was written since. Raises OutputRefused."""
-    planned = any(file.name == f"{OFFSETS}/{saved.point.batch + 1}" for file in saved.files)
+    home, planned = Path(checkpoint).parent, is_planned(local_path(checkpoint), saved.point.batch + 1)
     written = last_written(output)
     if written <= saved.point.batch + planned:
         return

@@ -18,9 +18,11 @@ from firesteel.adapters.spark.streams.rivals import attempts_of
 from firesteel.adapters.spark.streams.snapshots.errors import QueryUnknown, SnapshotError
 from firesteel.adapters.spark.streams.snapshots.fences import fence
 from firesteel.adapters.spark.streams.snapshots.manifest import MANIFEST, SavepointHeader, SavepointVertex
+from firesteel.adapters.spark.streams.snapshots.places import Location
 from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, write_savepoint
 from firesteel.adapters.spark.streams.usednotes import KEPT, delete_attempts, noted
+from firesteel.adapters.storage.schemes import scheme_name
 from firesteel.model.ids import JobID
 from firesteel.model.streams import RETAINED_NAME, retained_name
 
@@ -32,7 +34,7 @@ CLOCKS_DIFFER_MS = 60_000
 
 def save_points(
     job: Path,
-    location: str,
+    location: Location,
     attempts: Mapping[str, int],
     *,
     job_name: str = "",
@@ -74,6 +76,8 @@ def retain(work_dir: Path, job_id: JobID, location: str | None) -> None:
 
 def retain_late(location: str) -> None:
     """What was to stay there, if there was no worker when its job ended. Raises OSError."""
+    if scheme_name(location) not in ("", "file"):
+        return
     place = local_path(location)
     name = RETAINED_NAME.fullmatch(place.name)
     if name is None or os.path.lexists(place) or not place.parent.is_dir():

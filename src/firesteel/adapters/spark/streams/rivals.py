@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
+from firesteel.adapters.spark.streams.snapshots.errors import NoSavepoint, QueryUnknown
+from firesteel.adapters.spark.streams.snapshots.places import Location, place_at
 from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA
-from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of
 from firesteel.model.ids import JobID
 
@@ -39,7 +39,7 @@ class Rival:
     has_begun: bool
     """Else it is about to, if nobody else does."""
 
-    def sentence(self, savepoint: str) -> str:
+    def sentence(self, savepoint: Location) -> str:
         """Why this one must not begin yet."""
         return (
             f"job {self.job_id} has not ended, and its query {self.home.name} is the one that savepoint {savepoint} is of: two"
@@ -56,13 +56,24 @@ def attempts_of(home: Path) -> list[int]:
     return sorted(int(name) for name in os.listdir(home) if name.isdecimal())
 
 
-def ids_of(savepoints: Mapping[str, str]) -> dict[str, str]:
-    """The ids that queries would take over, by uid, of those that have one; `savepoints` are by uid."""
+def ids_of(savepoints: Mapping[str, Location]) -> dict[str, str]:
+    """The ids that queries would take over, by uid, of those that have one; `savepoints` are by uid. Raises a
+    SnapshotError where that can't be told."""
     found = {}
     for uid, savepoint in savepoints.items():
-        with contextlib.suppress(SnapshotError):  # whoever restores it says so
-            found[uid] = _id_in(local_path(savepoint) / query_of(savepoint, uid).directory)
+        with contextlib.suppress(NoSavepoint, QueryUnknown):  # whoever restores it says so
+            found[uid] = _id_of(savepoint, uid)
     return {uid: each for uid, each in found.items() if each}
+
+
+def _id_of(savepoint: Location, uid: str) -> str:
+    """Raises a SnapshotError."""
+    place = place_at(savepoint)
+    query = query_of(place, uid)
+    try:
+        return query.point.query_id or _id_told(place.read(f"{query.directory}/{METADATA}"))
+    except FileNotFoundError:
+        return ""
 
 
 def rival_of(top: Path, job_id: JobID, begin: Iterable[str], ids: Mapping[str, str]) -> Rival | None:
@@ -123,6 +134,13 @@ def _said(home: Path) -> str:
 def _id_in(checkpoint: Path) -> str:
     """Empty where no query has begun, or what is there is being made or removed."""
     try:
-        return str(json.loads((checkpoint / METADATA).read_text(encoding="utf-8")).get("id", ""))
-    except (OSError, ValueError):
+        return _id_told((checkpoint / METADATA).read_bytes())
+    except OSError:
+        return ""
+
+
+def _id_told(metadata: bytes) -> str:
+    try:
+        return str(json.loads(metadata).get("id", ""))
+    except ValueError:
         return ""

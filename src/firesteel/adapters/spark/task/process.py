@@ -166,7 +166,7 @@ class TaskProcess:
             task.checkpoints,
             task.trigger_ms,
             continuity=Continuity(restored, tolerant=configuration.get_option(options.IGNORE_CHANGED_PLAN)),
-            outputs=FileOutputs(restored, self._paths.absolute, self._attempt.outputs),
+            outputs=FileOutputs(self._paths.absolute, self._attempt.outputs),
             begin=self._plan.begin_stream,
             look=self._plan.look_at_stream,
             remake=remake,

@@ -98,7 +98,7 @@ class SparkTaskBackend:
         self._results, self._sharing, self._has_peers = results_location(config), set[JobID](), has_peers
         """Where workers share stored results, if they do, jobs that have used it from here, and whether others do."""
         intended = self._work_dir / SINKS / "intended"
-        self._checkpoints = CheckpointDirectories(config, self._results, self._work_dir)
+        self._checkpoints = CheckpointDirectories(config, self._results, self._work_dir, self._storage)
         sessions = SideSessions(self._shared, self._master.user, self._session_settings({}))
         self._output = SinkOutput(self._forks, self._artifacts, intended, sessions, self._storage)
         self._states, self._stacks = StateReader(self._forks, self._checkpoints, sessions), AttemptStacks()

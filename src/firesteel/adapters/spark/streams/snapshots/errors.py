@@ -61,8 +61,8 @@ class StorageUnsupported(SnapshotError):
 
     def __init__(self, location: str) -> None:
         super().__init__(
-            f"{location} is no directory of this machine: checkpoints and savepoints of streams need a path or a file:"
-            " URI that workers share"
+            f"{location} is no directory of this machine: checkpoints of streams need a path or a file: URI that workers"
+            " share, and savepoints that or s3://BUCKET/PATH"
         )
         self.location = location
 
@@ -84,6 +84,22 @@ class TargetUnwritable(SnapshotError):
             " had been written was removed"
         )
         self.target, self.cause = target, cause
+
+
+class StorageFailed(SnapshotError):
+    """The storage of a savepoint does not answer, or is too busy. It may answer in a minute."""
+
+    def __init__(self, path: str, cause: Exception) -> None:
+        super().__init__(f"savepoint {path} can't be reached: {cause}")
+        self.path, self.cause = path, cause
+
+
+class StorageRefused(SnapshotError):
+    """The storage of a savepoint says no, and will again: no bucket, no permission, no credentials. The text says what to do."""
+
+    def __init__(self, path: str, cause: Exception) -> None:
+        super().__init__(f"savepoint {path} can't be reached: {cause}")
+        self.path, self.cause = path, cause
 
 
 class NoSavepoint(SnapshotError):

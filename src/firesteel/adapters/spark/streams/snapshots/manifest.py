@@ -5,6 +5,7 @@ Written last: a directory without one is no savepoint. A golden file holds the f
 """
 
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,8 @@ from firesteel.model.stored import UNREADABLE
 MANIFEST = "savepoint.json"
 CLAIM_FILE = "claim/job.json"
 """Of a savepoint that is a job's own: says which job's."""
+QUERIES = "queries"
+"""The directory of the queries' parts; in a bucket more follows in its name."""
 VERSION = 1
 _JOB_DIGITS, _RANDOM_BYTES = 6, 6
 
@@ -25,6 +28,13 @@ class SavepointFile(msgspec.Struct, frozen=True, omit_defaults=True):
     size_bytes: int
     sha256: str = ""
     """Empty for a file that was linked and not read yet: `seal` reads it."""
+
+    def wrong_size(self, sizes: Mapping[str, int]) -> str:
+        """What is wrong with it where files have these sizes in bytes, by name; empty if nothing is."""
+        size = sizes.get(self.name)
+        if size is None:
+            return f"{self.name} is missing"
+        return f"{self.name} has {size} bytes instead of {self.size_bytes}" if size != self.size_bytes else ""
 
 
 class SinkLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +59,19 @@ class SavepointQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """What restoring compares, as whoever took the savepoint has written it."""
     attempt: int = -1
     """Which one of the job's it was taken of. -1: not known."""
+
+    @property
+    def log_files(self) -> list[SavepointFile]:
+        """Those of `sink_log`, which belong to no checkpoint."""
+        return [each for each in self.files if self._is_of_log(each)]
+
+    @property
+    def checkpoint_files(self) -> list[SavepointFile]:
+        """All others."""
+        return [each for each in self.files if not self._is_of_log(each)]
+
+    def _is_of_log(self, file: SavepointFile) -> bool:
+        return self.sink_log is not None and file.name.startswith(f"{self.sink_log.directory}/")
 
 
 class SavepointVertex(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +110,29 @@ class SavepointManifest(msgspec.Struct, frozen=True, kw_only=True):
     def is_sealed(self) -> bool:
         """Whether every file has its digest."""
         return all(file.sha256 for query in self.queries for file in query.files)
+
+    @property
+    def files(self) -> list[SavepointFile]:
+        """All files of all queries, with names in the savepoint."""
+        return [
+            msgspec.structs.replace(file, name=f"{query.directory}/{file.name}")
+            for query in self.queries
+            for file in query.files
+        ]
+
+    def with_digests(self, sha256: Mapping[str, str]) -> "SavepointManifest":
+        """The same, where files have these digests, by name in the savepoint."""
+        queries = (
+            msgspec.structs.replace(
+                query,
+                files=tuple(
+                    msgspec.structs.replace(file, sha256=sha256[f"{query.directory}/{file.name}"])
+                    for file in query.files
+                ),
+            )
+            for query in self.queries
+        )
+        return msgspec.structs.replace(self, queries=tuple(queries))
 
 
 def savepoint_name(job_id: str) -> str:

@@ -55,20 +55,20 @@ def take(output: str, batch: int, part: Path, elsewhere: Path | None = None) -> 
     return SinkLog(output=str(local_path(output)), directory=SINK_LOG), files
 
 
-def put_back(savepoint: str, query: SavepointQuery, output: str, *, compact_interval: int = COMPACT_INTERVAL) -> None:
+def put_back(log: Path, query: SavepointQuery, output: str, *, compact_interval: int = COMPACT_INTERVAL) -> None:
     """Make the log of `output` fit the point of `query`, before the query starts there.
 
     In the output that the query wrote to, the log becomes what it was: files of later batches stay, and are named by it no
     longer. A new output begins with what comes after the point: its log is one that knows of the batches before, and of no
-    file. `compact_interval` is the sink's, if the session sets it.
+    file. `log` is where the savepoint's is, if it has any file; `compact_interval` is the sink's, if the session sets it.
     Raises OutputRefused, TargetUnwritable.
     """
-    check_fit(savepoint, query, output, compact_interval=compact_interval)
+    check_fit(log, query, output, compact_interval=compact_interval)
     place = local_path(output)
     try:
         place.mkdir(parents=True, exist_ok=True)
         with partial_directory(place) as partial:
-            saved = _saved_log(savepoint, query, output)
+            saved = _saved_log(log, query, output)
             if saved is None:
                 for name in _beginning(query.point.batch, compact_interval):
                     (partial / name).write_text(_HEADING)
@@ -81,12 +81,12 @@ def put_back(savepoint: str, query: SavepointQuery, output: str, *, compact_inte
         raise TargetUnwritable(output, error) from error
 
 
-def check_fit(savepoint: str, query: SavepointQuery, output: str, *, compact_interval: int = COMPACT_INTERVAL) -> None:
+def check_fit(log: Path, query: SavepointQuery, output: str, *, compact_interval: int = COMPACT_INTERVAL) -> None:
     """Whether the log of `output` can be made to fit; nothing is touched. Raises OutputRefused."""
-    saved = _saved_log(savepoint, query, output)
+    saved = _saved_log(log, query, output)
     if saved is None:
-        log = local_path(output) / LOG
-        if log.exists() and not _is_just_begun(log, _beginning(query.point.batch, compact_interval)):
+        there = local_path(output) / LOG
+        if there.exists() and not _is_just_begun(there, _beginning(query.point.batch, compact_interval)):
             raise OutputRefused(
                 output,
                 f"it has a {LOG} of another query, or of a savepoint taken without it; name the output that the"
@@ -102,12 +102,12 @@ def check_fit(savepoint: str, query: SavepointQuery, output: str, *, compact_int
         )
 
 
-def _saved_log(savepoint: str, query: SavepointQuery, output: str) -> Path | None:
-    """What the savepoint has of the log of `output`; None of an output that is not the one that the query wrote to."""
-    log = query.sink_log
-    if log is None or os.path.realpath(local_path(output)) != os.path.realpath(log.output):
+def _saved_log(log: Path, query: SavepointQuery, output: str) -> Path | None:
+    """The savepoint's log of `output`; None of an output that is not the one that the query wrote to."""
+    known = query.sink_log
+    if known is None or os.path.realpath(local_path(output)) != os.path.realpath(known.output):
         return None
-    return local_path(savepoint) / query.directory / log.directory
+    return log
 
 
 def _named(saved: Path) -> Iterator[str]:
