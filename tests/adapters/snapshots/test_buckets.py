@@ -202,6 +202,20 @@ def test_what_stays_of_others_keeps_nobody_from_a_savepoint(
     assert "what is left of other savepoints beside" in caplog.text
 
 
+def test_a_note_is_followed_in_its_own_place_only(saved_queries: dict[str, str]) -> None:
+    keys = FakeKeys()
+    write_savepoint(at(keys), saved_queries, HEADER)
+    strange = {name: f'{{"begun_ms":0,"savepoint":"{name}","directory":"queries"}}' for name in ("x/y", "..", "")}
+    for number, note in enumerate(strange.values()):
+        keys.write(f"sp/.firesteel-partial-{number}", note.encode())
+    others = ["sp/x/y/queries/file", "x/y/queries/file", "queries/file", "sp/queries/file"]
+    for name in others:
+        keys.write(name, b"of others")
+    write_savepoint(later(keys, "s3://firesteel/sp/other"), saved_queries, HEADER)
+    assert set(others) <= set(keys.contents)
+    verify(at(keys))
+
+
 def test_in_a_bucket_itself(keys: Keys, saved_queries: dict[str, str]) -> None:
     place = at(keys, "s3a://firesteel/savepoint-1")
     write_savepoint(place, saved_queries, HEADER)

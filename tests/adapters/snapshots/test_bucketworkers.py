@@ -1,6 +1,7 @@
 """Savepoints in a bucket: whose they are, what workers do with them, and what they say when the storage does not."""
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -34,7 +35,14 @@ from firesteel.adapters.storage.s3settings import S3Access
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID, RegionIndex
 from firesteel.model.options import Configuration
-from firesteel.model.streams import ClaimedSavepoint, SavepointOrder, SavepointQueries
+from firesteel.model.streams import (
+    ClaimedSavepoint,
+    QueriesOrder,
+    SavepointOrder,
+    SavepointQueries,
+    StateOrder,
+    StateQuestion,
+)
 from firesteel.runtime.ports import TaskFailedError
 from tests.adapters.snapshots.buckets import URI, at, names, settings
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
@@ -124,6 +132,18 @@ def test_a_job_goes_on_from_it_elsewhere_and_disposes_of_it(s3: str, tmp_path: P
     with pytest.raises(NoSavepoint):
         read_manifest(place_at(URI, settings(s3)))
     assert last_committed(second.prepare(restored, deployed(1))["result"]) == 2, "it needs nothing of it"
+
+
+def test_its_state_is_read_and_its_queries_are_looked_at(s3: str, tmp_path: Path) -> None:
+    first, second = worker(tmp_path, s3, "first"), worker(tmp_path, s3, "second")
+    query_of_attempt(first.prepare(STREAM, deployed(0))["result"]).commit(3)
+    first.save(STREAM.job_id, order_of(0))
+    with second.copy_for_reading(StateOrder(uid="", savepoint=URI, question=StateQuestion())) as (copy, uid):
+        assert (uid, last_committed(str(copy))) == ("result", 2)
+    assert os.listdir(tmp_path / "second/shared") == []
+    (sight,) = second.sights(QueriesOrder(job_id=STREAM.job_id, uids=("result",), savepoint=URI))
+    assert sight.positions[0].batch == 2
+    dispose(place_at(URI, settings(s3)))
 
 
 def test_a_beginning_is_known_by_its_query_as_well(s3: str, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ class BucketPlace:
     def fetched(self, directory: str, files: Sequence[SavepointFile], beside: Path) -> Iterator[Path]:
         here = [msgspec.structs.replace(file, name=f"{directory}/{file.name}") for file in files]
         with partial_directory(beside) as copy:
-            sizes = self.sizes([file.name for file in here])
+            sizes = self._all(f"{directory}/")
             with self._asking():
                 found = _at_once(lambda file: file.wrong_size(sizes) or self._fetch(file, copy), here)
             if problems := tuple(filter(None, found)):
@@ -249,10 +249,11 @@ class BucketPlace:
     def names(self) -> list[str]:
         return list(self._all())
 
-    def _all(self) -> dict[str, int]:
+    def _all(self, below: str = "") -> dict[str, int]:
         """Sizes by name; what stands for a directory is none."""
         with self._asking():
-            found = {each.key.removeprefix(self._of("")): each.size_bytes for each in self._keys.found(self._of(""))}
+            listed = self._keys.found(self._of(below))
+            found = {each.key.removeprefix(self._of("")): each.size_bytes for each in listed}
         return {name: size for name, size in found.items() if name and name[-1] != "/"}
 
     # ── whose ────────────────────────────────────────────────────────────────────────────────
