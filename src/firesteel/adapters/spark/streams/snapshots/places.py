@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from firesteel.adapters.spark.streams.snapshots.bucketplace import BucketPlace
 from firesteel.adapters.spark.streams.snapshots.directoryplace import DirectoryPlace
 from firesteel.adapters.spark.streams.snapshots.errors import StorageRefused
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointFile, SavepointManifest
@@ -76,8 +77,6 @@ def place_at(location: Location, settings: Mapping[str, str] = NOTHING_SET) -> S
     scheme = SCHEMES.get(scheme_name(location))
     if scheme is None or scheme.ours != "s3":
         return DirectoryPlace(location)
-    from firesteel.adapters.spark.streams.snapshots.bucketplace import BucketPlace
-
     try:
         return BucketPlace(location, keys_of(location, settings))
     except TargetRefused as error:
