@@ -39,6 +39,7 @@ def stage(number: int, **more: Any) -> dict[str, Any]:
         "shuffleWriteBytes": 1_748,
         "memoryBytesSpilled": 0,
         "diskBytesSpilled": 0,
+        "executorRunTime": 2_000,
         **more,
     }
 

@@ -60,6 +60,15 @@ def test_the_work_of_an_attempt(do: Do, script: TaskScript, tmp_path: Path, monk
                 5_000_000,
                 100_000,
             )
+            assert told["work"]["total"] == {
+                "spark_ms": 4_960,
+                "tasks": 1 + 3 + 4 + 4,
+                "task_ms": 8_000,
+                "shuffle_bytes_read": 1_748,
+                "shuffle_bytes_written": 4 * 1_748,
+                "memory_bytes_spilled": 0,
+                "disk_bytes_spilled": 5_000_000,
+            }, "the two queries began at the same time"
             assert not [each for each in asked if "/sql/1" in each or "/stages/2" in each or "/stages/0" in each]
             nothing = await rest.get(place(subtask=0))
             assert (nothing["missing"], nothing["work"]["stages"]) == ("", [])

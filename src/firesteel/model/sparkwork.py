@@ -1,5 +1,7 @@
 """What Spark tells of an attempt's work: its queries with their plans and figures, and the stages that these came to."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from firesteel.model.ids import RegionAttemptID
@@ -66,6 +68,23 @@ class SparkStage(msgspec.Struct, frozen=True, kw_only=True):
     shuffle_bytes_written: int = 0
     memory_bytes_spilled: int = 0
     disk_bytes_spilled: int = 0
+    task_ms: int = 0
+    """What its tasks took, one after the other."""
+
+
+class SparkTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over what is told of an attempt, attempts of stages that have failed among it."""
+
+    spark_ms: int = 0
+    """Time in which a query ran."""
+    tasks: int = 0
+    """Those that have ended well."""
+    task_ms: int = 0
+    """What all tasks took, one after the other."""
+    shuffle_bytes_read: int = 0
+    shuffle_bytes_written: int = 0
+    memory_bytes_spilled: int = 0
+    disk_bytes_spilled: int = 0
 
 
 class SparkWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,5 +92,24 @@ class SparkWork(msgspec.Struct, frozen=True, kw_only=True):
 
     queries: tuple[SparkQuery, ...] = ()
     stages: tuple[SparkStage, ...] = ()
+    total: SparkTotal = SparkTotal()
     truncated: bool = False
-    """Whether there are older ones that are not told."""
+    """Whether there are older ones that are not told, and not in the total."""
+
+
+def total_of(queries: Sequence[SparkQuery], stages: Sequence[SparkStage]) -> SparkTotal:
+    """The sums; of queries that ran at the same time it counts once."""
+    spark_ms, until = 0, -1
+    for query in sorted(queries, key=lambda each: each.started):
+        end = query.started + max(0, query.duration)
+        spark_ms += max(0, end - max(until, query.started))
+        until = max(until, end)
+    return SparkTotal(
+        spark_ms=spark_ms,
+        tasks=sum(each.done for each in stages),
+        task_ms=sum(each.task_ms for each in stages),
+        shuffle_bytes_read=sum(each.shuffle_bytes_read for each in stages),
+        shuffle_bytes_written=sum(each.shuffle_bytes_written for each in stages),
+        memory_bytes_spilled=sum(each.memory_bytes_spilled for each in stages),
+        disk_bytes_spilled=sum(each.disk_bytes_spilled for each in stages),
+    )

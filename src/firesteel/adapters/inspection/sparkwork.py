@@ -18,7 +18,15 @@ from firesteel.model.inquiries import (
 )
 from firesteel.model.resources import SparkApplication
 from firesteel.model.secrets import redacted_text
-from firesteel.model.sparkwork import SparkFigure, SparkPlanNode, SparkQuery, SparkStage, SparkWork, operation_tag
+from firesteel.model.sparkwork import (
+    SparkFigure,
+    SparkPlanNode,
+    SparkQuery,
+    SparkStage,
+    SparkWork,
+    operation_tag,
+    total_of,
+)
 
 QUERIES_MAX = 10
 """Queries of an attempt that are told, the newest."""
@@ -118,6 +126,7 @@ class _Stage(_FromSpark, frozen=True, kw_only=True):
     shuffle_write_bytes: int = 0
     memory_bytes_spilled: int = 0
     disk_bytes_spilled: int = 0
+    executor_run_time: int = 0
 
 
 class _Refused(Exception):
@@ -163,9 +172,12 @@ class _Spark:
         told = await asyncio.gather(
             *(self._get(f"{base}/stages/{each}?details=false", list[_Stage]) for each in stages[:STAGES_MAX])
         )
+        queries_told = tuple(map(_query, shown))
+        stages_told = tuple(_stage(each, of_stage[each.stage_id]) for attempts in told for each in attempts)
         return SparkWork(
-            queries=tuple(map(_query, shown)),
-            stages=tuple(_stage(each, of_stage[each.stage_id]) for attempts in told for each in attempts),
+            queries=queries_told,
+            stages=stages_told,
+            total=total_of(queries_told, stages_told),
             truncated=len(queries) > QUERIES_MAX or len(stages) > STAGES_MAX,
         )
 
@@ -240,6 +252,7 @@ def _stage(found: _Stage, query: int) -> SparkStage:
         shuffle_bytes_written=found.shuffle_write_bytes,
         memory_bytes_spilled=found.memory_bytes_spilled,
         disk_bytes_spilled=found.disk_bytes_spilled,
+        task_ms=found.executor_run_time,
     )
 
 

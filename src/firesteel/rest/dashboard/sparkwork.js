@@ -45,15 +45,29 @@ export function SparkWork({ job, vertex, subtask, attempt }) {
   };
   useEffect(() => { look(); }, [job.job_id, vertex.id, subtask, attempt]);
   const { busy, told, error, at } = state;
-  const { queries = [], stages = [], truncated } = told?.work ?? {};
+  const { queries = [], stages = [], total, truncated } = told?.work ?? {};
   return html`<${Panel} title="Spark" aside=${html`<span role="status">${busy ? "Asking Spark …" : at ? `attempt ${attempt}, at ${time(at)}` : ""}</span> <button class="quiet" disabled=${busy} onClick=${look}>Look again</button>`}>
     ${error && html`<${Problem} error=${error} />`}
     ${told?.missing && html`<${Missing} reason=${told.missing} />`}
     ${told && !told.missing && queries.length + stages.length === 0 && html`<${Nothing}>Spark knows no work of this attempt: it has not begun, or was long ago.<//>`}
     ${truncated && html`<p class="stale">There are older ones, which Spark’s pages show.</p>`}
+    ${stages.length > 0 && html`<${Total} total=${total} />`}
     ${queries.map((query) => html`<${Query} key=${query.query} job=${job} query=${query} isOpen=${query === queries[0]} />`)}
     ${stages.length > 0 && html`<${Stages} job=${job} stages=${stages} />`}
   <//>`;
+}
+
+function Total({ total }) {
+  const figures = [
+    ["In Spark", duration(total.spark_ms)],
+    ["Tasks", exact(total.tasks)],
+    ["All tasks took", duration(total.task_ms)],
+    ["Shuffle read", bytes(total.shuffle_bytes_read)],
+    ["Shuffle write", bytes(total.shuffle_bytes_written)],
+    ["Spilled from memory", bytes(total.memory_bytes_spilled)],
+    ["Spilled to disk", bytes(total.disk_bytes_spilled)],
+  ];
+  return html`<p class="spark-figures" aria-label="Of all of them">${figures.map(([name, value]) => html`<span>${name} <b>${value}</b></span>`)}</p>`;
 }
 
 // The sentence names the option, if there is one.
