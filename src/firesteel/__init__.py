@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from firesteel.client.cluster import AsyncClusterClient, ClusterClient
     from firesteel.minicluster import MiniCluster
     from firesteel.model.options import Configuration
+    from firesteel.pipeline.attachments import Attachments
     from firesteel.pipeline.authoring import Pipeline
     from firesteel.pipeline.build import build_job
     from firesteel.pipeline.definition import noop
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncClusterClient",
+    "Attachments",
     "ClusterClient",
     "Configuration",
     "DateSplits",
@@ -62,6 +64,7 @@ __all__ = [
 
 _HOMES = {
     "AsyncClusterClient": "firesteel.client.cluster",
+    "Attachments": "firesteel.pipeline.attachments",
     "ClusterClient": "firesteel.client.cluster",
     "Configuration": "firesteel.model.options",
     "DateSplits": "firesteel.adapters.spark.splits.argument",

@@ -112,7 +112,7 @@ def test_sparks_pages_are_not_for_the_network_where_users_have_names(monkeypatch
     settings = attached_settings(named, {})
     assert (named.pages_host, settings["spark.ui.enabled"]) == ("127.0.0.1", "true")
     assert settings["spark.driver.bindAddress"] == "10.0.0.1", "executors reach it as before"
-    assert jvm_environment("token", Path("printed"), named)["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert jvm_environment("token", Path("printed"), Path("modules"), named)["SPARK_LOCAL_IP"] == "127.0.0.1"
     assert attached_settings(named, {}, "10.0.0.2")["spark.driver.bindAddress"] == "10.0.0.2"
     unknown = attached_settings(driver_of(Configuration(users), read_master("k8s://https://h:1"), ""), {})
     assert unknown["spark.ui.enabled"] == "false", "no address is known that could be told apart from loopback"
@@ -120,7 +120,7 @@ def test_sparks_pages_are_not_for_the_network_where_users_have_names(monkeypatch
         opened = driver_of(Configuration(each), SPARK, "10.0.0.1")
         assert opened.pages_host == "10.0.0.1"
         assert "spark.driver.bindAddress" not in attached_settings(opened, {})
-        assert jvm_environment("token", Path("printed"), opened)["SPARK_LOCAL_IP"] == "10.0.0.1"
+        assert jvm_environment("token", Path("printed"), Path("modules"), opened)["SPARK_LOCAL_IP"] == "10.0.0.1"
 
 
 def test_a_master_that_is_not_there_is_told_with_its_address_and_from_where() -> None:

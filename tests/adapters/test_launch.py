@@ -1,11 +1,20 @@
 """Settings that a worker gives its own Spark."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.jvm.launch import event_log_settings, spark_configuration
+from firesteel.adapters.spark.jvm.launch import (
+    PYTHON_DAEMON,
+    event_log_settings,
+    jvm_environment,
+    place_modules,
+    spark_configuration,
+)
 from firesteel.model.secrets import is_secret
 from firesteel.runtime.ports import TaskFailedError
 
@@ -64,3 +73,15 @@ def test_a_directory_that_can_not_be_made_is_told(tmp_path: Path) -> None:
     for text in (f"{tmp_path}/file/events", "file://[broken/events"):
         with pytest.raises(TaskFailedError, match=r"taskmanager\.spark\.event-log\.dir"):
             event_log_settings(text)
+
+
+def test_an_interpreter_without_packages_finds_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing else that the worker has: a job's environment need not have what firesteel needs."""
+    monkeypatch.setenv("PYTHONPATH", "/users/own")
+    modules = place_modules(tmp_path)
+    assert place_modules(tmp_path) == modules
+    assert os.listdir(modules) == ["firesteel"]
+    environment = jvm_environment("token", tmp_path / "printed", modules)
+    assert environment["PYTHONPATH"] == f"/users/own:{modules}"
+    bare = [sys.executable, "-S", "-c", f"import {PYTHON_DAEMON}"]
+    subprocess.run(bare, env={"PYTHONPATH": str(modules)}, check=True, cwd=tmp_path)

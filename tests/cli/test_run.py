@@ -15,6 +15,7 @@ from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.runtime.ports import TaskFailedError
 from tests.cli.fakes import FakeCluster
+from tests.environments import environment, tarred
 
 
 @pytest.fixture
@@ -292,3 +293,18 @@ def test_attachments_are_lists_between_commas(command, cluster, etl: str, tmp_pa
     assert [each.name for each in fake.client.graph.artifacts] == ["code.zip", "a.py", "b.py", "data.csv#d.csv"]
     code, _, err = command("run", etl, "-p", "input=a", "--archives", "data.csv")
     assert (code, "its name must end in .zip" in err) == (2, True)
+
+
+def test_an_environment_of_its_own_is_an_archive_and_an_option(command, cluster, etl: str, tmp_path: Path) -> None:
+    fake = cluster()
+    archive = tarred(environment(tmp_path / "env", "one"), tmp_path / "env.tar.gz")
+    for written in (("--py-executable", "env/bin/python"), ("-pyexec", "env/bin/python"),
+                    ("-D", "python.executable=env/bin/python")):  # fmt: skip
+        code, _, err = command("run", etl, "-p", "input=a", "--archives", f"{archive}#env", *written)
+        assert code == 0, err
+        assert fake.client.graph.configuration["python.executable"] == "env/bin/python"
+    code, _, err = command("run", etl, "-p", "input=a", "-pyexec", "env/bin/python")
+    assert code == 2
+    assert (
+        "python.executable env/bin/python: no archive of the job is called env: add --archives FILE.tar.gz#env" in err
+    )

@@ -54,6 +54,11 @@ def stream(*functions: Function) -> JobGraph:
     return msgspec.structs.replace(graph, vertices=vertices, job_type=JobType.STREAMING)
 
 
+def with_interpreter(executable: str) -> JobGraph:
+    graph = with_artifacts("a.tgz#env", kind="archive")
+    return msgspec.structs.replace(graph, configuration={"python.executable": executable})
+
+
 STREAM = stream(READER, WRITER)
 SCRIPT = changed(LINES, parallelism=1, functions=(of_kind(FunctionKind.SCRIPT),))
 
@@ -132,6 +137,8 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "long": (with_artifacts("ä" * 101), "no plain name"),
     "unprintable": (with_artifacts("a\nb"), "no plain name"),
     "option's name": (with_artifacts("-rf"), "no plain name"),
+    "interpreter": (with_interpreter("other/bin/python"), "no archive of the job is called other"),
+    "interpreter elsewhere": (with_interpreter("env/../../bin/python"), "write NAME/bin/python"),
     "archive": (with_artifacts("a.rar", kind="archive"), "ends in none of .zip"),
     "one target twice": (with_artifacts("a#c", "b#c"), "two artifact entries are called c"),
     "script among others": (changed(GOOD, vertices=(SCRIPT, COUNTS)), "must be alone in its job"),
@@ -166,6 +173,7 @@ def test_what_means_something_is_not() -> None:
     check_job_graph(STREAM)
     keyed = changed(EDGE, partitioner=Partitioner.HASH, keys=("word",))
     check_job_graph(with_artifacts("a.TGZ#env", "b.zip", kind="archive"))
+    check_job_graph(with_interpreter("env/bin/python"))
     check_job_graph(with_artifacts("a", "a#b", ".c", "mit Leerzeichen.csv"))
     check_job_graph(with_artifacts("..", kind="code"))
     spark = {"spark.sql.shuffle.partitions": "4"}

@@ -21,6 +21,7 @@ from firesteel.client.remote import http_client
 from firesteel.model.ids import JobID
 from firesteel.model.options import CLIENT_TIMEOUT, REST_ADDRESS, Configuration
 from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobView
+from firesteel.pipeline.attachments import NOTHING_ATTACHED, Attachments
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.build import BuildFailure, BuildRequest, BuiltJob, build_job, decode_build_reply
 from firesteel.pipeline.errors import InvalidPipeline
@@ -72,12 +73,13 @@ class AsyncClusterClient:
         parallelism: int | None = None,
         overrides: Mapping[str, object] | None = None,
         configuration: Mapping[str, object] | None = None,
+        attachments: Attachments = NOTHING_ATTACHED,
         job_id: str = "",
     ) -> JobID:
         """Hand in a job of a pipeline of this process, or of a file (`FILE` or `FILE:NAME`); returns when it is safe.
 
-        `overrides` are options by `FUNCTION.OPTION`, `configuration` the job's options and `spark.*`. With a `job_id`
-        of one's own, the same submission again is the same job. Raises InvalidPipeline, InvalidJobGraph, DuplicateJob
+        `overrides` are options by `FUNCTION.OPTION`, `configuration` the job's options and `spark.*`, `attachments` what
+        travels with it beside its code. With a `job_id` of one's own, the same submission again is the same job. Raises InvalidPipeline, InvalidJobGraph, DuplicateJob
         or TooManyJobs.
         """
         request = BuildRequest(
@@ -88,6 +90,7 @@ class AsyncClusterClient:
             parallelism=parallelism,
             overrides={key: str(value) for key, value in (overrides or {}).items()},
             name=name,
+            attachments=attachments,
         )
         with tempfile.TemporaryDirectory(prefix="firesteel-") as directory:
             if isinstance(pipeline, Pipeline):
@@ -299,6 +302,7 @@ def _built_here(
         parallelism=request.parallelism,
         overrides=request.overrides,
         name=request.name,
+        attachments=request.attachments,
     )
 
 

@@ -91,6 +91,7 @@ JOB_PREFIXES = (
     "job.",
     "jobmanager.execution.",
     "pipeline.",
+    "python.",
     "restart-strategy.",
     "spark.",
 )

@@ -28,6 +28,9 @@ class Attachments(msgspec.Struct, frozen=True, kw_only=True):
     archives: tuple[str, ...] = ()
 
 
+NOTHING_ATTACHED = Attachments()
+
+
 class Attached(msgspec.Struct, frozen=True):
     """An artifact with its file at the client."""
 

@@ -11,11 +11,12 @@ import msgspec
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph, JobType
 from firesteel.model.options import BLOB_SIZE_MAX, PACKAGE_SIZE_LIMIT, Configuration, ConfigurationError
-from firesteel.pipeline.attachments import Attachments, attach, on_module_path
+from firesteel.pipeline.attachments import NOTHING_ATTACHED, Attachments, attach, on_module_path
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.definition import FunctionDefinition
 from firesteel.pipeline.errors import InvalidPipeline, shown_path
 from firesteel.pipeline.graph import CodeReference, build_job_graph
+from firesteel.pipeline.interpreters import check_interpreter
 from firesteel.pipeline.loading import LoadedPipeline, loaded_pipeline
 from firesteel.pipeline.logical import resolve
 from firesteel.pipeline.packaging import (
@@ -130,7 +131,7 @@ def build_file(request: BuildRequest) -> BuiltJob:
             files = package_files(loaded.root, loaded.file, limit_mib=limit_mib, data=data)
             code.store_package(loaded, files, Path(request.output_dir))
             code.store_pickle(Path(request.output_dir))
-            code.attach(request.attachments, Path(request.output_dir), settings.get_option(BLOB_SIZE_MAX))
+            code.attach(request.attachments, Path(request.output_dir), request.configuration)
         graph = build_job_graph(
             loaded.pipeline,
             job_id=request.job_id,
@@ -166,7 +167,7 @@ def _build_script(request: BuildRequest, file: Path) -> BuiltJob:
         code_endings=DATA_ENDINGS_KEPT,
     )
     code.store(Path(request.output_dir), "code.zip", "code", pack_directory(file.parent, files, {}))
-    code.attach(request.attachments, Path(request.output_dir), settings.get_option(BLOB_SIZE_MAX))
+    code.attach(request.attachments, Path(request.output_dir), request.configuration)
     graph = script_graph(
         file,
         request.arguments,
@@ -189,6 +190,7 @@ def build_job(
     parallelism: int | None = None,
     overrides: Mapping[str, str] | None = None,
     name: str = "",
+    attachments: Attachments = NOTHING_ATTACHED,
 ) -> BuiltJob:
     """A job of a pipeline that lives in this process (a notebook, a test): its functions travel pickled.
 
@@ -198,6 +200,7 @@ def build_job(
     told = _warnings(pipeline)
     code = _Code(pipeline, None)
     code.store_pickle(output_dir)
+    code.attach(attachments, output_dir, configuration or {})
     graph = build_job_graph(
         pipeline,
         job_id=job_id,
@@ -223,8 +226,11 @@ class _Artifacts(CodeReference):
         super().__init__()
         self.paths: dict[str, str] = {}
 
-    def attach(self, attachments: Attachments, directory: Path, limit_mib: int) -> None:
-        for each in attach(attachments, directory, limit_mib):
+    def attach(self, attachments: Attachments, directory: Path, configuration: Mapping[str, str]) -> None:
+        settings = Configuration(configuration)
+        attached = attach(attachments, directory, settings.get_option(BLOB_SIZE_MAX))
+        check_interpreter(settings, {each.artifact: each.path for each in attached})
+        for each in attached:
             self.artifacts = (*self.artifacts, each.artifact)
             self.paths[each.artifact.sha256] = os.fspath(each.path)
 

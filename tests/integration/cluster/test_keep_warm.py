@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.environments import environment, tarred
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_command import wait_until
 from tests.sparkjvms import quick_start_arguments
@@ -153,3 +154,30 @@ def test_a_cluster_that_was_kept(shell: Shell) -> None:
     assert shell.left() == []
     assert shell.command("cluster", "status")[0] == 3
     assert not list(shell.state.glob("firesteel/cluster/kept/*/*"))
+
+
+SPELLS = """
+@F.udf("string")
+def word(number):
+    try:
+        import spelled
+    except ImportError:
+        return "none"
+    return spelled.WORD
+
+@pipeline.result
+def rows(spark: SparkSession, input: str) -> DataFrame:
+    return spark.range(1).select(word("id").alias("seen"))
+"""
+
+
+def test_each_run_has_its_own_environment(shell: Shell) -> None:
+    """And none has what a former one had."""
+    (shell.work / "job.py").write_text(HEADER + SPELLS)
+    kept = []
+    for name in ("one", "two"):
+        archive = tarred(environment(shell.work / name, name), shell.work / f"{name}.tar.gz")
+        assert shell.run("--archives", f"{archive}#env", "-pyexec", "env/bin/python")[0] == [name]
+        kept.append(shell.pid())
+    assert shell.run()[0] == ["none"]
+    assert {*kept, shell.pid()} == {kept[0]}, "options of a job begin no other cluster"

@@ -23,6 +23,7 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.build import BuildRequest, build_file
+from tests.environments import environment, tarred
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_jobs import EXAMPLES, rows_of, write_tree
 from tests.paths import paths_now
@@ -70,6 +71,29 @@ def numbers(spark: SparkSession, count: int) -> DataFrame:
 @pipeline.result
 def result(numbers: DataFrame) -> DataFrame:
     return numbers
+"""
+
+SPELLS = """
+@F.udf("string")
+def word(number):
+    import spelled
+    return spelled.WORD
+
+@pipeline.source
+def words(spark: SparkSession, directory: str, context) -> DataFrame:
+    import os, signal, spelled
+    found = spark.range(1).select(word("id").alias("word"))
+    if context.attempt == 0:
+        assert found.collect()[0].word == spelled.WORD
+        with open(f"{directory}/worker", "w") as file:
+            file.write(f"{os.getpid()}\n")
+        while True:
+            signal.pause()
+    return found
+
+@pipeline.result
+def out(words: DataFrame) -> DataFrame:
+    return words
 """
 
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -256,3 +280,17 @@ def test_jobs_of_a_session_cluster_and_a_worker_that_is_killed(session: Session,
     assert not psutil.wait_procs([*left, *below], timeout=300)[1]
     assert not (tmp_path / "state" / "firesteel" / "cluster" / "work").exists()
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_job_takes_its_environment_to_another_worker(session: Session, tmp_path: Path) -> None:
+    archive = tarred(environment(tmp_path / "env", "own"), tmp_path / "env.tar.gz")
+    (tmp_path / "words.py").write_text(HEADER + SPELLS)
+    own = ("--archives", f"{archive}#env", "-pyexec", "env/bin/python", "-D", "restart-strategy.type=fixed-delay")
+    run = session.start("run", "--master", session.master(), "words.py", "-p", f"directory={tmp_path}", "--json", *own)
+    (attempt,) = wait_for(tmp_path / "worker", 1)
+    workers = session.pids("taskmanager")
+    (mine,) = [parent for parent in psutil.Process(int(attempt)).parents() if parent.pid in workers]
+    mine.send_signal(signal.SIGKILL)
+    out, err = run.communicate(timeout=LIMIT_S)
+    assert run.returncode == 0, out + err
+    assert json.loads(out)["returned"][0]["records"] == [{"word": "own"}]

@@ -47,6 +47,7 @@ class JobMaker:
         parameter_types: Mapping[str, str] | None = None,
         more_files: Mapping[str, str] | None = None,
         environment: RuntimeEnvironment | None = None,
+        archives: Mapping[str, Path] | None = None,
         blocking: Sequence[str] = (),
     ) -> JobInformation:
         """One vertex per function; edges named in `blocking` (by producer) are blocking, others pipelined."""
@@ -76,10 +77,17 @@ class JobMaker:
             parameters=dict(parameters or {}),
             parameter_types=dict(parameter_types or {}),
             configuration=dict(configuration or {}),
-            artifacts=(self._pack({"job.py": source, **(more_files or {})}),),
+            artifacts=(
+                self._pack({"job.py": source, **(more_files or {})}),
+                *(self._archive(name, path) for name, path in (archives or {}).items()),
+            ),
             environment=environment or RuntimeEnvironment(python="", pyspark=""),
         )
         return JobInformation(graph=graph, user="tester")
+
+    def _archive(self, name: str, path: Path) -> Artifact:
+        sha256 = self._blobs.put(path)
+        return Artifact(name=f"{path.name}#{name}", kind="archive", sha256=sha256, size_bytes=path.stat().st_size)
 
     def _pack(self, files: Mapping[str, str]) -> Artifact:
         path = self._scratch / f"code-{self._count}.zip"

@@ -1,6 +1,7 @@
 """The blob store and the artifact cache."""
 
 import asyncio
+import contextlib
 import hashlib
 import io
 import os
@@ -151,6 +152,24 @@ def test_files_and_archives_are_ready_for_working_directories(tmp_path: Path) ->
     asyncio.run(story())
 
 
+def test_an_environment_keeps_the_link_to_its_interpreter(tmp_path: Path) -> None:
+    """As `venv-pack` makes one. It is made last, so that nothing is written by way of it."""
+    blobs = LocalBlobStore(tmp_path / "blobs")
+    cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 30)
+    link, below = tarfile.TarInfo("bin/python"), tarfile.TarInfo("bin/python/below")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+
+    async def story() -> None:
+        (placed,) = (await cache.use(JobID("1"), [archive(blobs, tmp_path, "env.tgz", link)])).placed
+        assert Path(placed.path, "bin", "python").readlink() == tmp_path / "elsewhere"
+        with contextlib.suppress(TaskFailedError):
+            await cache.use(JobID("2"), [archive(blobs, tmp_path, "bad.tgz", link, below)])
+
+    asyncio.run(story())
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_an_archive_that_leads_out_fails_its_job_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blobs = LocalBlobStore(tmp_path / "blobs")
     cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 30)
@@ -162,6 +181,9 @@ def test_an_archive_that_leads_out_fails_its_job_for_good(tmp_path: Path, monkey
     bad = [archive(blobs, tmp_path, "a.tgz", member) for member in (link, device, outside)]
     (tmp_path / "text").write_text("no archive")
     text = Artifact(name="a.zip", kind="archive", sha256=blobs.put(tmp_path / "text"), size_bytes=10)
+    whole = (tmp_path / "packed").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:-20])
+    bad += [Artifact(name="cut.tgz", kind="archive", sha256=blobs.put(tmp_path / "cut"), size_bytes=9)]
     bad += [text, msgspec.structs.replace(text, name="a.tar")]
 
     async def refused(artifact: Artifact, words: str) -> None:

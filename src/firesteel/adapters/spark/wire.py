@@ -84,6 +84,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     pickles: tuple[str, ...] = ()
     placed: tuple[Placed, ...] = ()
     """Files and archives for the working directory, and for Spark's Python workers."""
+    interpreter: str = ""
+    """Path of the job's own interpreter in what was unpacked of these; empty where it has none."""
     directory: str
     """The attempt's own working directory."""
     log: str

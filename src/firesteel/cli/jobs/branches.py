@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, FINISHED, INTERRUPTED, JOB_FAILED, UNREACHABLE, CommandError
-from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
+from firesteel.cli.jobs.attachments import attachment_options, taken_attachments, taken_interpreter
 from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
 from firesteel.cli.settings import absolute, load_configuration, named_values, pairs
 from firesteel.client.branching import BranchFailed, Branching, BranchRefused, BranchRequest
@@ -57,7 +57,7 @@ def branch(job: str, file: str, parameters: tuple[str, ...], directory: str, as_
     """
     attachments = taken_attachments(given)
     values, flags = named_values(parameters)
-    own = pairs(given["definitions"], "-D")
+    own = pairs(given["definitions"], "-D") | taken_interpreter(given)
     if given.pop("ignores_unclaimed"):
         own[IGNORE_UNCLAIMED.key] = "true"
     build = BuildRequest(

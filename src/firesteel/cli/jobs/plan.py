@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, CommandError
-from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
+from firesteel.cli.jobs.attachments import attachment_options, taken_attachments, taken_interpreter
 from firesteel.cli.settings import load_configuration, named_values, pairs
 from firesteel.core.dispatcher.admission import with_labels
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, restart_strategy
@@ -60,7 +60,7 @@ def plan(file: str, parallelism: int | None, as_json: bool, verbose: bool, **giv
         job_id=JobID("0" * 32),
         parameters=values,
         flags=flags,
-        configuration=dict(load_configuration(given["definitions"])),
+        configuration=dict(load_configuration(given["definitions"]).merged(taken_interpreter(given))),
         parallelism=parallelism,
         overrides=pairs(given["overrides"], "--set"),
         attachments=taken_attachments(given),

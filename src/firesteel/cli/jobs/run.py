@@ -25,7 +25,7 @@ from firesteel.cli.following.output import ScriptOutput
 from firesteel.cli.following.prints import job_prints
 from firesteel.cli.following.watch import End, Watch
 from firesteel.cli.java import java_problem
-from firesteel.cli.jobs.attachments import attachment_options, taken_attachments
+from firesteel.cli.jobs.attachments import attachment_options, taken_attachments, taken_interpreter
 from firesteel.cli.jobs.restoring import restoring_options, taken_restoring
 from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
 from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
@@ -191,6 +191,7 @@ def run_command(
         JOB_QUEUE.key: rest.pop("queue"),
         EXECUTION_ON.key: rest.pop("on"),
         **taken_restoring(rest),
+        **taken_interpreter(rest),
         JOB_TIMEOUT.key: str(_time_ms("--timeout", timeout)) if timeout is not None else None,
         EXECUTION_ATTACHED.key: "false" if rest.pop("detach", False) else None,
         SHUTDOWN_ON_ATTACHED_EXIT.key: "true" if rest.pop("ends_with_client", False) else None,

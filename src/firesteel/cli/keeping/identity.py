@@ -12,7 +12,7 @@ from firesteel.model.options import REST_ADDRESS, Configuration
 Identity = dict[str, str]
 """Hash of each thing by its name for people. Hashes, since values may be secrets."""
 
-OF_THE_JOB = ("job.", "jobmanager.execution.", "pipeline.", "restart-strategy.")
+OF_THE_JOB = ("job.", "jobmanager.execution.", "pipeline.", "python.", "restart-strategy.")
 """Beginnings of the keys of options that come with each job, and that a kept cluster is begun without."""
 OF_THE_COMMAND = ("client.", "execution.", "env.", "cluster.dir", REST_ADDRESS.key)
 """Those that only the command itself reads."""

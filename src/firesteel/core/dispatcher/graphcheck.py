@@ -7,6 +7,7 @@ import msgspec
 
 from firesteel.core.scheduler.backoff import restart_strategy
 from firesteel.model.branches import branch_of
+from firesteel.model.interpreters import NoInterpreter, interpreter_of
 from firesteel.model.jobgraph import (
     ARCHIVE_ENDINGS,
     ARTIFACT_KINDS,
@@ -50,6 +51,7 @@ def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
     _check_datasets(graph)
     _check_edges(graph)
     _check_artifacts(graph)
+    _check_interpreter(graph)
     _require(graph.client_heartbeat_timeout_ms >= 0, "its client is to be heard of within a negative time")
     try:
         msgspec.msgpack.encode(graph)
@@ -154,6 +156,13 @@ def _check_artifacts(graph: JobGraph) -> None:
         known = artifact.kind == "file" or artifact.ending
         _require(known, f"artifact {artifact.name} ends in none of {', '.join(ARCHIVE_ENDINGS)}")
     _check_unique("artifact", (artifact.target for artifact in placed))
+
+
+def _check_interpreter(graph: JobGraph) -> None:
+    try:
+        interpreter_of(graph)
+    except NoInterpreter as error:
+        raise InvalidJobGraph(f"the job graph can't be run: {error}") from None
 
 
 def _check_unique(what: str, names: Iterable[str]) -> None:

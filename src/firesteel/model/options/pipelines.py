@@ -11,6 +11,12 @@ RESULT_MAX_SIZE = ConfigOption(
     16,
     "Most that the rows of one function of a pipeline may take which are returned to its caller.",
 )
+PYTHON_EXECUTABLE = ConfigOption(
+    "python.executable",
+    "str",
+    "",
+    "Interpreter of Spark's Python workers for one job, in an archive that travels with it (`--archives FILE.tar.gz#NAME`): `NAME/bin/python`. Empty means the worker's Python.",
+)
 PACKAGE_SIZE_LIMIT = ConfigOption(
     "pipeline.package.size-limit", "memory", 64, "Largest package of user code that travels with a job."
 )

@@ -61,6 +61,8 @@ BYPASS_MERGE_PARTITIONS_MAX = 8
 """Up to so many partitions a task of a shuffle writes a file for each, beyond that one in all. Spark's own limit is 200,
 as many as a shuffle has by default: with four tasks that were 800 files, and most of the time of a small query."""
 
+_PACKAGE = Path(__file__).parents[3]
+"""firesteel."""
 LOCAL_FILES = Path(__file__).with_name("hadoop") / "local-files.jar"
 """Local files without a process for each; its source is beside it."""
 SERVER = Path(__file__).with_name("scheduling") / "server.jar"
@@ -290,9 +292,20 @@ def _plugins(user: Mapping[str, str]) -> dict[str, str]:
     return {"spark.plugins": ",".join(filter(None, (user.get("spark.plugins", ""), "firesteel.TaskClasses")))}
 
 
-def jvm_environment(token: str, printed: Path, driver: Driver | None = None) -> dict[str, str]:
-    """The worker's environment, with the token, the Python that Spark's Python workers use, and where those find what
-    they print to."""
+def place_modules(work_dir: Path) -> Path:
+    """A directory with firesteel and nothing else of the worker's: a job's own interpreter finds the daemon there, too."""
+    directory = work_dir / "modules"
+    directory.mkdir(parents=True, exist_ok=True)
+    link = directory / _PACKAGE.name
+    if not link.is_symlink() or link.readlink() != _PACKAGE:
+        link.unlink(missing_ok=True)
+        link.symlink_to(_PACKAGE)
+    return directory
+
+
+def jvm_environment(token: str, printed: Path, modules: Path, driver: Driver | None = None) -> dict[str, str]:
+    """The worker's environment, with the token, the Python that Spark's Python workers use, `modules` for all others that may
+    be used, and where they find what they print to."""
     is_open = driver is not None and not driver.has_private_pages  # Spark serves its pages at this address
     address = os.environ.get(LOCAL_IP, driver.address) if driver is not None and is_open else LOOPBACK
     return {
@@ -300,6 +313,7 @@ def jvm_environment(token: str, printed: Path, driver: Driver | None = None) -> 
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
         **({LOCAL_IP: address} if address else {}),
         PRINTED_VARIABLE: str(printed),
+        "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(modules)))),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
 

@@ -51,6 +51,8 @@ class SparkJvm:
     async def start(self) -> None:
         """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        work_dir = self.log.parent.parent
+        modules = launch.place_modules(work_dir)
         wrapper = [sys.executable, "-I", "-S", supervisor.__file__, self._ephemeral]
         with open_for_appending(self.log) as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -59,7 +61,7 @@ class SparkJvm:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=launch.jvm_environment(self._token, self.log.parent.parent / launch.PRINTED, self._driver),
+                env=launch.jvm_environment(self._token, work_dir / launch.PRINTED, modules, self._driver),
                 process_group=0,
             )
 

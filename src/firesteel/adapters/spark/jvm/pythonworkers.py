@@ -1,11 +1,13 @@
 """Ends the Python workers Spark keeps for a session that was closed.
 
 Spark 4.3 starts a daemon and workers of its own for every session that uses Python functions, and lets the daemon
-(46 MB) live as long as the JVM. They carry the session's server-side id in their environment.
+(46 MB) live as long as the JVM. They carry the session's server-side id in their environment. The directory that they are
+started in is called by it, too: there Spark has unpacked what the session was sent, and leaves it for half an hour.
 """
 
 import contextlib
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -13,11 +15,18 @@ _VARIABLE = b"SPARK_JOB_ARTIFACT_UUID="
 
 
 def end_python_workers(supervisor_pid: int, server_session: str) -> int:
-    """Kill what the JVM under that supervisor started for the session; the number of daemons killed."""
+    """Kill what the JVM under that supervisor started for the session, and remove its directory; the number of daemons
+    killed."""
     daemons = _daemons(supervisor_pid, server_session)
+    directories: set[str] = set()
     for pid in daemons:
+        with contextlib.suppress(OSError):
+            directories.add(os.readlink(f"/proc/{pid}/cwd"))
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)  # a daemon leads the group its workers are in
+    for directory in sorted(directories):
+        if os.path.basename(directory) == server_session:
+            shutil.rmtree(directory, ignore_errors=True)
     return len(daemons)
 
 

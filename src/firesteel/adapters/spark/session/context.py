@@ -75,6 +75,8 @@ class AttemptContext:
         """Whether what it commits is committed in the same JVM."""
         self.artifacts: tuple[Artifact, ...] = ()
         """The job's code, for whoever commits what its sinks have written."""
+        self.python_executable = ""
+        """The job's own interpreter, for him as well."""
 
     def check_target(self, commit: SinkCommit) -> None:
         """Before anything is written there. Raises SinkRefused where this attempt has staged what the two would spoil."""

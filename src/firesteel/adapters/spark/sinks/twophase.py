@@ -7,6 +7,7 @@ import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.session.context import RuntimeContext, current_attempt
+from firesteel.adapters.spark.session.interpreter import use_interpreter
 from firesteel.adapters.spark.shares.guard import ANYWHERE
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME, SinkWork, WrittenByUser, decode, encode
 from firesteel.model.ids import derived_id
@@ -52,7 +53,11 @@ def write_two_phase(df: Any, sink: TwoPhaseSink) -> None:
     reference = encode(
         TWO_PHASE_SCHEME,
         WrittenByUser(
-            job_id=identity.job_id, artifacts=attempt.artifacts, sink=_pickled(sink), committable=committable
+            job_id=identity.job_id,
+            artifacts=attempt.artifacts,
+            python_executable=attempt.python_executable,
+            sink=_pickled(sink),
+            committable=committable,
         ),
     )
     attempt.report_staging(reference)
@@ -74,6 +79,8 @@ def perform(payload: bytes) -> bytes:
     """Commit, or abort, what a SinkWork names. Run in a process of its own; raises what the user's code raises."""
     work = msgspec.json.decode(payload, type=SinkWork)
     sys.path[:0] = work.code
+    if work.interpreter:
+        use_interpreter(work.interpreter, work.python_executable)
     written = [decode(reference, WrittenByUser) for reference in work.references]
     committables = [msgspec.msgpack.decode(each.committable) for each in written]
     sink = _unpickled(written[0].sink)

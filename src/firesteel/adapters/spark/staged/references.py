@@ -44,6 +44,10 @@ class SinkWork(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     code: tuple[str, ...] = ()
     """Directories of the job's code on this machine, first on the module path."""
+    interpreter: str = ""
+    """Path of the job's own interpreter on this machine; empty where it has none."""
+    python_executable: str = ""
+    """The job's name of it."""
     secrets: Mapping[str, str] = {}
     """Connection properties that are written nowhere."""
     endpoint: SparkAddress | None = None
@@ -59,6 +63,8 @@ class WrittenByUser(StoredRecord, frozen=True, kw_only=True):
 
     job_id: JobID
     artifacts: tuple[Artifact, ...]
+    python_executable: str = ""
+    """The job's own interpreter, by `python.executable`."""
     sink: bytes
     """The sink, pickled: opened in task processes only."""
     committable: bytes

@@ -24,6 +24,7 @@ from firesteel.adapters.spark.session.caching import CacheWatch
 from firesteel.adapters.spark.session.context import AttemptContext
 from firesteel.adapters.spark.session.counted import SparkCounts, counted_once
 from firesteel.adapters.spark.session.instants import OneInstant
+from firesteel.adapters.spark.session.interpreter import use_interpreter
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
 from firesteel.adapters.spark.session.shipment import Shipment, place
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
@@ -88,6 +89,7 @@ class TaskProcess:
         self._attempt.caches_unseen = lambda: channel.send(wire.Cached(task.session.session_id))
         self._attempt.checkpoints, self._attempt.settings = task.checkpoints, task.settings
         self._attempt.is_backend_shared = task.is_backend_shared
+        self._attempt.python_executable = task.job.graph.configuration.get(options.PYTHON_EXECUTABLE.key, "")
         self._attempt.outputs = StreamOutputs(branch_of(task.job.graph.configuration))
         self._paths = ClientPaths(task.client_directory, self.session, task.storage)
         self._plan = RegionPlan(task.job.graph, task.deployment, self.session, self._attempt)
@@ -101,6 +103,8 @@ class TaskProcess:
         if mismatch is not None:
             return wire.Failed(mismatch)
         sys.path[:0] = self._task.code
+        if self._task.interpreter:
+            use_interpreter(self._task.interpreter, self._attempt.python_executable)
         follow = self._task.follow
         if follow is None:
             self._channel.send(wire.Running())

@@ -29,6 +29,7 @@ from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, 
 from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, is_script, wants_spark
 from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe, refused
 from firesteel.adapters.spark.worker.figures import JvmFigures
+from firesteel.adapters.spark.worker.interpreter import job_settings, unpacked_interpreter
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
 from firesteel.adapters.spark.worker.making import BackendMaker
 from firesteel.adapters.spark.worker.memory import MemoryGuard
@@ -46,6 +47,7 @@ from firesteel.core.scheduler.backoff import effective
 from firesteel.model import metrics, options
 from firesteel.model.checkpoints import CheckpointOrder, QueryPoint
 from firesteel.model.ids import JobID, RegionAttemptID
+from firesteel.model.interpreters import interpreter_of
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE, ExchangeMode
 from firesteel.model.metric import MetricValue
 from firesteel.model.options import Configuration
@@ -326,6 +328,7 @@ class SparkTaskBackend:
             code_archives=code.archives,
             pickles=code.pickles,
             placed=code.placed,
+            interpreter=unpacked_interpreter(interpreter_of(job.graph), code),
             directory=str(self._work_dir / "attempts" / attempt.job_id / name),
             log=str(self._work_dir / "logs" / attempt.job_id / f"{name}.log"),
             pipes=str(self._work_dir / "attempts" / attempt.job_id / f"{name}.pipes") if is_script(job) else "",
@@ -333,7 +336,7 @@ class SparkTaskBackend:
             lists=f"{self._results}/{attempt.job_id}/{name}.lists" if self._guard and self._results else partitions,
             results=f"{self._results}/{attempt.job_id}/{name}" if self._results else partitions,
             scheduler_pool=seat.scheduler_pool,
-            settings=self._session_settings(Configuration(job.graph.configuration).spark()),
+            settings=self._session_settings(job_settings(job.graph)),
             is_backend_shared=seat.is_shared,
             storage=self._storage,
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),

@@ -22,12 +22,14 @@ from firesteel.adapters.spark.staged.references import (
     directory_of,
     scheme_of,
 )
+from firesteel.adapters.spark.worker.interpreter import unpacked_interpreter
 from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.adapters.storage.errors import TargetUnreachable
 from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
+from firesteel.model.interpreters import named_interpreter
 from firesteel.model.tasks import SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
@@ -74,12 +76,11 @@ class SinkOutput:
     async def _commit(self, commit: SinkCommit, scheme: str) -> str:
         if not scheme:
             return await asyncio.to_thread(commit_sink, commit, self._storage)
-        work = SinkWork(
+        work = msgspec.structs.replace(
+            await self._work(commit.staging),
             references=commit.stagings,
             commit_id=commit.commit_id,
             mode=commit.mode,
-            secrets=self._secrets_of(commit.staging),
-            code=await self._code(commit.staging),
         )
         try:
             told = await self._perform(work, scheme)
@@ -129,18 +130,25 @@ class SinkOutput:
     async def _remove(self, reference: str) -> None:
         """Remove what a reference names; what can't be removed now is told, and must not keep the job."""
         try:
-            code = await self._code(reference)
-            work = SinkWork(references=(reference,), secrets=self._secrets_of(reference), code=code)
-            await self._forks.call(_PERFORMERS[scheme_of(reference)], msgspec.json.encode(work))
+            work = msgspec.json.encode(await self._work(reference))
+            await self._forks.call(_PERFORMERS[scheme_of(reference)], work)
         except TaskFailedError as error:
             logger.warning("what a sink had staged was not removed: %s", error.failure.message)
 
-    async def _code(self, reference: str) -> tuple[str, ...]:
-        """Directories of the code that a user's own sink is made of."""
+    async def _work(self, reference: str) -> SinkWork:
+        """The removal of what a reference names, with what a user's own sink is made of. Raises TaskFailedError."""
+        work = SinkWork(references=(reference,), secrets=self._secrets_of(reference))
         if scheme_of(reference) != TWO_PHASE_SCHEME:
-            return ()
+            return work
         written = decode(reference, WrittenByUser)
-        return (await self._artifacts.use(written.job_id, written.artifacts)).directories
+        code = await self._artifacts.use(written.job_id, written.artifacts)
+        interpreter = named_interpreter(written.python_executable, written.artifacts)
+        return msgspec.structs.replace(
+            work,
+            code=code.directories,
+            interpreter=unpacked_interpreter(interpreter, code),
+            python_executable=written.python_executable,
+        )
 
     def _secrets_of(self, reference: str) -> Mapping[str, str]:
         return next((known[reference] for known in self._secrets.values() if reference in known), {})
