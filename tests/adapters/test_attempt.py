@@ -14,7 +14,7 @@ from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, describ
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.splits import DrawnSplits
-from firesteel.model.tasks import TaskOutcome, TaskProgress
+from firesteel.model.tasks import IOMetrics, TaskOutcome, TaskProgress
 from firesteel.runtime.ports import TaskFailedError
 
 ATTEMPT = RegionAttemptID(JobID("a" * 32), RegionIndex(0), 0)
@@ -210,3 +210,18 @@ def test_one_that_can_not_be_followed_has_failed_of_its_death() -> None:
         assert await ended(run) == verdict
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(("own", "seen", "told"), [(70, 90, 90), (70, 60, 70), (-1, 90, -1)])
+def test_the_peak_of_its_memory_is_what_it_knows_or_its_worker_has_seen(own: int, seen: int, told: int) -> None:
+    async def story() -> wire.Finished | FailureInfo:
+        io = IOMetrics(rows_read=1, memory_peak_bytes=own)
+        child: Any = Process(wire.Finished(TaskOutcome(io=io), used_session=True))
+        task: Any = Task()
+        run = AttemptRun(task, child, SimpleNamespace(), no_other)  # type: ignore[arg-type]
+        run.memory_peak_bytes = seen
+        return await ended(run)
+
+    report = asyncio.run(story())
+    assert isinstance(report, wire.Finished)
+    assert report.outcome.io == IOMetrics(rows_read=1, memory_peak_bytes=told)

@@ -1,31 +1,54 @@
 """Figures of an attempt, from what Spark tells of its operations."""
 
+import contextlib
 from types import SimpleNamespace
 
+import pytest
+
 from firesteel.adapters.spark.session.counted import OPERATIONS_KEPT_MAX, SparkCounts, counted_once
-from firesteel.model.tasks import IOMetrics
 
 
 def stage(tasks: int, number: int = 0, *, ended: int = 0) -> SimpleNamespace:
     return SimpleNamespace(stage_id=number, num_tasks=tasks, num_completed_tasks=ended, done=ended == tasks)
 
 
+def tasks_of(counts: SparkCounts) -> int:
+    return counts.total(-1, -1).tasks
+
+
+def test_the_time_in_spark_counts_once_where_operations_run_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [10.0]
+    monkeypatch.setattr("firesteel.adapters.spark.session.counted.time.monotonic", lambda: now[0])
+    counts = SparkCounts()
+    with counts.under_way():
+        now[0] += 1
+        with counts.under_way():
+            now[0] += 2
+    now[0] += 50
+    with contextlib.suppress(ValueError), counts.under_way():
+        now[0] += 4
+        raise ValueError
+    assert counts.total(0, 0).spark_ms == 7_000
+    assert counts.total(0, 0).memory_peak_bytes > 1 << 20, "of this process"
+
+
 def test_operations_are_added_up_and_later_word_of_one_counts() -> None:
     counts = SparkCounts()
-    assert counts.total(5, 60) == IOMetrics(rows_read=5, bytes_read=60), "nothing was told"
+    assert tasks_of(counts) == -1, "nothing was told"
     counts.note("a", [stage(1)])
     counts.note("a", [stage(2), stage(1)])
     counts.note("a", [])
     counts.note("b", [stage(4)])
     counts.note(None, [stage(9)])
-    assert counts.total(5, 60) == IOMetrics(rows_read=5, bytes_read=60, tasks=7)
+    total = counts.total(5, 60)
+    assert (total.rows_read, total.bytes_read, total.tasks) == (5, 60, 7)
 
 
 def test_a_loop_of_operations_is_not_counted_wrong() -> None:
     counts = SparkCounts()
     for number in range(OPERATIONS_KEPT_MAX + 5):
         counts.note(str(number), [stage(1)])
-    assert counts.total(-1, -1) == IOMetrics()
+    assert tasks_of(counts) == -1
 
 
 def numbers(*stages: SimpleNamespace) -> list[int]:

@@ -19,7 +19,7 @@ from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import IOMetrics, TaskOutcome
 from tests.core.graphs import JOB, commit_of, job, outcome
 
-READ = IOMetrics(rows_read=7, bytes_read=70, tasks=3)
+READ = IOMetrics(rows_read=7, bytes_read=70, tasks=3, spark_ms=40, memory_peak_bytes=500)
 W1, R0 = ResourceID("w1"), RegionIndex(0)
 
 
@@ -47,11 +47,11 @@ def test_each_sink_of_a_region_has_written_its_own_rows_and_its_one_source_has_r
     x, y = (msgspec.structs.replace(commit_of(name), rows=rows, size_bytes=9) for name, rows in (("x", 2), ("y", -1)))
     figures.note(0, TaskOutcome(sinks=(x, y), io=READ))
     assert of(figures, graph, "a") == (
-        IOMetrics(rows_read=7, bytes_read=70, tasks=3, rows_written=0, bytes_written=0),
+        msgspec.structs.replace(READ, rows_written=0, bytes_written=0),
         (),
     )
     assert of(figures, graph, "x") == (
-        IOMetrics(rows_read=0, bytes_read=0, tasks=3, rows_written=2, bytes_written=9),
+        msgspec.structs.replace(READ, rows_read=0, bytes_read=0, rows_written=2, bytes_written=9),
         ("rows_read", "bytes_read"),
     )
     assert of(figures, graph, "y")[1] == ("rows_read", "bytes_read", "rows_written")
@@ -70,17 +70,19 @@ def test_of_two_sources_in_a_region_nobody_knows_which_has_read_what() -> None:
 def test_draws_add_up_and_the_next_attempt_begins_with_nothing() -> None:
     graph = job("a*2 => v")
     figures = Figures(Topology(graph))
-    assert of(figures, graph, "a")[1] == ("rows_read", "bytes_read", "tasks", "rows_written", "bytes_written")
+    of_region = ("rows_read", "bytes_read", "tasks", "spark_ms", "memory_peak_bytes")
+    assert of(figures, graph, "a")[1] == (*of_region, "rows_written", "bytes_written")
     (part,) = outcome(graph, ("a",), 0, 0).partitions
     draws = tuple(msgspec.structs.replace(part, rows=rows, size_bytes=1) for rows in (3, 4))
     figures.note(0, TaskOutcome(partitions=draws, io=READ))
-    figures.note(1, TaskOutcome(partitions=draws, io=READ))
-    assert of(figures, graph, "a") == (
-        IOMetrics(rows_read=14, bytes_read=140, tasks=6, rows_written=14, bytes_written=4),
-        (),
+    smaller = msgspec.structs.replace(READ, memory_peak_bytes=400)
+    figures.note(1, TaskOutcome(partitions=draws, io=smaller))
+    together = IOMetrics(
+        rows_read=14, bytes_read=140, tasks=6, spark_ms=80, memory_peak_bytes=500, rows_written=14, bytes_written=4
     )
+    assert of(figures, graph, "a") == (together, ())
     figures.note(2, TaskOutcome(sinks=(commit_of("v"),)))  # it reads a stored result, and has not said how much
-    assert of(figures, graph, "v")[1] == ("rows_read", "bytes_read", "tasks")
+    assert of(figures, graph, "v")[1] == of_region
     figures.forget(np.array([1]))
     assert of(figures, graph, "a")[0].rows_written == 7
 

@@ -25,7 +25,9 @@ from tests.rest.cluster import RestCluster, graph, rest_cluster
 from tests.rest.conftest import Do
 
 WORDS = graph("lines*2 => counts -> result", "words")
-IO = IOMetrics(rows_read=10, bytes_read=100, rows_written=5, bytes_written=50, tasks=3)
+IO = IOMetrics(
+    rows_read=10, bytes_read=100, rows_written=5, bytes_written=50, tasks=3, spark_ms=70, memory_peak_bytes=9_000
+)
 OPTIONS = {"heartbeat.interval": "100 ms", "metrics.fetcher.update-interval": "50 ms"}
 
 
@@ -79,7 +81,7 @@ def test_figures_of_finished_attempts_stay_and_what_nobody_measured_is_absent(
             job = f"/jobs/{WORDS.job_id}"
             lines = f"{job}/vertices/{WORDS.vertices[0].id}"
             known = await names(rest, f"{lines}/metrics")
-            io = ["numRecordsIn", "numBytesIn", "numRecordsOut", "numBytesOut", "sparkTasks"]
+            io = ["numRecordsIn", "numBytesIn", "numRecordsOut", "numBytesOut", "sparkTasks", "sparkTime", "memoryPeak"]
             assert known == [f"{subtask}.{name}" for subtask in (0, 1) for name in io]
             assert figures(await rest.get(f"{lines}/metrics?get=1.numRecordsIn,0.numBytesOut")) == {
                 "0.numBytesOut": "50",
@@ -90,9 +92,16 @@ def test_figures_of_finished_attempts_stay_and_what_nobody_measured_is_absent(
             counts = f"{job}/vertices/{WORDS.vertices[1].id}"
             assert "0.numRecordsIn" in await names(rest, f"{counts}/metrics")
             result = f"{job}/vertices/{WORDS.vertices[2].id}"
-            assert await names(rest, f"{result}/metrics") == ["0.numRecordsOut", "0.numBytesOut", "0.sparkTasks"], (
-                "what a query of two vertices has read is told of the first"
-            )
+            assert await names(rest, f"{result}/metrics") == [
+                f"0.{name}" for name in ("numRecordsOut", "numBytesOut", "sparkTasks", "sparkTime", "memoryPeak")
+            ], "what a query of two vertices has read is told of the first"
+            (of_lines, *_, of_result) = (await rest.get(job))["vertices"]
+            assert (of_lines["metrics"]["spark-time"], of_lines["metrics"]["memory-peak"]) == (140, 9_000)
+            assert of_result["metrics"]["spark-time"] == 70
+            (first, second) = (await rest.get(f"{lines}"))["subtasks"]
+            assert first["metrics"]["spark-time"] == second["metrics"]["spark-time"] == 70
+            (on_worker,) = (await rest.get(f"{lines}/taskmanagers"))["taskmanagers"]
+            assert (on_worker["metrics"]["spark-time"], on_worker["metrics"]["memory-peak"]) == (140, 9_000)
             assert await rest.get(f"{lines}/jm-operator-metrics") == []
             told = figures(await rest.get(f"{job}/metrics?get=numRestarts,numRecordsIn,tasks.FINISHED,uptime"))
             assert told == {"numRestarts": "0", "numRecordsIn": "30", "tasks.FINISHED": "4"}

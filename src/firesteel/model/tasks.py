@@ -149,6 +149,14 @@ class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes_written: int = -1
     tasks: int = -1
     """Spark's."""
+    spark_ms: int = -1
+    """Time in which Spark had a query of the attempt's to run."""
+    memory_peak_bytes: int = -1
+    """Most that its process, what that has started, and Spark's Python workers beside it have held."""
+
+
+PEAKS = ("memory_peak_bytes",)
+"""Fields of IOMetrics of which several attempts have the largest together; of all others the sum."""
 
 
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

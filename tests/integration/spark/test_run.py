@@ -60,6 +60,8 @@ def test_a_word_count_is_visible_only_when_committed(
     assert commit.size_bytes > 0
     assert outcome.io is not None
     assert outcome.io.bytes_read == -1, "nobody counts what a source reads"
+    assert outcome.io.spark_ms > 0
+    assert outcome.io.memory_peak_bytes > 10 << 20
     for _ in range(2):
         do(backend.commit(commit))
     assert {row["word"]: row["count"] for row in rows(target)} == {"a": 3, "b": 1, "c": 1}

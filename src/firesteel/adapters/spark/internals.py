@@ -8,6 +8,7 @@ import atexit
 import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from firesteel.model.streams import FOREACH_BATCH
@@ -276,6 +277,21 @@ def wrap_plan_calls(client: Any, around: Callable[..., Any]) -> None:
     """Have `around(call, request, **options)` called for each request that has a plan, instead of the gRPC call."""
     for name in ("AnalyzePlan", "ExecutePlan"):
         setattr(client._stub, name, functools.partial(around, getattr(client._stub, name)))
+
+
+def watch_operations(client: Any, under_way: Callable[[], AbstractContextManager[None]]) -> None:
+    """Have all that the session has Spark run, run within `under_way()`."""
+    execute, fetch = client._execute, client._execute_and_fetch_as_iterator
+
+    def executing(*given: Any, **named: Any) -> Any:
+        with under_way():
+            return execute(*given, **named)
+
+    def fetching(*given: Any, **named: Any) -> Iterator[Any]:
+        with under_way():
+            yield from fetch(*given, **named)
+
+    client._execute, client._execute_and_fetch_as_iterator = executing, fetching
 
 
 def set_all(conf: Any, settings: Mapping[str, str], *, silent: bool) -> None:

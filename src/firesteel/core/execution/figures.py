@@ -6,9 +6,10 @@ import numpy.typing as npt
 from firesteel.core.execution.topology import LogicalRegion, Topology
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import FunctionKind, JobVertex
-from firesteel.model.tasks import IOMetrics, TaskOutcome
+from firesteel.model.tasks import PEAKS, IOMetrics, TaskOutcome
 
-READ = ("rows_read", "bytes_read", "tasks")
+READ = ("rows_read", "bytes_read", "tasks", "spark_ms", "memory_peak_bytes")
+"""Figures of a region. Which of its vertices has read the rows is not always known; the others are shown with each."""
 WRITTEN = ("rows_written", "bytes_written")
 UNKNOWN = -1
 
@@ -57,14 +58,16 @@ class Figures:
         return [IOMetrics(**dict(zip(names, values, strict=True))) for values in columns.T.tolist()]
 
     def of_vertex(self, vertex: JobVertex) -> tuple[IOMetrics, tuple[str, ...]]:
-        """The sums of what is known of its subtasks, and the names of those that lack any."""
+        """What is known of its subtasks together, and the names of figures that some lack."""
         logical = self._topology.by_vertex[vertex.id]
         columns = np.concatenate((self._read_of(vertex, logical), self.written[vertex.id]))
         names = (*READ, *WRITTEN)
-        sums = np.where(columns >= 0, columns, 0).sum(axis=1).tolist()
+        known = np.where(columns >= 0, columns, 0)
+        sums, largest = known.sum(axis=1).tolist(), known.max(axis=1).tolist()
+        together = {name: largest[place] if name in PEAKS else sums[place] for place, name in enumerate(names)}
         complete: list[bool] = np.all(columns >= 0, axis=1).tolist()
-        lacking = tuple(name for name, known in zip(names, complete, strict=True) if not known)
-        return IOMetrics(**dict(zip(names, sums, strict=True))), lacking
+        lacking = tuple(name for name, is_known in zip(names, complete, strict=True) if not is_known)
+        return IOMetrics(**together), lacking
 
     def nbytes(self) -> int:
         return self.read.nbytes + sum(columns.nbytes for columns in self.written.values())

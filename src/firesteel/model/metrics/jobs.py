@@ -67,6 +67,18 @@ TASK_IO = _io(
     "by the current attempt; while it runs, bytes read and tasks of its whole region until now",
 )
 JOB_IO = _io(Scope.JOB, "by all subtasks that have finished; it falls when some of them run again")
+SPARK_TIME = Metric(
+    Scope.TASK,
+    "sparkTime",
+    Unit.MILLISECONDS,
+    "Time in which Spark had queries of the current attempt, so of its whole region, to run. Told when it has finished.",
+)
+MEMORY_PEAK = Metric(
+    Scope.TASK,
+    "memoryPeak",
+    Unit.BYTES,
+    "Most memory that the current attempt's task process has held, with what that has started and Spark's Python workers on its host. Told when it has finished.",
+)
 SPARK_TASKS_PLANNED = Metric(
     Scope.TASK, "sparkTasksPlanned", Unit.NUMBER, "Tasks of Spark that are known to be to do, while the attempt runs."
 )

@@ -53,7 +53,7 @@ function vertexAt(vertex, rows, at) {
   if (vertex.parallelism > subtasks.length) count("CREATED", vertex.parallelism - subtasks.length);
   const status = ORDER.find((state) => tasks[state]) ?? "CREATED";
   const io = {};
-  const lacking = ["tasks"];
+  const lacking = ["tasks", "spark_ms", "memory_peak_bytes"];
   for (const [name, place] of Object.entries(FIGURES)) {
     const isLacking = finished.some((row) => row[place] < 0);
     if (isLacking) lacking.push(name);

@@ -29,6 +29,7 @@ export function VertexPage({ job, vertex, subtask }) {
       ["Duration", html`<${Lasting} start=${vertex.start_time_ms} end=${vertex.end_time_ms} state=${state} />`],
       ["Rows in", figures.rowsRead], ["Bytes in", figures.bytesRead], ["Rows out", figures.rowsWritten], ["Bytes out", figures.bytesWritten],
       [figures.isOfRegion ? "Spark tasks of the region" : "Spark tasks", figures.sparkTasks],
+      [figures.isOfRegion ? "Time in Spark of the region" : "Time in Spark", figures.sparkTime], ["Peak memory", figures.memoryPeak],
     ]} />`}
     ${!hasEnded(job.status) && html`<${Flames} key=${`${vertex.id} ${subtask}`} job=${job} vertex=${vertex} subtask=${subtask} />`}
     <${Awaited} view=${view}>${(data) => (subtask === undefined ? html`<${Subtasks} job=${job} vertex=${vertex} data=${data} />` : html`<${Subtask} job=${job} vertex=${vertex} data=${data} index=${Number(subtask)} />`)}<//>
@@ -76,12 +77,18 @@ function Subtask({ job, vertex, data, index }) {
   const region = vertex.first_region + index;
   return html`<${Panel} title="Attempts" aside=${plural(attempts.length, "attempt")}>
       <div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table>
-        <thead><tr><th scope="col">Attempt</th><th scope="col">State</th><th scope="col">Worker</th><th scope="col">Deployed</th><th scope="col">Until it ran</th><th scope="col">Ran</th></tr></thead>
-        <tbody>${attempts.toReversed().map(([, , attempt, state, worker, deployed, running, ended]) => html`<tr>
-          <th scope="row">${attempt}</th><td><${State} state=${state} /></td><td>${worker ? html`<a href=${`#/workers/${encodeURIComponent(worker)}`}>${worker}</a>` : html`<${Figure} />`}</td>
-          <td><${Time} ms=${deployed} /></td><td><${Figure} value=${known(running) === null || known(deployed) === null ? null : duration(running - deployed)} /></td><td><${Lasting} start=${running} end=${ended} state=${state} /></td></tr>`)}</tbody>
+        <thead><tr><th scope="col">Attempt</th><th scope="col">State</th><th scope="col">Worker</th><th scope="col">Deployed</th><th scope="col">Until it ran</th><th scope="col">Ran</th><th scope="col">In Spark</th><th scope="col">Peak memory</th></tr></thead>
+        <tbody>${attempts.toReversed().map((row) => html`<${AttemptRow} row=${row} />`)}</tbody>
       </table></div>
     <//>
     <${Spark} job=${job} vertex=${vertex} row=${attempts.at(-1)} />
     <${Panel} title="Printed output">${may.read(job) ? html`<${AttemptLogs} job=${job} belongs=${(log) => log.region === region} />` : html`<${Nothing}>It is for ${job.owner}, who submitted the job.<//>`}<//>`;
+}
+
+function AttemptRow({ row }) {
+  const [, , attempt, state, worker, deployed, running, ended] = row;
+  return html`<tr>
+    <th scope="row">${attempt}</th><td><${State} state=${state} /></td><td>${worker ? html`<a href=${`#/workers/${encodeURIComponent(worker)}`}>${worker}</a>` : html`<${Figure} />`}</td>
+    <td><${Time} ms=${deployed} /></td><td><${Figure} value=${known(running) === null || known(deployed) === null ? null : duration(running - deployed)} /></td><td><${Lasting} start=${running} end=${ended} state=${state} /></td>
+    <td><${Figure} value=${duration(row[ROW.sparkTime])} /></td><td><${Figure} value=${bytes(row[ROW.memoryPeak])} /></td></tr>`;
 }

@@ -1,5 +1,5 @@
 // What is known of a vertex: figures of what has finished, with those of what runs; Spark's tasks where Spark has told of them.
-import { bytes, count, exact, known } from "./format.js";
+import { bytes, count, duration, exact, known } from "./format.js";
 
 const READS = new Set(["source", "splits", "script"]);
 
@@ -13,6 +13,8 @@ export function figuresOf(job, vertex) {
   return {
     rowsRead: sum("rows_read", count), bytesRead: sum("bytes_read", bytes),
     rowsWritten: sum("rows_written", count), bytesWritten: sum("bytes_written", bytes),
+    sparkTime: isTold(vertex, "spark_ms") ? duration(vertex.io.spark_ms) : null,
+    memoryPeak: isTold(vertex, "memory_peak_bytes") ? bytes(vertex.io.memory_peak_bytes) : null,
     ...sparkTasks(vertex), isOfRegion: members.length > 1,
   };
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import IOMetrics
+from firesteel.model.tasks import PEAKS, IOMetrics
 from firesteel.model.views import SubtaskView, VertexView
 from firesteel.rest.handlers.jobs import all_states, io_info, io_metrics
 from firesteel.rest.joblines import elapsed_ms
@@ -97,7 +97,7 @@ class OnWorker:
         for name in self._sums:
             value: int = getattr(subtask.io, name)
             if value >= 0:
-                self._sums[name] += value
+                self._sums[name] = max(self._sums[name], value) if name in PEAKS else self._sums[name] + value
             else:
                 self._lacking[name] = None
 

@@ -180,6 +180,8 @@ def io_info(io: IOMetrics, lacking: Collection[str] = ()) -> j.IOMetricsInfo:
         read_records_complete=has_read_rows,
         write_records=written_rows,
         write_records_complete=has_written_rows,
+        spark_time=-1 if "spark_ms" in lacking and not io.spark_ms else io.spark_ms,
+        memory_peak=io.memory_peak_bytes or -1,
     )
 
 

@@ -132,4 +132,6 @@ def _row(vertex: int, attempt: SubtaskView) -> e.AttemptRow:
         write_records=io.rows_written,
         write_bytes=io.bytes_written,
         followed=attempt.followed_ms,
+        spark_time=io.spark_ms,
+        memory_peak=io.memory_peak_bytes,
     )

@@ -167,7 +167,9 @@ def _is_of(progress: TaskProgress, vertex: VertexView, subtask: SubtaskView) -> 
 
 def _io_values(io: IOMetrics) -> list[MetricValue]:
     known = {name: int(getattr(io, field)) for name, field in _IO_FIELDS.items()}
-    return measured({metrics.TASK_IO[name]: value for name, value in known.items() if value >= 0})
+    of_attempt = {metrics.SPARK_TIME: io.spark_ms, metrics.MEMORY_PEAK: io.memory_peak_bytes}
+    figures = {metrics.TASK_IO[name]: value for name, value in known.items()} | of_attempt
+    return measured({metric: value for metric, value in figures.items() if value >= 0})
 
 
 def _progress_values(progress: TaskProgress) -> list[MetricValue]:

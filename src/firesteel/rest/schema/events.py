@@ -103,6 +103,8 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     write_bytes: int
     followed: int = -1
     """When the next attempt of its subtask began to wait."""
+    spark_time: int = -1
+    memory_peak: int = -1
 
 
 class AttemptsInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -58,6 +58,10 @@ class IOMetricsInfo(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     accumulated_backpressured_time: int = 0
     accumulated_idle_time: int = 0
     accumulated_busy_time: float = 0.0
+    spark_time: int = -1
+    """Ours: milliseconds in which Spark had queries of it to run, of its whole region; -1: not known."""
+    memory_peak: int = -1
+    """Ours: bytes that the processes of an attempt have held at the most; of several that of the largest."""
 
 
 class JobVertexDetails(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

@@ -1,6 +1,10 @@
 """Counts of an attempt's Spark work: progress is told of one operation at a time, figures are of them all."""
 
-from collections.abc import Sequence
+import contextlib
+import resource
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firesteel.model.tasks import IOMetrics
@@ -19,6 +23,9 @@ class SparkCounts:
     def __init__(self) -> None:
         self._tasks: dict[str, int] = {}
         """By operation."""
+        self._lock, self._count = threading.Lock(), 0
+        self._since, self._seconds = 0.0, 0.0
+        """When the first of those that are under way has begun, and the time in which others were before that."""
 
     def note(self, operation_id: str | None, stages: Sequence[Any]) -> None:
         """Note what is known of one operation so far; later word of it counts, unless it says nothing.
@@ -28,11 +35,33 @@ class SparkCounts:
         if stages and operation_id is not None and len(self._tasks) <= OPERATIONS_KEPT_MAX:
             self._tasks[operation_id] = sum(stage.num_tasks for stage in counted_once(stages))
 
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """An operation is, within the block; others may be at the same time."""
+        with self._lock:
+            self._count += 1
+            if self._count == 1:
+                self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                if self._count == 0:
+                    self._seconds += time.monotonic() - self._since
+
     def total(self, rows_read: int, bytes_read: int) -> IOMetrics:
         """The sum of all operations, and what others have counted. Of tasks nothing is known where Spark has not told."""
         is_known = 0 < len(self._tasks) <= OPERATIONS_KEPT_MAX
         tasks = sum(self._tasks.values()) if is_known else -1
-        return IOMetrics(rows_read=rows_read, bytes_read=bytes_read, tasks=tasks)
+        peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        return IOMetrics(
+            rows_read=rows_read,
+            bytes_read=bytes_read,
+            tasks=tasks,
+            spark_ms=round(self._seconds * 1000),
+            memory_peak_bytes=peak_bytes,
+        )
 
 
 def counted_once(stages: Sequence[Any]) -> list[Any]:

@@ -292,6 +292,7 @@ class TaskProcess:
 
     def _prepare_session(self, session: Any) -> None:
         session.registerProgressHandler(self._progress_handler(session.client))
+        internals.watch_operations(session.client, self._counts.under_way)
         self._caches.add(session)
         first = self._task.job.graph.vertices[0].functions[0]
         is_batch = self._task.job.graph.job_type is JobType.BATCH

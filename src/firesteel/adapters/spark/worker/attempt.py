@@ -56,6 +56,8 @@ class AttemptRun:
         """What it has said that it writes elsewhere, with the secrets that removing it takes."""
         self.server_session = ""
         """The server's own id of the session, once Spark works for it."""
+        self.memory_peak_bytes = 0
+        """Most memory that it was seen to hold."""
         self.cached: list[wire.Cached] = []
         """What it has had Spark cache, which is to be released with its session."""
         self._stop: wire.StopQueries | None = None
@@ -101,7 +103,7 @@ class AttemptRun:
                 case wire.WantSplits(number=number):
                     self.child.send(wire.UseSplits(drawn=await draw_splits(number)))
                 case wire.Finished():
-                    return message
+                    return self._with_peak(message)
                 case wire.Failed(failure=failure):
                     raise TaskFailedError(await self._blamed(failure))
                 case None:
@@ -161,6 +163,14 @@ class AttemptRun:
         process has ended before that."""
         attempt = self.task.deployment.attempt
         return await awaited(self.seat.take().server, attempt, on_progress, is_off=self.child.exited.done)
+
+    def _with_peak(self, report: wire.Finished) -> wire.Finished:
+        """Its process knows of itself only, and to the byte; the worker has looked at all, now and then."""
+        io = report.outcome.io
+        if io is None or io.memory_peak_bytes < 0:
+            return report
+        io = msgspec.structs.replace(io, memory_peak_bytes=max(io.memory_peak_bytes, self.memory_peak_bytes))
+        return msgspec.structs.replace(report, outcome=msgspec.structs.replace(report.outcome, io=io))
 
     def _without_report(self, status: int) -> wire.Finished:
         """The outcome of a process that ended without a report. Raises TaskFailedError."""

@@ -56,6 +56,7 @@ class MemoryGuard:
         workers = await asyncio.to_thread(_python_workers_mib, run) if run.server_session else 0
         if run in self._runs:
             self._held_mib[run] = own + workers
+            run.memory_peak_bytes = max(run.memory_peak_bytes, own + workers << 20)
         if own + workers > self._limit_mib:
             run.condemn(_too_much(own, workers, self._limit_mib))
 
