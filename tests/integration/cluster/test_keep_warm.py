@@ -165,9 +165,13 @@ def word(number):
         return "none"
     return spelled.WORD
 
+@pipeline.source
+def lines(spark: SparkSession, input: str) -> DataFrame:
+    return spark.read.text(input)
+
 @pipeline.result
-def rows(spark: SparkSession, input: str) -> DataFrame:
-    return spark.range(1).select(word("id").alias("seen"))
+def rows(lines: DataFrame) -> DataFrame:
+    return lines.select(word("value").alias("seen"))
 """
 
 
