@@ -86,7 +86,7 @@ def words(spark: SparkSession, directory: str, context) -> DataFrame:
     if context.attempt == 0:
         assert found.collect()[0].word == spelled.WORD
         with open(f"{directory}/worker", "w") as file:
-            file.write(f"{os.getpid()}\n")
+            file.write(f"{os.getpid()}\\n")
         while True:
             signal.pause()
     return found
