@@ -92,7 +92,7 @@ class Comparing:
         has_updates = any(sight.output is not None and sight.output.mode.lower() == "update" for sight in pair)
         if has_updates and not key:
             raise BranchRefused(f"query {uid} writes updates: say by which columns a row is known (--key COLUMN)")
-        after, newest = _parted(uid, note), (_newest(pair[0]), _newest(pair[1]))
+        after, newest = _parted(pair[0].uid, note), (_newest(pair[0]), _newest(pair[1]))
         point = _point(pair, note)
         if common_point(pair[0].positions, pair[1].positions) == newest:  # perhaps nothing was read since they parted
             point = newest
