@@ -72,6 +72,7 @@ class HistoryServer:
 
     async def _refresh(self, place: Place) -> None:
         """Each directory for itself: one that hangs holds up no other."""
+        await asyncio.to_thread(_tell_missing, place.uri)
         while True:
             await self.index.refresh_place(place)
             await asyncio.sleep(self._interval_s)
@@ -87,11 +88,13 @@ def _places(config: Configuration, cache: Path) -> list[Place]:
     if not uris:
         text = f"set {key}: which directories of archives to show, parted by commas"
         raise ConfigurationError(f"{text}; masters write there what {options.ARCHIVE_DIR.key} says")
-    places = [
+    return [
         Place(uri, archive_files(key, uri, settings, cache / str(number)))
         for number, uri in enumerate(dict.fromkeys(uris))
     ]
-    for uri in dict.fromkeys(uris):
-        if scheme_of(uri).ours == "local" and not as_path(uri).is_dir():
-            logger.warning("%s is no directory now: its jobs are shown when it is there", uri)
-    return places
+
+
+def _tell_missing(uri: str) -> None:
+    """Blocks, as long as a mount hangs."""
+    if scheme_of(uri).ours == "local" and not as_path(uri).is_dir():
+        logger.warning("%s is no directory now: its jobs are shown when it is there", uri)
