@@ -10,6 +10,7 @@ import pytest
 import firesteel as fs
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult
 from firesteel.pipeline.attachments import Attachments
 from tests.environments import environment, tarred, zipped
 from tests.integration.cluster.conftest import Do
@@ -60,6 +61,17 @@ def packed(tmp_path: Path, word: str, ending: str) -> str:
     return pack(environment(tmp_path / word, word), tmp_path / f"{word}{ending}")
 
 
+async def run(files: Files, file: Path, parameters: dict[str, str], archive: str, **settings: str) -> JobResult:
+    """A job with this archive as its environment, under the name `env`."""
+    given = {"python.executable": "env/bin/python", **settings}
+    return await files.run(file, parameters, given, attachments=Attachments(archives=(f"{archive}#env",)))
+
+
+async def texts(cluster: MiniCluster, done: JobResult) -> list[str]:
+    assert done.status is JobStatus.FINISHED, done.failure
+    return sorted(row.text for row in fs.ResultRows(await cluster.client.fetch_result(done.job_id, "out")).rows())
+
+
 def test_jobs_at_once_have_what_their_own_environments_have(
     files: Files, cluster: MiniCluster, do: Do, tmp_path: Path
 ) -> None:
@@ -67,19 +79,11 @@ def test_jobs_at_once_have_what_their_own_environments_have(
     path, root = files.write(BODY), tmp_path / "met"
     root.mkdir()
 
-    async def run(word: str, ending: str) -> list[str]:
-        archive = f"{packed(tmp_path, word, ending)}#env"
-        done = await files.run(
-            path,
-            {"root": str(root)},
-            {"python.executable": "env/bin/python"},
-            attachments=Attachments(archives=(archive,)),
-        )
-        assert done.status is JobStatus.FINISHED, done.failure
-        return sorted(row.text for row in fs.ResultRows(await cluster.client.fetch_result(done.job_id, "out")).rows())
+    async def told(word: str, ending: str) -> list[str]:
+        return await texts(cluster, await run(files, path, {"root": str(root)}, packed(tmp_path, word, ending)))
 
     async def story() -> list[list[str]]:
-        return list(await asyncio.gather(run("one", ".tar.gz"), run("two", ".zip")))
+        return list(await asyncio.gather(told("one", ".tar.gz"), told("two", ".zip")))
 
     for word, (driver, pandas, udf) in zip(("one", "two"), do(story()), strict=True):
         assert driver == f"driver {word} &lt; True {sys.prefix}", "the worker's Python, and what the environment has"
@@ -95,22 +99,14 @@ def test_nothing_of_an_environment_is_left_with_its_session(
     root = tmp_path / "met"
     root.mkdir()
     (root / "another").touch()
-    archive = f"{packed(tmp_path, 'gone', '.tar.gz')}#gone"
-    done = do(
-        files.run(
-            files.write(BODY),
-            {"root": str(root)},
-            {"python.executable": "gone/bin/python"},
-            attachments=Attachments(archives=(archive,)),
-        )
-    )
-    assert done.status is JobStatus.FINISHED, done.failure
-
-    assert work_dir.is_dir()
+    archive = packed(tmp_path, "gone", ".tar.gz")
+    *_, udf = do(texts(cluster, do(run(files, files.write(BODY), {"root": str(root)}, archive))))
+    unpacked = Path(udf.split()[-1])
+    assert unpacked.is_relative_to(work_dir), "where the function ran"
 
     async def until_gone() -> None:
         async with asyncio.timeout(60):
-            while list(work_dir.rglob("local/**/gone/pyvenv.cfg")):
+            while unpacked.exists():
                 await asyncio.sleep(0.1)
 
     do(until_gone())
@@ -135,14 +131,8 @@ def test_an_interpreter_that_does_not_do_fails_its_job_before_a_function_runs(
     (directory / "bin" / "python").unlink()
     (directory / "bin" / "python").symlink_to(tmp_path / "python3.99")
     archive = tarred(directory, tmp_path / "env.tar.gz")
-    done = do(
-        files.run(
-            files.write(REFUSED),
-            {"mark": str(tmp_path / "mark")},
-            {"python.executable": "env/bin/python", "restart-strategy.type": "fixed-delay"},
-            attachments=Attachments(archives=(f"{archive}#env",)),
-        )
-    )
+    restarts = {"restart-strategy.type": "fixed-delay"}
+    done = do(run(files, files.write(REFUSED), {"mark": str(tmp_path / "mark")}, archive, **restarts))
     assert done.status is JobStatus.FAILED
     assert done.failure is not None
     assert "it leads to" in done.failure.message
@@ -180,14 +170,7 @@ def result(rows: DataFrame, root: str) -> None:
 
 
 def test_a_users_own_sink_is_committed_with_what_its_environment_has(files: Files, do: Do, tmp_path: Path) -> None:
-    archive = f"{packed(tmp_path, 'kept', '.tar.gz')}#env"
-    done = do(
-        files.run(
-            files.write(LEDGER),
-            {"root": str(tmp_path)},
-            {"python.executable": "env/bin/python"},
-            attachments=Attachments(archives=(archive,)),
-        )
-    )
+    archive = packed(tmp_path, "kept", ".tar.gz")
+    done = do(run(files, files.write(LEDGER), {"root": str(tmp_path)}, archive))
     assert done.status is JobStatus.FINISHED, done.failure
     assert json.loads((tmp_path / "ledger").read_text()) == ["kept", [{"word": "kept"}]]
