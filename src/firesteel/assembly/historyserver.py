@@ -72,7 +72,7 @@ class HistoryServer:
 
     async def _refresh(self, place: Place) -> None:
         """Each directory for itself: one that hangs holds up no other."""
-        await asyncio.to_thread(_tell_missing, place.uri)
+        await asyncio.to_thread(_announce_missing, place.uri)
         while True:
             await self.index.refresh_place(place)
             await asyncio.sleep(self._interval_s)
@@ -94,7 +94,7 @@ def _places(config: Configuration, cache: Path) -> list[Place]:
     ]
 
 
-def _tell_missing(uri: str) -> None:
+def _announce_missing(uri: str) -> None:
     """Blocks, as long as a mount hangs."""
     if scheme_of(uri).ours == "local" and not as_path(uri).is_dir():
         logger.warning("%s is no directory now: its jobs are shown when it is there", uri)
