@@ -198,15 +198,20 @@ def test_a_submission_whose_answer_was_lost(tmp_path: Path, code: Path) -> None:
     """The master that took it dies before it answers; asked again, the next one says that the job has ended already."""
 
     async def story() -> None:
+        taken: list[JobID] = []
         async with rest_cluster(tmp_path) as rest, HttpClusterClient([rest.server.address]) as client:
 
             async def take_and_die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 try:
-                    await question(reader)
+                    asked = await question(reader)
                 except ConnectionError:
-                    writer.transport.abort()
+                    writer.close()
                     return
-                await client.submit_job(HELD, {SHA256: code})
+                if asked.startswith(b"GET"):
+                    writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n{"jobs":[]}')
+                    writer.close()
+                    return
+                taken.append(await client.submit_job(HELD, {SHA256: code}))
                 await client.request_job_result(HELD.job_id)
                 writer.transport.abort()
 
@@ -214,7 +219,9 @@ def test_a_submission_whose_answer_was_lost(tmp_path: Path, code: Path) -> None:
                 port = dying.sockets[0].getsockname()[1]
                 both = [f"http://127.0.0.1:{port}", rest.server.address]
                 async with HttpClusterClient(both) as follower:
+                    assert await follower.list_job_summaries() == []  # from then on the first is asked first
                     assert await follower.submit_job(HELD, {SHA256: code}) == HELD.job_id
+            assert taken == [HELD.job_id]
             with pytest.raises(DuplicateJob, match="has ended"):
                 await client.submit_job(HELD, {SHA256: code})
 
