@@ -118,8 +118,9 @@ def test_functions_of_this_process_travel_pickled(tmp_path: Path) -> None:
     def result(numbers) -> None: ...
 
     built = build_job(pipeline, job_id=JOB, output_dir=tmp_path)
-    [artifact] = built.graph.artifacts
-    assert artifact.kind == "pickle"
+    modules, artifact = built.graph.artifacts
+    assert (modules.kind, artifact.kind) == ("code", "pickle")
+    assert "tests/pipeline/test_build.py" in zipfile.ZipFile(built.artifacts[modules.sha256]).namelist()
     path = built.artifact_paths()[artifact.sha256]
     program = f"import cloudpickle; print(cloudpickle.load(open({os.fspath(path)!r}, 'rb'))['numbers']())"
     elsewhere = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd="/")

@@ -19,6 +19,7 @@ from firesteel.pipeline.graph import CodeReference, build_job_graph
 from firesteel.pipeline.interpreters import check_interpreter
 from firesteel.pipeline.loading import LoadedPipeline, loaded_pipeline
 from firesteel.pipeline.logical import resolve
+from firesteel.pipeline.ownmodules import is_own_module, own_modules
 from firesteel.pipeline.packaging import (
     PackedFile,
     module_root,
@@ -192,13 +193,15 @@ def build_job(
     name: str = "",
     attachments: Attachments = NOTHING_ATTACHED,
 ) -> BuiltJob:
-    """A job of a pipeline that lives in this process (a notebook, a test): its functions travel pickled.
+    """A job of a pipeline that lives in this process (a notebook, a test): its functions travel pickled, with the modules
+    of the user's that they import.
 
     Artifacts are written into `output_dir`. Raises InvalidPipeline or ConfigurationError.
     """
     declared = tuple(resolve(pipeline).declared.parameters.values())
     told = _warnings(pipeline)
     code = _Code(pipeline, None)
+    code.store_modules(output_dir)
     code.store_pickle(output_dir)
     code.attach(attachments, output_dir, configuration or {})
     graph = build_job_graph(
@@ -267,11 +270,16 @@ class _Code(_Artifacts):
         aliases = {f"{loaded.module}.py": loaded.file} if is_alias else {}
         self.store(directory, "code.zip", "code", pack_directory(loaded.root, files, aliases))
 
+    def store_modules(self, directory: Path) -> None:
+        """What the functions that are pickled import, of the user's own."""
+        if modules := own_modules(self._pickled.values()):
+            self.store(directory, "code.zip", "code", pack_directory(Path.cwd(), modules, {}))
+
     def store_pickle(self, directory: Path) -> None:
         """Nothing to do when every function is found by name."""
         if self._pickled:
             modules = [] if self._root else [each.__module__ for each in self._pickled.values()]
-            content = pickle_functions(self._pickled, filter(_is_own_module, modules))
+            content = pickle_functions(self._pickled, filter(is_own_module, modules))
             self.store(directory, PICKLE_NAME, "pickle", content)
 
 
@@ -281,9 +289,3 @@ def _is_importable(definition: FunctionDefinition, loaded: LoadedPipeline) -> bo
     module, qualified = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     symbols = loaded.symbols.get(module) or vars(sys.modules[module]) if module in sys.modules else {}
     return module != "__main__" and symbols.get(qualified) is function
-
-
-def _is_own_module(name: str) -> bool:
-    """Whether a module is the user's own, which a worker may not have; not one that is installed."""
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return name != "__main__" and bool(file) and "site-packages" not in Path(file).parts

@@ -1,5 +1,8 @@
 """The user's own modules and declarations: found wherever the user's code runs."""
 
+import importlib
+import sys
+import uuid
 from decimal import Decimal
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 import firesteel as fs
 from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.pipeline.build import BuiltJob
@@ -183,3 +187,44 @@ def test_modules_with_declarations_are_found_in_spark_s_workers_and_what_they_pr
     assert done.status is JobStatus.FINISHED, msgspec.to_builtins(done.failure)
     (log,) = cluster.work_dir.glob(f"*/logs/{done.job_id}/*.log")
     assert set(log.read_text().splitlines()) == {"in the function", "stripping  a "}
+
+
+PROGRAM = """
+from program_helpers.deep import shout
+
+@pipeline.source
+def words(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("a",), ("b",)], "w string")
+
+@pipeline.result
+def out(words: DataFrame) -> DataFrame:
+    def later(text):
+        from program_later import late
+        return late(text)
+
+    return words.select(F.udf(later)(F.udf(shout)("w")))
+"""
+
+
+def test_a_pipeline_of_a_program_brings_the_modules_that_it_imports(
+    files: Files, cluster: MiniCluster, do: Do, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside it or anywhere on the program's path; in its functions, in UDFs, and where these are called."""
+    program = files.write(PROGRAM, "program.py")
+    (program.parent / "program_helpers").mkdir()
+    (program.parent / "program_helpers" / "deep.py").write_text("def shout(text): return text.upper() + '!'\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "program_later.py").write_text("def late(text): return text + '?'\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "path", [str(program.parent), str(elsewhere), *sys.path])
+        loaded = importlib.import_module("program")
+        job_id = JobID(uuid.uuid4().hex)
+        built = fs.build_job(loaded.pipeline, job_id=job_id, output_dir=tmp_path)
+    for name in [name for name in sys.modules if name.startswith("program")]:
+        del sys.modules[name]
+    do(cluster.client.submit_job(built.graph, built.artifact_paths()))
+    done = do(cluster.client.request_job_result(job_id))
+    assert done.status is JobStatus.FINISHED, msgspec.to_builtins(done.failure)
+    found = fs.ResultRows(do(cluster.client.fetch_result(job_id, "out"))).rows()
+    assert sorted(tuple(row) for row in found) == [("A!?",), ("B!?",)]
