@@ -147,6 +147,7 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
         exists = target.mode in ("error", "ignore") and store.holds_data(path)
     if exists:
         if target.mode == "ignore":
+            writeroptions.note_ignored(call, path)
             return
         raise TargetExists(f"{path} exists and holds data; use mode='overwrite' or 'append', or another path")
     attempt.sinks.append(stage_files(df, file_format, target, path))

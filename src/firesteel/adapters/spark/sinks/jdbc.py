@@ -71,6 +71,7 @@ class _Staging:
         """Look at the target, write the rows beside it, note the commit."""
         types, place = self._target()
         if types and mode == "ignore":
+            writeroptions.note_ignored("write_jdbc", self._table)
             return
         if types and mode == "error":
             raise TargetExists(f"table {self._table} exists; use mode='overwrite' or 'append', or another table")

@@ -61,6 +61,7 @@ def write(df: Any, table: VersionedTable, target: FileTarget, key: str | Sequenc
     _check_partitions(table, partition_by)
     target = _checked(table, target, key)
     if table.exists and target.mode == "ignore":
+        writeroptions.note_ignored("write_table", table.name)
         return
     if table.exists and target.mode == "error":
         raise TargetExists(f"table {table.name} exists; use mode='overwrite' or 'append', or another table")

@@ -1,5 +1,6 @@
 """Arguments of an `fs.write_*`: checked before Spark is asked, so that a slip is told by its name."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,3 +72,8 @@ def checked_options(call: str, form: str, options: Mapping[str, Any]) -> dict[st
         if not isinstance(value, str | bool | int | float):
             raise SinkRefused(f"{call}: option {name}={value!r} must be a text, a number, True or False")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+
+
+def note_ignored(call: str, target: object) -> None:
+    """A line in what the function prints: it succeeds, and has written nothing."""
+    print(f"{call}: {target} exists, so that mode='ignore' writes nothing", file=sys.stderr, flush=True)
