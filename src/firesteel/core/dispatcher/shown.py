@@ -43,10 +43,11 @@ def shown_summary(job: JobEntry, leads: Core | None) -> JobSummary:
     teller = teller_of(job, leads)
     if teller is not None:
         return teller.summary(may_end=job.has_ended)
-    known, result = summary_of(last_known_view(job)), job.result if job.has_ended else None
-    if result is None:
-        return known
-    return job.summary or msgspec.structs.replace(known, tasks=result.tasks)
+    result = job.result if job.has_ended else None
+    if result is not None and job.summary is not None:  # most jobs are such, and a line of each is told at every look
+        return job.summary
+    known = summary_of(last_known_view(job))
+    return msgspec.structs.replace(known, tasks=result.tasks) if result is not None else known
 
 
 def last_known_view(job: JobEntry) -> JobView:

@@ -48,8 +48,8 @@ def _queue_values(
 ) -> list[MetricValue]:
     lengths, waits_ms = dict.fromkeys(queues, 0), dict.fromkeys(queues, 0)
     for job in jobs:
-        place = None if job.status.is_globally_terminal else queue.get(job.job_id)
-        if place is not None:
+        place = queue.get(job.job_id)
+        if place is not None and not job.status.is_globally_terminal:
             wait_ms = now_ms - job.modified_ms if job.status is JobStatus.CREATED else 0
             lengths[place.queue] = lengths.get(place.queue, 0) + 1
             waits_ms[place.queue] = max(waits_ms.get(place.queue, 0), wait_ms)
