@@ -43,8 +43,8 @@ class FakeQuery:
 class FakeWriter:
     """A DataStreamWriter, whose queries are endless unless they read what is there."""
 
-    def __init__(self, *, stops: bool = True, refusals: int = 0) -> None:
-        self.stops, self.available_now, self.refusals = stops, False, refusals
+    def __init__(self, *, stops: bool = True, refusals: int = 0, late: int = 0) -> None:
+        self.stops, self.available_now, self.refusals, self.late = stops, False, refusals, late
         self.queries: list[FakeQuery] = []
 
     def queryName(self, name: str) -> "FakeWriter":
@@ -61,6 +61,9 @@ class FakeWriter:
         if self.refusals:
             self.refusals -= 1
             raise RuntimeError("Cannot start query: another query with same id is already active.")
+        if self.late:
+            self.late -= 1
+            raise RuntimeError("[INTERNAL_ERROR] Python worker failed to connect back.")
         self.queries.append(FakeQuery(stops=self.stops, is_endless=not self.available_now))
         return self.queries[-1]
 
@@ -72,6 +75,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
     monkeypatch.setattr(internals, "has_trigger", lambda writer: False)
     monkeypatch.setattr(internals, "streamed_plan", lambda writer: "")
     monkeypatch.setattr(internals, "output_mode", lambda writer: "")
+    monkeypatch.setattr(internals, "time_zone", lambda writer: "UTC")
     monkeypatch.setattr(internals, "ends_by_itself", lambda writer: writer.available_now)
     monkeypatch.setattr(internals, "refuse_second_run", lambda writer: None)
     monkeypatch.setattr(queries, "POLL_SECONDS", 0.0)
@@ -180,6 +184,15 @@ def test_one_whose_former_run_has_not_quite_ended_waits_for_it(
     monkeypatch.setattr(queries, "SECOND_RUN_SECONDS", 0.0)
     with pytest.raises(QueryStopped, match="another query with its id runs in the same Spark"):
         started(FakeWriter(refusals=9)).start()
+
+
+def test_one_whose_python_process_is_late_is_started_again(started: Callable[..., StreamingQueries]) -> None:
+    """As on a machine that is so busy that Python does not start in ten seconds."""
+    writers = FakeWriter(), FakeWriter(late=queries.STARTS_MAX - 1)
+    started(*writers).start()
+    assert [len(writer.queries) for writer in writers] == [1, 1]
+    with pytest.raises(RuntimeError, match="connect back"):
+        started(FakeWriter(late=queries.STARTS_MAX)).start()
 
 
 def told(*, ends: bool = False) -> RunningQuery:

@@ -124,6 +124,18 @@ def is_second_run(error: Exception) -> bool:
     return "another query with same id is already active" in str(error)
 
 
+def is_python_late(error: Exception) -> bool:
+    """Whether it is why a query could not be started that its Python process had not connected to the JVM in time."""
+    return "Python worker failed to connect back" in str(error)
+
+
+def time_zone(writer: Any) -> str:
+    """That of the session in which a writer of a stream starts its query."""
+    from pyspark.sql.connect.conf import RuntimeConf
+
+    return RuntimeConf(writer._session.client).get("spark.sql.session.timeZone") or ""
+
+
 _MAX_FIELDS = "spark.sql.debug.maxToStringFields"
 
 

@@ -22,6 +22,10 @@ POLL_SECONDS = 0.5
 SECOND_RUN_SECONDS = 20.0
 """So long a query waits for another one with its id to end: those of an attempt before end a moment after their session."""
 
+STARTS_MAX = 5
+"""Times a query is started whose Python process is late: Spark gives that 10 s, which is too little on a busy machine. Nothing
+of the query has begun then, and another attempt would begin all of them again."""
+
 _STOPPED = (
     "the query of sink {uid} was stopped, and not by firesteel: by code of the pipeline, or by somebody else in the same Spark;"
     " it goes on from its last committed batch when it is started again"
@@ -174,12 +178,15 @@ class StreamingQueries:
 
     def _followed(self, sink: StreamSink) -> "_Followed":
         """Its query, started. Raises QueryStopped where one with its id runs, and goes on running."""
-        uid, give_up = sink.function.uid, time.monotonic() + SECOND_RUN_SECONDS
+        uid, give_up, starts = sink.function.uid, time.monotonic() + SECOND_RUN_SECONDS, 0
         internals.refuse_second_run(sink.writer)
         while True:
             try:
+                starts += 1
                 query = sink.writer.start()
             except Exception as error:
+                if starts < STARTS_MAX and internals.is_python_late(error):
+                    continue
                 if not internals.is_second_run(error):
                     raise
                 if time.monotonic() > give_up:
