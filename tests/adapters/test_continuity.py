@@ -33,6 +33,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(internals, "streamed_plan", explain)
     monkeypatch.setattr(internals, "output_mode", lambda writer: "append")
+    monkeypatch.setattr(internals, "time_zone", lambda writer: "UTC")
     return explained
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from firesteel.adapters.spark.streams.plans.fingerprints import agreed, broken_rules, fingerprint
+from firesteel.adapters.spark.streams.plans.fingerprints import VERSION, agreed, broken_rules, fingerprint
 from firesteel.adapters.spark.streams.plans.plantext import EXPANSIONS_MAX, Columns, parsed, parts
 
 EXPLAINED = dict(
@@ -95,7 +95,7 @@ def test_a_plan_that_can_not_be_read_is_compared_with_nothing(text: str) -> None
 
 def test_one_of_a_later_version_is_compared_with_nothing() -> None:
     known = fingerprint(EXPLAINED["agg"], "append")
-    later = msgspec.json.encode({**msgspec.json.decode(known), "version": 2, "operators": []}).decode()
+    later = msgspec.json.encode({**msgspec.json.decode(known), "version": VERSION + 1, "operators": []}).decode()
     assert broken_rules(later, known) == []
 
 
@@ -316,3 +316,66 @@ def test_keys_of_which_some_are_missing_are_not_compared() -> None:
     assert list(msgspec.json.decode(fingerprint(plan, ""))["operators"][0]["holds"]) == ["aggregate functions"]
     without = counted("k#1", "count(1)").replace("HashAggregate", "Other")
     assert msgspec.json.decode(fingerprint(without, ""))["operators"][0]["holds"] == {}
+
+
+GENERATED = """== Physical Plan ==
+*(4) HashAggregate(keys=[w#3], functions=[count(1)])
++- StateStoreSave [w#3], state info [ opId = 0 ], Append, 2
+   +- *(1) HashAggregate(keys=[w#3], functions=[partial_count(1)])
+      +- *(1) Generate {made}
+         +- *(1) Project [ts#1L, user#0]
+            +- StreamingRelation FileSource[in], [user#0, ts#1L]
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "key"),
+    [
+        ("explode(split(user#0,  , -1)), false, [w#3]", "explode(split(user,  , -1))"),
+        ("explode(split(user#0, \\(, -1)), true, [w#3]", "explode(split(user, \\(, -1)) outer"),
+        ("posexplode(split(user#0, [,], -1)), [ts#1L], false, [pos#2, w#3]", "posexplode(split(user, [,], -1))[1]"),
+        ("stack(2, user#0, ts#1L, x, 5), false, [w#3, n#4L]", "stack(2, user, ts, x, 5)[0]"),
+    ],
+)
+def test_a_column_of_a_generator_is_what_that_makes_of_others(made: str, key: str) -> None:
+    """Its text may have any marks in it, as those of a regular expression."""
+    found = msgspec.json.decode(fingerprint(GENERATED.format(made=made), ""))
+    assert found["operators"][0]["holds"]["grouping keys"] == [key]
+
+
+UNITED = """== Physical Plan ==
+StreamingDeduplicate [{key}], state info [ opId = 0 ], 2
++- *(1) Union
+   :- *(1) Project [{first}]
+   :  +- StreamingRelation FileSource[in], [user#0, ts#1L]
+   :- *(1) Filter isnotnull(user#0)
+   :  +- *(1) Project [{second}]
+   :     +- StreamingRelation FileSource[in], [user#0, ts#1L]
+   +- *(1) Generate explode(names#7), [ts#6L], false, [name#8]
+      +- StreamingRelation FileSource[in], [ts#6L, names#7]
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second", "found"),
+    [
+        ("user#0", "ts#1L, user#0", "ts#1L, upper(user#0) AS user#32", "user | upper(user) | explode(names)"),
+        ("ts#1L", "ts#1L, user#0", "ts#1L, upper(user#0) AS user#32", "ts"),
+        ("u#9", "ts#1L, lower(user#0) AS u#9", "ts#1L, a AS u#32", "lower(user) | a | explode(names)"),
+        ("u#9", "ts#1L, a AS u#9", "ts#1L, b AS u#32", "a | b | explode(names)"),
+    ],
+)
+def test_a_column_of_a_union_is_what_it_is_in_each_part(key: str, first: str, second: str, found: str) -> None:
+    """Spark gives it the number that it has in the first."""
+    plan = UNITED.format(key=key, first=first, second=second)
+    assert msgspec.json.decode(fingerprint(plan, ""))["operators"][0]["holds"]["deduplication keys"] == [found]
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "string"])
+def test_casts_are_compared_with_the_time_zone_that_they_depend_on(kind: str) -> None:
+    plan = GENERATED.format(made=f"explode(cast(ts#1L as {kind})), false, [w#3]")
+    (told,) = broken_rules(fingerprint(plan, "", "UTC"), fingerprint(plan, "", "Asia/Kolkata"))
+    assert told == "time zone of the session of the aggregation: it was UTC, and is Asia/Kolkata"
+    assert broken_rules(fingerprint(plan, "", "UTC"), fingerprint(plan, "", "UTC")) == []
+    without = plan.replace(f"as {kind})", "as double)")
+    assert broken_rules(fingerprint(without, "", "UTC"), fingerprint(without, "", "Asia/Kolkata")) == []

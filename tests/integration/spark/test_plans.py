@@ -32,7 +32,8 @@ def rows(spark: Any, tmp_path: Path) -> Any:
 
 
 def made(frame: Any) -> str:
-    found = fingerprint(internals.streamed_plan(frame.writeStream), "append")
+    writer = frame.writeStream
+    found = fingerprint(internals.streamed_plan(writer), "append", internals.time_zone(writer))
     assert found
     return found
 
@@ -53,7 +54,19 @@ def windows(rows: Any, width: str = SECONDS, *slide: str) -> Any:
     return rows.groupBy(functions().window("at", width, *slide), "k").count()
 
 
+def words(rows: Any, of: str = "k", pattern: str = " ") -> Any:
+    split = functions().split(functions().expr(of), pattern)
+    return rows.select(functions().explode(split).alias("word")).groupBy("word").count()
+
+
+def united(rows: Any, second: str = "k", other: str = "v") -> Any:
+    parts = rows.select("k", "v"), rows.selectExpr(f"{second} AS k", f"{other} AS v")
+    return parts[0].union(parts[1]).dropDuplicates(["k"])
+
+
 KEPT: dict[str, tuple[Make, Make]] = {
+    "a filter before a generator": (words, lambda rows: words(rows.where("v > 3"))),
+    "another column of a union": (united, lambda rows: united(rows, other="w")),
     "a filter before": (lambda rows: rows.groupBy("k").count(), lambda rows: rows.where("v > 3").groupBy("k").count()),
     "a filter of the key": (
         lambda rows: rows.groupBy("k").count(),
@@ -103,6 +116,9 @@ REFUSED: dict[str, tuple[Make, Make, str]] = {
         lambda rows: rows.groupBy("other", "k").count(),
         "was k, other, and is other, k",
     ),
+    "a generator of something else": (words, lambda rows: words(rows, "upper(k)"), "is explode(split(upper(k)"),
+    "another generator": (words, lambda rows: words(rows, pattern=","), "is explode(split(k, ,"),
+    "another part of a union": (united, lambda rows: united(rows, "upper(k)"), "was k, and is k | upper(k)"),
     "another width": (windows, lambda rows: windows(rows, "20 seconds"), "window(at, 20 s, 20 s, 0 s)"),
     "another slide": (windows, lambda rows: windows(rows, SECONDS, "5 seconds"), "window(at, 10 s, 5 s, 0 s)"),
     "another function": (
@@ -141,6 +157,18 @@ def test_what_may_not(rows: Any, change: str) -> None:
     before, now, words = REFUSED[change]
     told = broken_rules(made(before(rows)), made(now(rows)))
     assert any(words in each for each in told), told
+
+
+def test_another_time_zone_changes_what_depends_on_it(spark: Any, rows: Any) -> None:
+    days, keys = rows.groupBy(functions().to_date("at")).count(), rows.groupBy("k").count()
+    before, zone = [made(days), made(keys)], spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata" if zone != "Asia/Kolkata" else "UTC")
+    try:
+        told = [broken_rules(*pair) for pair in zip(before, [made(days), made(keys)], strict=True)]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert [len(each) for each in told] == [1, 0], told
+    assert "time zone of the session of the aggregation: it was" in told[0][0]
 
 
 def test_settings_are_as_they_were(spark: Any, rows: Any) -> None:

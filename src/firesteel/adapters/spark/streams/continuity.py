@@ -41,4 +41,4 @@ def _saved(home: Path) -> str:
 
 
 def _fingerprint(writer: Any) -> str:
-    return fingerprint(internals.streamed_plan(writer), internals.output_mode(writer))
+    return fingerprint(internals.streamed_plan(writer), internals.output_mode(writer), internals.time_zone(writer))

@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from firesteel.adapters.spark.streams.plans.plantext import Columns, Node, arguments, parsed, parts
+from firesteel.adapters.spark.streams.plans.plantext import Columns, Node, arguments, outputs, parsed, parts
 
-VERSION = 1
+VERSION = 2
 SHOWN_CHARACTERS = 160
 """Of an expression in a refusal."""
 _PARTIAL, _MERGE = "partial_", "merge_"
 _OPERATOR = re.compile(r"\bopId = (\d+)")
 _FORMAT = re.compile(r"[\[,]")
+_ZONED = re.compile(r" as (?:date|timestamp|string)\)")
+"""A cast that may depend on the session's time zone; of other functions Spark prints theirs."""
 
 
 class StatefulOperator(msgspec.Struct, frozen=True):
@@ -37,8 +39,9 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     operators: tuple[StatefulOperator, ...] = ()
 
 
-def fingerprint(explained: str, output_mode: str) -> str:
-    """Of the query whose frame is explained so, as text for a manifest; empty when that can't be read."""
+def fingerprint(explained: str, output_mode: str, time_zone: str = "") -> str:
+    """Of the query whose frame is explained so, in a session of that time zone, as text for a manifest; empty when that can't
+    be read."""
     root = parsed(explained)
     if root is None:
         return ""
@@ -49,7 +52,7 @@ def fingerprint(explained: str, output_mode: str) -> str:
     found = Fingerprint(
         sources=sources,
         output_mode=output_mode.lower() or "append",
-        operators=_operators(root, columns),
+        operators=tuple(_with_zone(each, time_zone) for each in _operators(root, columns)),
     )
     return msgspec.json.encode(found).decode()
 
@@ -127,6 +130,12 @@ def _operators(root: Node, columns: Columns) -> tuple[StatefulOperator, ...]:
     return tuple(_READERS[node.name](node, columns) for node in found)
 
 
+def _with_zone(operator: StatefulOperator, time_zone: str) -> StatefulOperator:
+    if not time_zone or not any(_ZONED.search(text) for held in operator.holds.values() for text in held):
+        return operator
+    return StatefulOperator(operator.kind, {**operator.holds, "time zone of the session": (time_zone,)})
+
+
 def _number(stateful: Node) -> int:
     match = _OPERATOR.search(stateful.text)
     return int(match[1]) if match else 0
@@ -163,7 +172,7 @@ def _join(node: Node, columns: Columns) -> StatefulOperator:
         "join condition": (columns.origin(whole.removeprefix("full = ")),),
     }
     for side, child in zip(("left", "right"), node.children, strict=False):
-        kept = _output(child)
+        kept = outputs(child)
         if kept is not None:
             holds[f"columns kept of the {side} side"] = tuple(columns.origins(kept))
     return StatefulOperator("join", holds)
@@ -186,19 +195,7 @@ def _inside(text: str) -> str:
     return text[text.find("[") + 1 : text.rfind("]")]
 
 
-def _output(node: Node) -> list[str] | None:
-    """The columns of an operator's rows, in their order; None where its text does not tell."""
-    while node.name not in ("Project", "StreamingRelation"):
-        if node.name not in _PASSING or not node.children:
-            return None
-        node = node.children[0]
-    lists = node.lists()
-    return lists[-1] if lists else None
-
-
 _JOIN_TYPES = ("Inner", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi")
-_PASSING = ("Exchange", "Sort", "Filter", "EventTimeWatermark", "UpdateEventTimeColumn")
-"""Operators whose rows are those that they get."""
 _READERS: Mapping[str, Callable[[Node, Columns], StatefulOperator]] = {
     "StateStoreSave": _aggregation,
     "SessionWindowStateStoreSave": _aggregation,

@@ -28,6 +28,9 @@ _IDENTITY = re.compile(r"@[0-9a-f]{4,8}\b")
 """What Java prints of an object without a text of its own: another one in each JVM."""
 _SEED = re.compile(r"(\brandn?\(|\brandstr\(\d+, |\buuid\(Some\(|, Some\()-?\d+(?=[,)])")
 """Of rand, randn and uniform, randstr, uuid, shuffle. Where none was given, it is another one with each submission."""
+_GENERATE = re.compile(
+    r"(?P<made>.*?)(?:, \[(?P<kept>[^\[\]]*)\])?, (?P<outer>true|false), \[(?P<columns>[^\[\]]*)\]", re.DOTALL
+)
 _OPENING, _CLOSING = "([{", ")]}"
 EXPANSIONS_MAX = 20_000
 """Characters of what one column is made of; of a longer one the rest is left out."""
@@ -97,11 +100,25 @@ class Columns:
     def __init__(self, root: Node) -> None:
         self._made: dict[str, tuple[str, str]] = {}
         """Name and expression, by the number."""
+        self._others: dict[str, list[str]] = {}
+        """Of columns of a union, which have the numbers of its first child's: what they are of its other children."""
         self._origins: dict[str, str | None] = {}
         """Of those, as far as they were asked for; None while one is written out."""
         for node in root.walk():
             for name, number, made in _definitions(node):
                 self._made.setdefault(number, (name, made))
+        for node in root.walk():
+            if node.name == "Union":
+                self._unite([outputs(child) for child in node.children])
+
+    def _unite(self, children: Sequence[Sequence[str] | None]) -> None:
+        """Note what the columns of a union are, where its children's texts tell."""
+        first, *others = (each or () for each in children)
+        for column, *same in zip(first, *others, strict=False):
+            match = _NAMED.fullmatch(column) or _COLUMN.fullmatch(column)
+            if match:
+                self._made.setdefault(match["id"], (match["name"], column))
+                self._others.setdefault(match["id"], []).extend(map(without_alias, same))
 
     def origin(self, expression: str) -> str:
         """The expression in terms of the sources' columns."""
@@ -119,7 +136,8 @@ class Columns:
         """Of a column, once however many name it; None for one that is named in what it is made of."""
         if number not in self._origins:
             self._origins[number] = None
-            self._origins[number] = self.origin(self._made[number][1])
+            made = [self._made[number][1], *self._others.get(number, ())]
+            self._origins[number] = " | ".join(dict.fromkeys(map(self.origin, made)))
         return self._origins[number]
 
     def origins(self, expressions: Sequence[str]) -> list[str]:
@@ -129,6 +147,8 @@ class Columns:
         """Whether it is one, perhaps by the name of a column. Not told of those with a bracket in them."""
         expression = without_alias(expression)
         column = _COLUMN.fullmatch(expression)
+        if column and column["id"] in self._others:
+            return False
         if column and self._made.get(column["id"], ("", ""))[0] == column["name"]:
             made = self._made[column["id"]][1]
             return made != expression and self.is_literal(made)
@@ -174,6 +194,28 @@ def _definitions(node: Node) -> Iterator[tuple[str, str, str]]:
     if node.name in ("BatchEvalPython", "ArrowEvalPython") and len(lists) >= 2:
         for column, made in zip(lists[1], lists[0], strict=False):
             yield from _defined(column, made)
+    if node.name == "Generate" and (generated := _GENERATE.fullmatch(node.text)):
+        made = generated["made"] + (" outer" if generated["outer"] == "true" else "")
+        columns = parts(generated["columns"])
+        for place, column in enumerate(columns):
+            yield from _defined(column, f"{made}[{place}]" if len(columns) > 1 else made)
+
+
+def outputs(node: Node) -> list[str] | None:
+    """The columns of an operator's rows, in their order; None where its text does not tell."""
+    while node.name not in ("Project", "StreamingRelation", "Generate"):
+        if node.name not in _PASSING or not node.children:
+            return None
+        node = node.children[0]
+    if node.name == "Generate":
+        generated = _GENERATE.fullmatch(node.text)
+        return parts(f"{generated['kept'] or ''},{generated['columns']}".strip(",")) if generated else None
+    lists = node.lists()
+    return lists[-1] if lists else None
+
+
+_PASSING = ("Exchange", "Sort", "Filter", "EventTimeWatermark", "UpdateEventTimeColumn", "Union")
+"""Operators whose rows are those that they get, or have the columns of their first child."""
 
 
 def _defined(column: str, made: str) -> Iterator[tuple[str, str, str]]:
