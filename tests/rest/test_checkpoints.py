@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -17,8 +18,13 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.requests import Request
 from firesteel.model.checkpoints import CheckpointRetention
+from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
 from firesteel.model.options import Configuration
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobView
+from firesteel.rest.errors import RestError
+from firesteel.rest.handlers import checkpoints
 from firesteel.rest.handlers.checkpoints import NEVER_MS, NOT_EXTERNAL
 from firesteel.rest.server import serve_rest
 from firesteel.runtime.client import CheckpointFailed, SavepointFailed, UnknownJob
@@ -347,3 +353,25 @@ def test_what_stays_of_a_job_is_told_where_flink_tells_it(do: Do, tmp_path: Path
 def test_checkpoints_stay_where_all_workers_see_them(options: dict[str, str], kept: str) -> None:
     settings = job_master_settings(Configuration(options), STREAM).scheduler.checkpoints
     assert (settings.shared_dir, settings.retention) == (kept, CheckpointRetention.DELETE_ON_CANCELLATION)
+
+
+@pytest.mark.parametrize(
+    ("job_type", "status", "told"),
+    [
+        (JobType.BATCH, JobStatus.RUNNING, "404: Checkpointing is not enabled for this job (1): it is a batch job."),
+        (
+            JobType.STREAMING,
+            JobStatus.RUNNING,
+            "503: Job 1 has no master at the moment, who would tell of its checkpoints.",
+        ),
+        (JobType.STREAMING, JobStatus.FAILED, "404: Nothing is known any more of the checkpoints of job 1."),
+    ],
+)
+def test_who_can_not_tell_says_why(job_type: JobType, status: JobStatus, told: str) -> None:
+    async def known(job_id: JobID) -> JobView:
+        return JobView(job_id=job_id, name="job", status=status, job_type=job_type, start_time_ms=0, end_time_ms=-1)
+
+    call: Any = SimpleNamespace(job_id=JobID("1"), gateway=SimpleNamespace(request_job=known))
+    with pytest.raises(RestError) as refused:
+        asyncio.run(checkpoints.statistics(call))
+    assert f"{refused.value.status}: {refused.value}" == told

@@ -13,9 +13,10 @@ from firesteel.model.checkpoints import (
     CheckpointsView,
     Tally,
 )
+from firesteel.model.jobgraph import JobType
 from firesteel.model.views import JobView
 from firesteel.rest.call import Call
-from firesteel.rest.errors import not_found
+from firesteel.rest.errors import RestError, not_found
 from firesteel.rest.schema import checkpoints as ck
 from firesteel.rest.schema.cluster import Empty
 
@@ -95,7 +96,11 @@ async def vertex_details(call: Call) -> Empty:
 async def _checkpoints(call: Call) -> tuple[JobView, CheckpointsView]:
     view = await call.gateway.request_job(call.job_id)
     if view.checkpoints is None:
-        raise not_found(f"Checkpointing is not enabled for this job ({call.job_id}): it is a batch job.")
+        if view.job_type is JobType.BATCH:
+            raise not_found(f"Checkpointing is not enabled for this job ({call.job_id}): it is a batch job.")
+        if view.status.is_globally_terminal:
+            raise not_found(f"Nothing is known any more of the checkpoints of job {call.job_id}.")
+        raise RestError(503, f"Job {call.job_id} has no master at the moment, who would tell of its checkpoints.")
     return view, view.checkpoints.redacted()
 
 
