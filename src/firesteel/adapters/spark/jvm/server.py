@@ -195,7 +195,8 @@ class SparkServer:
                 continue
             if lived_seconds > SETTLED_SECONDS:
                 self._failures.clear()
-            self._failures.append(str(died))
+            else:
+                self._failures.append(str(died))
             if self._spec.archive is not None and self.current is None:
                 self._spec.archive.distrust()
             failure = FailureInfo(
@@ -210,9 +211,9 @@ class SparkServer:
                 await self._wanted.wait()
                 self._wanted.clear()
             else:
-                logger.warning("%s; starting another (%d of %d)", died, len(self._failures), MAX_FAILURES - 1)
+                logger.warning("%s; starting another (%d failures of %d)", died, len(self._failures), MAX_FAILURES)
                 self._replace(failure)
-                await asyncio.sleep(RESTART_DELAYS_S.after(len(self._failures)))
+                await asyncio.sleep(RESTART_DELAYS_S.after(max(1, len(self._failures))))
 
     @property
     def _may_be_blamed_on_attempts(self) -> bool:
