@@ -55,6 +55,14 @@ def test_what_is_added_is_told_and_kept(tmp_path: Path) -> None:
     assert rows(tmp_path) == [ANN, BOB]
 
 
+def test_what_ignore_leaves_as_it_is_is_told(tmp_path: Path) -> None:
+    """The other job came first, after this one had looked."""
+    first, second = staged(tmp_path, ANN), staged(tmp_path, BOB, "ignore")
+    sinks.commit_sink(first)
+    assert "and this leaves that as it is: none of its own rows are there" in sinks.commit_sink(second)
+    assert rows(tmp_path) == [ANN]
+
+
 def test_one_after_another_nobody_is_told(tmp_path: Path) -> None:
     for job in (ANN, BOB):
         assert sinks.commit_sink(staged(tmp_path, job)) == ""

@@ -37,11 +37,17 @@ def sentence(commit: SinkCommit, target: str, before: list[str], after: list[str
     """What the job is told of jobs that came before it and after, or nothing."""
     told = []
     if before:
-        verb = "adds to" if commit.mode == "append" else "replaces what it wrote of"
-        told.append(f"{_shown(before)} has committed to {target} while this job ran, and this {verb} that")
+        does = _AFTER_OTHERS.get(commit.mode, "this replaces what it wrote of that")
+        told.append(f"{_shown(before)} has committed to {target} while this job ran, and {does}")
     if after:
         told.append(f"{_shown(after)} is writing {target} too, and comes later")
     return "; ".join(told)
+
+
+_AFTER_OTHERS = {
+    "append": "this adds to that",
+    "ignore": "this leaves that as it is: none of its own rows are there",
+}
 
 
 def lock_name(target: str) -> str:
