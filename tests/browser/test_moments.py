@@ -45,7 +45,7 @@ def test_a_fold_of_attempts(do: Do, tmp_path: Path) -> None:
             last = {each["id"]: each for each in then["vertices"]}
             assert (last["a"]["start_time_ms"], last["a"]["end_time_ms"], last["c"]["end_time_ms"]) == (100, 200, -1)
             assert (last["b"]["attempts"], last["b"]["io"]["rows_read"]) == (2, 8)
-            assert last["b"]["io_lacking"] == ["tasks", "bytes_read"]
+            assert last["b"]["io_lacking"] == ["tasks", "spark_ms", "memory_peak_bytes", "bytes_read"]
 
     do(story())
 
