@@ -51,6 +51,12 @@ RESULT = JobResult(
 )
 
 
+def test_what_would_command_a_terminal_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.table({"a\nb": ["\x1b[31mred", "red", "\x00\x7f\x9b", "größe ✓"]})
+    show_rows({"top": ResultRows(stream(table))})
+    assert capsys.readouterr().out == "a\\nb\n\\x1b[31mred\nred\n\\x00\\x7f\\x9b\ngröße ✓\n"
+
+
 def test_lines_with_tabs_where_no_person_looks(capsys: pytest.CaptureFixture[str]) -> None:
     show_rows({"top": ResultRows(stream(TABLE))})
     assert capsys.readouterr().out == (

@@ -70,7 +70,7 @@ def show_rows(rows: RowsByFunction) -> None:
         if is_terminal:
             _show_table(function, table.columns, values)
         else:
-            click.echo("\n".join("\t".join(line) for line in (table.columns, *values)))
+            click.echo("\n".join("\t".join(line) for line in (map(_text, table.columns), *values)))
         if (left := len(table) - len(values)) > 0:
             click.echo(f"... {left:,} more row{'s' if left != 1 else ''} of {function} (--json prints all)", err=True)
 
@@ -89,7 +89,13 @@ def _show_table(function: str, columns: list[str], values: list[tuple[str, ...]]
 
 
 def _text(value: Any) -> str:
-    """The value as a cell: whatever would break the line is written as an escape."""
+    """The value as a cell: whatever would break the line, or command the terminal, is written as an escape."""
     if value is None:
         return "NULL"
-    return str(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    return str(value).translate(_ESCAPES)
+
+
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
+_ESCAPES = {code: f"\\x{code:02x}" for code in _CONTROLS} | str.maketrans(
+    {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+)
