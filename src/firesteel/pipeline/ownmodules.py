@@ -99,7 +99,7 @@ def _source(name: str) -> Path | None:
 
 def _spec(name: str) -> ModuleSpec | None:
     """Where a module comes from, without an import of those above it."""
-    loaded = getattr(sys.modules.get(name), "__spec__", None)
+    loaded: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
         return loaded
     above, _, last = name.rpartition(".")

@@ -66,8 +66,7 @@ def files(spark: SparkSession, output: str) -> DataFrame:
 @pipeline.sink
 def result(files: DataFrame, output: str) -> None:
     import contextlib, io
-    with contextlib.redirect_stderr(io.StringIO()) as said:
-        fs.write_text(files.select("s"), output + "/text", "ignore")
+    with contextlib.redirect_stderr(io.StringIO()) as said: fs.write_text(files.select("s"), output + "/text", "ignore")
     assert said.getvalue() == f"write_text: {output}/text exists, so that mode='ignore' writes nothing\\n", said.getvalue()
 """
 
