@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -165,10 +166,12 @@ class MasterClient:
 
     async def request_cluster_view(self) -> ClusterView:
         resource_manager = await self._leading(self._master.resource_manager)
+        running, ended = (await self._dispatcher()).running_and_ended()
         return ClusterView(
             task_managers=resource_manager.task_managers(),
             task_managers_lost=resource_manager.core.workers_lost,
-            jobs=tuple((await self._dispatcher()).summaries()),
+            jobs=running,
+            ended=ended,
             queue=self._recent_queue(),
         )
 
@@ -305,15 +308,12 @@ class MasterClient:
             raise SavepointFailed(answer.reason if isinstance(answer, InquiryRefused) else f"no answer: {answer}")
 
     async def request_cluster_overview(self) -> ClusterOverview:
-        workers = await self.list_task_managers()
-        jobs: dict[str, int] = {}
-        for each in await self.list_job_summaries():
-            jobs[each.status.value] = jobs.get(each.status.value, 0) + 1
+        seen = await self.request_cluster_view()
         return ClusterOverview(
-            task_managers=len(workers),
-            slots_total=sum(worker.slots for worker in workers),
-            slots_free=sum(worker.free_slots for worker in workers),
-            jobs=jobs,
+            task_managers=len(seen.task_managers),
+            slots_total=sum(worker.slots for worker in seen.task_managers),
+            slots_free=sum(worker.free_slots for worker in seen.task_managers),
+            jobs=dict(Counter(seen.ended) + Counter(job.status.value for job in seen.jobs)),
         )
 
     def _queue(self) -> dict[JobID, QueuePlace]:

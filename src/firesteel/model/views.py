@@ -288,7 +288,9 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     task_managers_lost: int
     """Workers that have gone without a goodbye since this ResourceManager leads."""
     jobs: tuple[JobSummary, ...]
-    """Newest first."""
+    """Those that have not ended, newest first."""
+    ended: dict[str, int]
+    """Number of the others by status name."""
     queue: dict[JobID, QueuePlace]
     """Jobs that wait for slots, in the order in which they are served."""
 

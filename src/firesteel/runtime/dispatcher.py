@@ -130,6 +130,17 @@ class DispatcherEndpoint(LeadingEndpoint):
         """A line for every known job, newest first."""
         return [shown_summary(job, self._leads(job)) for job in reversed(self.core.jobs.values())]
 
+    def running_and_ended(self) -> tuple[tuple[JobSummary, ...], dict[str, int]]:
+        """A line for every known job that has not ended, newest first, and how many others there are by the name of their status."""
+        running: list[JobSummary] = []
+        ended: dict[str, int] = {}
+        for job in reversed(self.core.jobs.values()):
+            if job.has_ended:
+                ended[job.status.value] = ended.get(job.status.value, 0) + 1
+            else:
+                running.append(shown_summary(job, self._leads(job)))
+        return tuple(running), ended
+
     async def subtasks(self, job_id: JobID, vertex: VertexView, chosen: range) -> tuple[SubtaskView, ...]:
         """The current or last attempts of a vertex's subtasks of these indices, as far as they are known. Raises UnknownJob."""
         job = self._known(job_id)

@@ -28,16 +28,15 @@ _DOWN = (JobStatus.FAILING, JobStatus.RESTARTING, JobStatus.CANCELLING)
 
 def cluster_values(cluster: ClusterView, *, queues: Collection[str], now_ms: int) -> list[MetricValue]:
     """Figures of a cluster; `queues` are those that are told of also while nobody waits there."""
-    counts = dict.fromkeys(JobStatus, 0)
+    counts = {status: cluster.ended.get(status.value, 0) for status in JobStatus}
     for job in cluster.jobs:
         counts[job.status] += 1
-    running = sum(count for status, count in counts.items() if not status.is_globally_terminal)
     return [
         metrics.REGISTERED_TASK_MANAGERS.of(len(cluster.task_managers)),
         metrics.LOST_TASK_MANAGERS.of(cluster.task_managers_lost),
         metrics.TASK_SLOTS_TOTAL.of(sum(worker.slots for worker in cluster.task_managers)),
         metrics.TASK_SLOTS_AVAILABLE.of(sum(worker.free_slots for worker in cluster.task_managers)),
-        metrics.RUNNING_JOBS.of(running),
+        metrics.RUNNING_JOBS.of(len(cluster.jobs)),
         *(metrics.JOBS_BY_STATUS.of(count, status.value) for status, count in counts.items()),
         *_queue_values(cluster.jobs, cluster.queue, queues, now_ms),
     ]
@@ -49,7 +48,7 @@ def _queue_values(
     lengths, waits_ms = dict.fromkeys(queues, 0), dict.fromkeys(queues, 0)
     for job in jobs:
         place = queue.get(job.job_id)
-        if place is not None and not job.status.is_globally_terminal:
+        if place is not None:
             wait_ms = now_ms - job.modified_ms if job.status is JobStatus.CREATED else 0
             lengths[place.queue] = lengths.get(place.queue, 0) + 1
             waits_ms[place.queue] = max(waits_ms.get(place.queue, 0), wait_ms)

@@ -54,9 +54,9 @@ async def scraped(services: Services) -> list[Figures]:
 async def _jobs(services: Services, cluster: ClusterView) -> list[Figures]:
     """The oldest jobs that have not ended, as many as are told one by one."""
     limit = services.config.get_option(options.PROMETHEUS_MAX_JOBS)
-    running = [job for job in reversed(cluster.jobs) if not job.status.is_globally_terminal]
+    oldest = cluster.jobs[: -limit - 1 : -1]
     found: list[Figures] = []
-    async for view in job_views(services.gateway, (job.job_id for job in running[:limit])):
+    async for view in job_views(services.gateway, (job.job_id for job in oldest)):
         labels = {"job_id": view.job_id, "job_name": view.name}
         found.append(Figures(Scope.JOB, job_values(view, services.clock.now_ms()), labels))
     return found
