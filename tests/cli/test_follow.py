@@ -83,7 +83,7 @@ def test_a_job_whose_commit_waits_says_so() -> None:
 def test_how_long_a_job_has_run_and_how_long_one_took() -> None:
     running = msgspec.structs.replace(view(JobStatus.RUNNING), start_time_ms=1_000, end_time_ms=-1)
     ended = msgspec.structs.replace(view(JobStatus.FINISHED), start_time_ms=1_000, end_time_ms=3_500)
-    assert view_lines(running, 5_000)[0].endswith(": RUNNING for 4.0 s")
+    assert view_lines(running, 5_000)[0].endswith(": RUNNING, 4.0 s after its begin")
     assert view_lines(ended, 5_000)[0].endswith(": FINISHED in 2.5 s")
 
 

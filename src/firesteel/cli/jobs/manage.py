@@ -214,8 +214,9 @@ def summary_line(job: JobSummary, now_ms: int) -> str:
 def view_lines(view: JobView, now_ms: int) -> list[str]:
     """A job on some lines."""
     until_ms = view.end_time_ms if view.end_time_ms >= 0 else now_ms
-    word = "in" if view.status.is_globally_terminal else "for"
-    elapsed = f" {word} {duration(until_ms - view.start_time_ms)}" if view.start_time_ms >= 0 else ""
+    elapsed = duration(until_ms - view.start_time_ms) if view.start_time_ms >= 0 else ""
+    if elapsed:
+        elapsed = f" in {elapsed}" if view.status.is_globally_terminal else f", {elapsed} after its begin"
     lines = [f"{view.name} ({view.job_id}): {view.status.value}{elapsed}{view.owner and ', of '}{view.owner}"]
     lines += [f"  branch of {view.branch_of}"] if view.branch_of else []
     lines += [f"  {view.reason}"] if view.reason and not view.status.is_globally_terminal else []
