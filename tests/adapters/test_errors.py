@@ -25,13 +25,17 @@ def told(cause: str) -> Any:
 def test_a_full_disk_is_named_and_the_environments() -> None:
     failure = told("No space left on device")
     assert failure.kind is FailureKind.ENVIRONMENT
-    assert failure.message.startswith("No space left on device: [TASK_WRITE_FAILED] Task failed while writing rows")
+    assert failure.message == (
+        "[TASK_WRITE_FAILED] Task failed while writing rows to file:/out. (IOException: No space left on device)"
+    )
 
 
 def test_another_failure_of_a_write_stays_sparks() -> None:
-    failure = told("something else")
+    failure = told("something else\nCaused by: org.apache.hadoop.fs.FileAlreadyExistsException: p=1/part-0 is there")
     assert failure.kind is FailureKind.USER
-    assert failure.message.startswith("[TASK_WRITE_FAILED] Task failed while writing rows")
+    assert failure.message == (
+        "[TASK_WRITE_FAILED] Task failed while writing rows to file:/out. (FileAlreadyExistsException: p=1/part-0 is there)"
+    )
 
 
 def test_a_query_that_somebody_else_has_stopped_may_go_on() -> None:

@@ -168,13 +168,20 @@ def _lost_partitions(plan: RegionPlan, condition: str, text: str) -> tuple[str, 
     return tuple(location for location in plan.input_locations if location in text or quote(location, "/:") in text)
 
 
+_WRITE_FAILED = "[TASK_WRITE_FAILED]"
+_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*(.+)$", re.MULTILINE)
+
+
 def _main_sentence(text: str, condition: str) -> str:
-    """Spark's error class and first paragraph: no plan, no JVM stack, no SQL state."""
+    """Spark's error class and first paragraph: no plan, no JVM stack, no SQL state. With the cause of a write that failed,
+    which the paragraph does not have."""
     body = text.split("\n\nJVM stacktrace:", maxsplit=1)[0]
     body = re.split(r"\n\s*(?:==|'|\+-|Driver stacktrace|at )", body)[0]
     lines = [line.strip() for line in body.strip().splitlines() if line.strip()]
     sentence = re.sub(r"\s*SQLSTATE: \w+\s*;?", "", " ".join(lines[:3])).strip()
     sentence = re.sub(r"^\(?(?:org\.apache\.spark|java)[\w.$]*(?:Exception|Error)\)?:?\s*", "", sentence)
+    causes = _CAUSE.findall(text) if _WRITE_FAILED in sentence else []
+    sentence = f"{sentence} ({causes[-1].strip()})" if causes else sentence
     return sentence if not condition or condition in sentence else f"[{condition}] {sentence}"
 
 
