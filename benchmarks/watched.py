@@ -28,29 +28,34 @@ UNMEASURED = {**SETTINGS, "metrics.fetcher.update-interval": "1 d"}
 
 
 def measure(rounds: int) -> Report:
-    """Jobs a second, and the master's processor time a job, in each way; ways take turns within a round."""
+    """Jobs a second, and the master's processor time a job, in each way; ways take turns within a round.
+
+    Those that are compared are of one cluster, or of two that have run as many jobs: a master knows them all.
+    """
     unmeasured: list[Run] = []
-    measured: list[Run] = []
     scraped: list[Run] = []
+    measured: list[Run] = []
     watched: list[Run] = []
     with contextlib.ExitStack() as ends:
-        first, second = (Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="firesteel-bench-"))) for _ in "ab")
-        graph = no_ops(first, 1).graph
-        plain, cluster = (ends.enter_context(started(*each)) for each in ((first, UNMEASURED), (second, SETTINGS)))
-        for each in (plain, cluster):
+        places = [Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="firesteel-bench-"))) for _ in range(3)]
+        graph = no_ops(places[0], 1).graph
+        settings = (UNMEASURED, SETTINGS, SETTINGS)
+        clusters = [ends.enter_context(started(*each)) for each in zip(places, settings, strict=True)]
+        for each in clusters:
             each.load(graph, CLIENTS, WARM_UP_JOBS)
+        plain, cluster, other = clusters
         for _ in range(rounds):
             unmeasured.append(plain.load(graph, CLIENTS, JOBS))
-            measured.append(cluster.load(graph, CLIENTS, JOBS))
             with _looked_at(cluster, 0, SCRAPE_S):
                 scraped.append(cluster.load(graph, CLIENTS, JOBS))
-            with _looked_at(cluster, DASHBOARDS, 0.0):
-                watched.append(cluster.load(graph, CLIENTS, JOBS))
+            measured.append(other.load(graph, CLIENTS, JOBS))
+            with _looked_at(other, DASHBOARDS, 0.0):
+                watched.append(other.load(graph, CLIENTS, JOBS))
     metrics, dashboards = _ratio(scraped, unmeasured), _ratio(watched, measured)
     ways = {
         "nothing is measured": unmeasured,
-        "metrics": measured,
         f"metrics, scraped every {SCRAPE_S:g} s": scraped,
+        "nobody looks": measured,
         f"{DASHBOARDS} dashboards": watched,
     }
     return Report(
