@@ -165,6 +165,23 @@ def test_a_start_says_what_it_waits_for(tmp_path: Path) -> None:
     assert f"1 start has failed, of {MAX_FAILURES}: the Spark backend did not answer" in after
 
 
+@pytest.mark.parametrize(("settled_seconds", "counted"), [(0.0, False), (LIMIT_S, True)])
+def test_the_death_of_a_jvm_that_was_of_use_for_long_is_no_failed_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled_seconds: float, counted: bool
+) -> None:
+    monkeypatch.setattr(module, "SETTLED_SECONDS", settled_seconds)
+
+    async def story(server: SparkServer) -> str:
+        death = server.death()
+        await server.endpoint()
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        await asyncio.shield(death)
+        return server.waits_for()
+
+    assert ("failed" in told(spec(tmp_path, IS_UP, timeout_seconds=LIMIT_S), story)) is counted
+
+
 def test_starts_take_turns(tmp_path: Path) -> None:
     async def story() -> list[str]:
         events: list[str] = []
