@@ -123,8 +123,9 @@ def test_where_they_are(tmp_path: Path) -> None:
         return made.prepare(graph, deployed(0))["other"].removesuffix(f"/{STREAM.job_id}/other/0")
 
     own = msgspec.structs.replace(STREAM, configuration={CHECKPOINTS: f"file://{tmp_path}/own"})
-    assert place("", "") == f"{tmp_path}/work/checkpoints"
-    assert place("s3a://bucket/results", "") == f"{tmp_path}/work/checkpoints", "files only, as yet"
+    own_place = str(tmp_path / "work" / "checkpoints")
+    assert place("", "") == own_place
+    assert place("s3a://bucket/results", "") == own_place, "files only, as yet"
     assert place(f"{tmp_path}/results", "") == f"{tmp_path}/results/checkpoints"
     assert place(f"{tmp_path}/results", f"{tmp_path}/given") == f"{tmp_path}/given"
     assert place("", f"{tmp_path}/given", own) == f"{tmp_path}/own", "the job's own comes first"
