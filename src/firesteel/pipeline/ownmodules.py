@@ -16,8 +16,8 @@ from firesteel.pipeline.packaging import PackedFile
 _ON_EVERY_WORKER = frozenset(("__main__", "__mp_main__", "firesteel", "pyspark", "py4j"))
 """Names that mean a module of the worker's there, wherever they come from here."""
 
-_INSTALLED = ("site-packages", "dist-packages")
-_STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
+_INSTALLED = {"site-packages", "dist-packages"}
+_STANDARD_LIBRARY = {Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
 
 
 def is_own_module(name: str) -> bool:
@@ -48,7 +48,7 @@ def _named_by(function: Callable[..., object]) -> Iterator[str]:
     """Names of modules that a function may look into."""
     yield function.__module__
     yield from _imports(getattr(function, "__code__", None), "")
-    for value in getattr(function, "__globals__", {}).values():
+    for value in list(getattr(function, "__globals__", {}).values()):  # other threads may add some
         name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(name, str):
             yield name
@@ -92,8 +92,7 @@ def _source(name: str) -> Path | None:
     if spec is None or spec.origin is None or not spec.has_location or not spec.origin.endswith(".py"):
         return None
     path = Path(spec.origin)
-    is_installed = any(part in _INSTALLED for part in path.parts)
-    is_installed = is_installed or any(path.is_relative_to(each) for each in _STANDARD_LIBRARY)
+    is_installed = _INSTALLED & {*path.parts} or _STANDARD_LIBRARY & {*path.parents}
     return path if not is_installed and path.is_file() else None
 
 

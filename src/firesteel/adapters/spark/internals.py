@@ -114,9 +114,14 @@ def ends_by_itself(writer: Any) -> bool:
 
 def refuse_second_run(writer: Any) -> None:
     """Of a query with the id of one that runs in this Spark, Spark is to refuse the start: else it stops the one that runs."""
+    _settings(writer).set("spark.sql.streaming.stopActiveRunOnRestart", "false")
+
+
+def _settings(writer: Any) -> Any:
+    """Of the session in which a writer of a stream starts its query."""
     from pyspark.sql.connect.conf import RuntimeConf
 
-    RuntimeConf(writer._session.client).set("spark.sql.streaming.stopActiveRunOnRestart", "false")
+    return RuntimeConf(writer._session.client)
 
 
 def is_second_run(error: Exception) -> bool:
@@ -131,9 +136,7 @@ def is_python_late(error: Exception) -> bool:
 
 def time_zone(writer: Any) -> str:
     """That of the session in which a writer of a stream starts its query."""
-    from pyspark.sql.connect.conf import RuntimeConf
-
-    return RuntimeConf(writer._session.client).get("spark.sql.session.timeZone") or ""
+    return _settings(writer).get("spark.sql.session.timeZone") or ""
 
 
 _MAX_FIELDS = "spark.sql.debug.maxToStringFields"
@@ -143,10 +146,8 @@ def streamed_plan(writer: Any) -> str:
     """What `explain()` prints of the rows that a writer of a stream is to write, with all columns however many; nothing where
     Spark can't tell before the query runs, as of SQL over a view of a stream."""
     from pyspark.errors import AnalysisException
-    from pyspark.sql.connect.conf import RuntimeConf
 
-    client = writer._session.client
-    conf = RuntimeConf(client)
+    client, conf = writer._session.client, _settings(writer)
     before = conf.get(_MAX_FIELDS)
     conf.set(_MAX_FIELDS, str(1 << 20))
     try:

@@ -9,11 +9,10 @@ import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
-from firesteel.adapters.spark.sinks import catalog, versioned
+from firesteel.adapters.spark.sinks import catalog, versioned, writeroptions
 from firesteel.adapters.spark.sinks.catalog import CatalogTable, TableName, look_up, whole_name
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.sinks.jdbc import SECRET
-from firesteel.adapters.spark.sinks.writeroptions import note_ignored
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.localdirectories import as_path
@@ -64,7 +63,7 @@ def write_table(
     if known is not None:
         write.check_table(target.mode, partition_by)
         if target.mode == "ignore":
-            note_ignored("write_table", table)
+            writeroptions.note_ignored("write_table", table)
             return
     settle_partitions(df, target)
     attempt = current_attempt.get()
