@@ -49,7 +49,15 @@ RESULT = JobResult(
     start_time_ms=1_700_000_000_000,
     end_time_ms=1_700_000_005_000,
     sinks=(
-        CommittedSink(function="result", target="/out/words", mode="overwrite", files=2, rows=7, size_bytes=900),
+        CommittedSink(
+            function="result",
+            target="/out/words",
+            mode="overwrite",
+            files=2,
+            rows=7,
+            size_bytes=900,
+            columns=(("word", "string"), ("n", "bigint")),
+        ),
         CommittedSink(function="lake", target="spark_catalog.default.t", mode="append", files=1, rows=1, size_bytes=1),
         CommittedSink(function="table", target="jdbc:postgresql://u:pw@db:5432/shop public.t", mode="append", files=0),
     ),
@@ -67,7 +75,7 @@ def check_run_event(event: Any) -> None:
     facets = [*event["run"]["facets"].values(), *event["job"]["facets"].values()]
     for dataset in (*event["inputs"], *event["outputs"]):
         assert all(isinstance(dataset[name], str) and dataset[name] for name in ("namespace", "name"))
-        facets += dataset.get("outputFacets", {}).values()
+        facets += [*dataset.get("facets", {}).values(), *dataset.get("outputFacets", {}).values()]
     for facet in facets:
         uris += [facet["_producer"], facet["_schemaURL"]]
     assert all(re.fullmatch(r"https://\S+", uri) for uri in uris)
@@ -107,7 +115,12 @@ def test_a_run_starts_and_completes_with_inputs_and_outputs() -> None:
     assert (written["namespace"], written["name"]) == ("file", "/out/words")
     statistics = written["outputFacets"]["outputStatistics"]
     assert (statistics["fileCount"], statistics["rowCount"], statistics["size"]) == (2, 7, 900)
+    assert written["facets"]["schema"]["fields"] == [
+        {"name": "word", "type": "string"},
+        {"name": "n", "type": "bigint"},
+    ]
     assert "rowCount" not in table["outputFacets"]["outputStatistics"]
+    assert "facets" not in table
 
 
 def test_inputs_that_were_seen_are_told_in_the_end() -> None:

@@ -37,5 +37,6 @@ def test_places_outside_a_job(do: Do, tmp_path: Path) -> None:
             assert (report["vertex"], report["function"]) == (ids["report"], "report")
             assert report["place"].endswith("report/0")
             assert (report["rows"], report["bytes"]) == (3, 30)
+            assert report["columns"] == [{"name": "n", "type": "bigint"}]
 
     do(story())

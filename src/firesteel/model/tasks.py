@@ -103,6 +103,8 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     """Directories below the place that get rows, where `files` does not tell."""
     parts: tuple[StagedPart, ...] = ()
     """Parts of the sink's other subtasks: they become visible in the same step."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Name and type, as Spark writes it (`bigint`), of the columns of the rows: the first thousand. Empty: nobody knows."""
 
     @property
     def stagings(self) -> tuple[str, ...]:

@@ -223,6 +223,8 @@ class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = -1
     note: str = msgspec.field(default="", name="told")
     """Message for its owner, like of another job that wrote there at the same time."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Name and type, as Spark writes it, of the columns; empty where they are not known."""
 
 
 class ReturnedRows(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,4 +61,5 @@ def _commit(deployment: TaskDeployment, vertex: JobVertex, base: str) -> SinkCom
         target=f"{deployment.attempt.job_id}/{vertex.name}/{deployment.subtask}",
         staging=f"{base}/sink/{vertex.id}",
         files=("part-0",),
+        columns=(("n", "bigint"),),
     )

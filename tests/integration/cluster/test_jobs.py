@@ -53,6 +53,7 @@ def test_word_count_counts_what_plain_python_counts(files: Files, tmp_path: Path
     assert result.status is JobStatus.FINISHED
     assert {row["word"]: row["count"] for row in rows_of(output)} == dict(expected)
     assert result.sinks[0].rows == len(expected)
+    assert result.sinks[0].columns == (("word", "string"), ("count", "bigint"))
     assert not list(tmp_path.glob(".firesteel*")), "staging is left"
 
 

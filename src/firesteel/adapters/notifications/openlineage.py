@@ -44,6 +44,7 @@ class Job(msgspec.Struct, frozen=True):
 class Dataset(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     namespace: str
     name: str
+    facets: dict[str, dict[str, Any]] = {}
     output_facets: dict[str, dict[str, Any]] = {}
     """Of outputs only."""
 
@@ -114,7 +115,14 @@ def _output(sink: CommittedSink) -> Dataset:
     if sink.size_bytes >= 0:
         statistics["size"] = sink.size_bytes
     facet = _facet("1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet")
-    return Dataset(*_place(sink.target), output_facets={"outputStatistics": {**facet, **statistics}})
+    return Dataset(*_place(sink.target), _columns(sink), {"outputStatistics": {**facet, **statistics}})
+
+
+def _columns(sink: CommittedSink) -> dict[str, dict[str, Any]]:
+    if not sink.columns:
+        return {}
+    facet = _facet("1-1-1/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet")
+    return {"schema": {**facet, "fields": [{"name": name, "type": kind} for name, kind in sink.columns]}}
 
 
 def _place(target: str) -> tuple[str, str]:

@@ -176,6 +176,7 @@ class JobViews:
                     rows=commit.rows,
                     size_bytes=commit.size_bytes,
                     note=state.notes.get(commit.commit_id, ""),
+                    columns=commit.columns,
                 )
                 for commit in done
                 if commit.format != RESULT_FORMAT

@@ -1,6 +1,6 @@
 // Where a job's rows come from and where they go: places outside it, by the vertices that read and write them.
 import { url } from "./api.js";
-import { bytes, exact } from "./format.js";
+import { bytes, exact, plural } from "./format.js";
 import { useView } from "./live.js";
 import { ofJob } from "./ofjob.js";
 import { Awaited, Figure, Nothing, Panel } from "./parts.js";
@@ -19,8 +19,13 @@ function Places({ job, title, rows, verb, unknown, none }) {
   const num = (value) => html`<td class="num"><${Figure} value=${value} /></td>`;
   return html`<${Panel} title=${title}>${rows.length === 0 ? html`<${Nothing}>${none}<//>` : html`<div class="scroll" tabindex="0" role="region" aria-label=${title}><table>
     <thead><tr><th scope="col">Place</th><th scope="col">Function that ${verb} it</th><th scope="col">Vertex</th>${verb === "writes" && html`<th scope="col">Mode</th><th scope="col" class="num">Files</th>`}<th scope="col" class="num">Rows</th><th scope="col" class="num">Bytes</th></tr></thead>
-    <tbody>${rows.map((row) => html`<tr><td class="target">${row.place ? html`<code>${row.place}</code>` : html`<span class="absent">${unknown}</span>`}</td><th scope="row">${row.function}</th>
+    <tbody>${rows.map((row) => html`<tr><td class="target">${row.place ? html`<code>${row.place}</code>${row.columns?.length > 0 && html`<${Columns} columns=${row.columns} />`}` : html`<span class="absent">${unknown}</span>`}</td><th scope="row">${row.function}</th>
       <td>${row.vertex in names ? html`<a href=${`#/jobs/${job.job_id}/vertices/${row.vertex}`}>${names[row.vertex]}</a>` : html`<${Figure} />`}</td>
       ${verb === "writes" && html`<td><${Figure} value=${row.mode || null} /></td>${num(exact(row.files))}`}${num(exact(row.rows))}${num(bytes(row.bytes))}</tr>`)}</tbody>
   </table></div>`}<//>`;
+}
+
+function Columns({ columns }) {
+  return html`<details><summary>${plural(columns.length, "column")}</summary>
+    <ul>${columns.map((column) => html`<li><code>${column.name}</code> ${column.type}</li>`)}</ul></details>`;
 }

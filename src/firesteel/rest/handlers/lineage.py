@@ -6,7 +6,7 @@ from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import FunctionKind
 from firesteel.model.views import CommittedSink, JobView, VertexView
 from firesteel.rest.call import Call
-from firesteel.rest.schema.lineage import LineageInfo, LineageInput, LineageOutput
+from firesteel.rest.schema.lineage import LineageColumn, LineageInfo, LineageInput, LineageOutput
 
 _SOURCES = (FunctionKind.SOURCE.value, FunctionKind.SCRIPT.value)
 _SINK, _SPLITS = FunctionKind.SINK.value, FunctionKind.SPLITS.value
@@ -57,6 +57,7 @@ def _outputs(view: JobView, committed: tuple[CommittedSink, ...]) -> Iterator[Li
             files=sink.files,
             rows=sink.rows,
             bytes=sink.size_bytes,
+            columns=[LineageColumn(*column) for column in sink.columns],
         )
     done = {sink.function for sink in committed}
     yield from (LineageOutput(vertex=vertex_of[name], function=name) for name in vertex_of if name not in done)

@@ -15,6 +15,12 @@ class LineageInput(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = -1
 
 
+class LineageColumn(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+    """As Spark writes it in SQL: `bigint`."""
+
+
 class LineageOutput(msgspec.Struct, frozen=True, kw_only=True):
     """A place that a sink has written. -1: not known."""
 
@@ -27,6 +33,8 @@ class LineageOutput(msgspec.Struct, frozen=True, kw_only=True):
     files: int = -1
     rows: int = -1
     bytes: int = -1
+    columns: list[LineageColumn] = []
+    """Those of its rows, as far as they are known: at most a thousand."""
 
 
 class LineageInfo(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ import msgspec
 from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed, TargetExists
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
+from firesteel.adapters.spark.sinks.columns import columns_of
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.serving import sink_store
@@ -187,6 +188,7 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
         place=store.place(path),
         staging=staging,
         files=(),
+        columns=columns_of(df),
     )
     attempt.check_target(commit)
     with told_by(f"write_{file_format}"):

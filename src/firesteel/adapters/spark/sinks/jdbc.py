@@ -10,6 +10,7 @@ from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists, UserError
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
+from firesteel.adapters.spark.sinks.columns import columns_of
 from firesteel.adapters.spark.sinks.database import DatabaseError, connected
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable, column_types, place_of, schema_prefix
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, encode
@@ -102,6 +103,7 @@ class _Staging:
             place=place,
             staging=reference,
             files=(),
+            columns=columns_of(self._df),
         )
         self._attempt.check_target(commit)
         self._attempt.report_staging(reference, self._secrets)
