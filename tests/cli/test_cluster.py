@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -19,6 +19,9 @@ from firesteel.model.options import Configuration
 
 Command = Callable[..., tuple[int, str, str]]
 LIMIT_S = 300.0
+SHORT_LEASE = ("-D", "high-availability.leader-election.lease-duration=1s")
+FULL = 'mount -t tmpfs -o size=64k none "$0" && head -c "$1" /dev/zero > "$0/filled" && shift && exec "$@"'
+"""What follows has a disk of 64 KiB at a directory, of which so much is taken."""
 
 
 @pytest.fixture
@@ -30,9 +33,9 @@ def directory(tmp_path: Path) -> Path:
 def on_cluster(directory: Path) -> Iterator[Command]:
     """`firesteel cluster ...` as a process, with ports of its own; nothing runs in the end."""
 
-    def run(*arguments: str) -> tuple[int, str, str]:
+    def run(*arguments: str, within: Sequence[str] = ()) -> tuple[int, str, str]:
         definitions = [f"cluster.dir={directory}", "jobmanager.rpc.port=0", "rest.port=0"]
-        command = [sys.executable, "-m", "firesteel", "cluster", *arguments]
+        command = [*within, sys.executable, "-m", "firesteel", "cluster", *arguments]
         command += [part for each in definitions for part in ("-D", each)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         return done.returncode, done.stdout, done.stderr
@@ -84,6 +87,28 @@ def test_status_tells_masters_that_run_from_one_that_leads(on_cluster: Command, 
     while code == 0 and time.monotonic() < until:
         code, out, _ = on_cluster("status")
     assert (code, "no master leads" in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("taken_kib", "said"), [(64, "the register of the leader can't be used"), (60, "the dispatcher can't be led here")]
+)
+def test_a_start_on_a_full_disk_says_so(on_cluster: Command, directory: Path, taken_kib: int, said: str) -> None:
+    """There is no room for the leader's record; or for that alone, and none for the journal of jobs."""
+    if subprocess.run(("unshare", "--mount", "true"), capture_output=True, check=False).returncode:
+        pytest.skip("file systems of one's own need root")
+    (directory / "jobs").mkdir(parents=True)
+    full = ("unshare", "--mount", "--propagation", "private", "sh", "-c", FULL, str(directory / "jobs"))
+    code, out, err = on_cluster("start", "--taskmanagers", "0", *SHORT_LEASE, within=(*full, str(taken_kib << 10)))
+    assert (code, out.count("started jobmanager")) == (1, 1)
+    assert "no master leads at http://" in err
+    assert f"{said} ([Errno 28] No space left on device" in err
+    (master,) = records(directory)
+    in_its_files = ("nsenter", "--target", str(master["pid"]), "--mount")
+    subprocess.run((*in_its_files, "rm", str(directory / "jobs" / "filled")), check=True)
+    until = time.monotonic() + LIMIT_S
+    while code != 0 and time.monotonic() < until:
+        code, _, _ = on_cluster("status")
+    assert code == 0, "it leads when there is room"
 
 
 def test_processes_that_are_gone_and_others_that_have_their_ids(on_cluster: Command, directory: Path) -> None:

@@ -122,10 +122,11 @@ class Master:
         if component in self._lost:
             error = self._lost[component]
             raise ClusterLost(f"the {component} has failed for good: {type(error).__name__}: {error}") from error
-        service = self._runners[component].service if component in self._runners else None
-        if service is None:
-            raise NoLeader(f"no {component} leads at the moment")
-        return service
+        runner = self._runners.get(component)
+        if runner is None or runner.service is None:
+            why = (runner.trouble if runner is not None else "") or self._election.trouble
+            raise NoLeader(f"no {component} leads at the moment", why)
+        return runner.service
 
     def _contend(self, component: str, serve: Callable[[FencingToken], Awaitable[Service]]) -> None:
         def lost(error: Exception) -> None:
@@ -164,6 +165,7 @@ class Master:
             delete_blobs=self.uploads.delete_unused,
             delete_output=self.uploads.outputs.delete,
             sweep=self.uploads.sweep,
+            on_hindered=self._runners[DISPATCHER].hindered,
             on_broken=self._runners[DISPATCHER].fail,
         )
         endpoint.start()

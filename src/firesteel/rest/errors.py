@@ -53,7 +53,7 @@ def rest_error(error: Exception) -> RestError | None:
         case InvalidJobGraph():
             return RestError(400, str(error))
         case NoLeader():
-            return RestError(503, NO_LEADER)
+            return RestError(503, error.why or NO_LEADER)
         case StorageFull():
             return RestError(507, str(error))
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -74,7 +74,11 @@ QUIET_MAX_S = 10.0
 
 
 class NoLeader(ConnectionError):
-    """Nobody leads the component that was asked; it may in a moment."""
+    """Nobody leads the component that was asked; it may in a moment. `why` says what keeps a leader away, where something does."""
+
+    def __init__(self, message: str, why: str = "") -> None:
+        super().__init__(message)
+        self.why = why
 
 
 class ClusterLost(ConnectionError):

@@ -78,11 +78,13 @@ class DispatcherEndpoint(LeadingEndpoint):
         delete_blobs: DeleteBlobs,
         delete_output: Callable[[JobID], Awaitable[None]],
         sweep: Sweep,
+        on_hindered: Callable[[OSError], None],
         on_broken: Callable[[Exception], None],
     ) -> None:
+        """`on_hindered` is told of each try to read the stored jobs that has failed."""
         super().__init__(core, rpc, clock, on_broken)
         self._config, self._election, self._store = config, election, store
-        self._archive, self._archive_job = archive, archive_job
+        self._archive, self._archive_job, self._on_hindered = archive, archive_job, on_hindered
         self._backlog = ArchiveBacklog(config.get_option(options.ARCHIVE_WAITING_MAX))
         self._delete_blobs, self._delete_output, self._sweep = delete_blobs, delete_output, sweep
         self.changes = JobChanges()
@@ -251,12 +253,13 @@ class DispatcherEndpoint(LeadingEndpoint):
             self._statuses.look(job, last_failure)
 
     async def _load(self) -> None:
-        graphs, results = await retried("reading the stored jobs", lambda: self._store.load(self.leader.token))
+        load = partial(self._store.load, self.leader.token)
+        graphs, results = await retried("reading the stored jobs", load, self._on_hindered)
         text = "leading in epoch %d: %d stored jobs go on, %d have ended"
         logger.info(text, self.leader.token.epoch, len(graphs), len(results))
         self.tell(r.JobsLoaded(graphs, results))
         await self.catch_up()
-        await retried("looking through the archive", lambda: self._archive.keep(self.core.jobs))
+        await retried("looking through the archive", lambda: self._archive.keep(self.core.jobs), self._on_hindered)
         self.recovered.set()
         sweep = partial(self._sweep, self._clock.now_ms(), self._named)
         grace_s = self._config.get_option(options.BLOB_ORPHANS_GRACE) / 1000

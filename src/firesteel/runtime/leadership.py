@@ -51,7 +51,12 @@ class LeaderRunner:
         self._retry: asyncio.Task[None] | None = None
         self._leave: Callable[[], None] = lambda: None
         self._error: Exception | None = None
-        """What has failed last."""
+        """What has failed last, until a service is up again."""
+
+    @property
+    def trouble(self) -> str:
+        """What keeps its service from coming up, in words; empty when nothing does."""
+        return f"the {self.component} can't be led here ({self._error})" if self._error is not None else ""
 
     def start(self) -> None:
         """Take part in the election; after `stop` it does nothing."""
@@ -68,6 +73,10 @@ class LeaderRunner:
         """The service of this session is of no use any more: end it, and try again under a new token."""
         self._error = error
         self._tell(e.SessionFailed(failure_of(error)))
+
+    def hindered(self, error: Exception) -> None:
+        """The service that is to come up goes on trying something that has failed."""
+        self._error = error
 
     def on_granted(self, token: FencingToken) -> None:
         self._tell(e.Granted(token))
@@ -115,6 +124,7 @@ class LeaderRunner:
         except (OSError, StaleLeader) as error:
             self.fail(error)
         else:
+            self._error = None
             self._tell(e.ServiceStarted(token))
 
     async def _stop(self, token: FencingToken) -> None:

@@ -60,6 +60,10 @@ class LeaderElection(LeaderRetrieval, Protocol):
     def confirm(self, component: str, leader: Leader) -> None:
         """Publish the leader's address. A token that is not the newest, or was revoked, is ignored."""
 
+    @property
+    def trouble(self) -> str:
+        """What keeps this process from taking part, in words; empty when nothing does."""
+
 
 class StaleLeader(Exception):
     """Another leader has written since: this one may not."""

@@ -82,6 +82,10 @@ class RegisterElection:
         """The leader by the newest entry of the register that was seen; None when it has given up or is gone."""
         return self._leader
 
+    @property
+    def trouble(self) -> str:
+        return f"the register of the leader can't be used ({self._trouble})" if self._trouble else ""
+
     def watch_leader(self, listener: Callable[[Registered], None]) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
@@ -130,9 +134,9 @@ class RegisterElection:
         try:
             await self._look()
         except OSError as error:
-            if str(error) != self._trouble:
-                logger.warning("the register of the leader can't be used (%s)", error)
-            self._trouble = str(error)
+            known, self._trouble = self._trouble, str(error)
+            if self._trouble != known:
+                logger.warning("%s", self.trouble)
         else:
             self._trouble = ""
 

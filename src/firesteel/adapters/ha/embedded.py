@@ -23,6 +23,8 @@ class EmbeddedLeaderElection:
     One that is not open grants nothing until `open`.
     """
 
+    trouble = ""
+
     def __init__(self, name: str, epoch: int = 0, *, is_open: bool = True) -> None:
         self._name, self._epoch, self._is_open = name, epoch, is_open
         self._contenders: dict[str, list[Contender]] = {}

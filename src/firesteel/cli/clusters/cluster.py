@@ -1,6 +1,7 @@
 """`firesteel cluster start | stop | status`: a master and workers in the background, on this host or on many."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,8 +19,12 @@ from firesteel.model import options
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.views import ClusterOverview
 
-LEADER_TIMEOUT, LEADER_LIMIT_S = "3 s", 10.0
-"""How long `status` asks who leads: while masters answer that they don't, and in all."""
+LEADER_TIMEOUT_MS, ANSWER_LIMIT_MS = 3_000, 7_000
+"""How long a leader is asked for, while masters answer that they don't lead; and how long the answer may take beyond that."""
+
+NOBODY_LEADS = (ClusterUnreachable, TimeoutError)
+NOT_TOLD = (Refused, ConfigurationError)
+"""What asking for a leader ends with: none was found, or this client is not answered."""
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
 
@@ -60,7 +65,10 @@ ha_option = click.option(
 def start(
     taskmanagers: int, workers_file: Path | None, masters_given: str | None, ha: str | None, definitions: Sequence[str]
 ) -> int:
-    """Start masters and workers, and wait until they serve; of a cluster that runs, masters that are gone."""
+    """Start masters and workers, and wait until they serve; of a cluster that runs, masters that are gone.
+
+    Exit code 0 when a master leads, 1 when all run and none does, as where its storage is full; 2 and 3 when nothing was started.
+    """
     masters = int(masters_given) if masters_given and masters_given.isdigit() else 0
     placed = _placed(workers_file, None if masters else masters_given, taskmanagers)
     if placed and masters:
@@ -74,14 +82,13 @@ def start(
         thishost.check_workers(config, taskmanagers)
     with directory.locked():
         hosts.refuse_second(directory)
-        if not placed and thishost.restart_masters(directory):
-            return FINISHED
-        thishost.refuse_second(directory)
-        if placed:
-            hosts.start(directory, config, placed, definitions)
-        else:
-            _start_here(directory, config, definitions, masters=masters or 1, workers=taskmanagers)
-    return FINISHED
+        if placed or not thishost.restart_masters(directory):
+            thishost.refuse_second(directory)
+            if placed:
+                hosts.start(directory, config, placed, definitions)
+            else:
+                _start_here(directory, config, definitions, masters=masters or 1, workers=taskmanagers)
+    return _led(config, directory) if _masters_here(directory) else FINISHED
 
 
 def _start_here(
@@ -162,37 +169,61 @@ def status(definitions: Sequence[str]) -> int:
             return FINISHED
         raise CommandError("no cluster runs here", UNREACHABLE)
     found = [thishost.status(directory), hosts.status(directory, config)]
-    running = [each for each in directory.read() if each.role == "jobmanager" and each.process() is not None]
-    if addresses := ",".join(filter(None, (each.where.rpartition(" REST at ")[2] for each in running))):
-        found.append(_leader(config, addresses))
+    if addresses := _masters_here(directory):
+        found.append(_show_leader(config, addresses))
     return max(found)
 
 
-def _leader(config: Configuration, addresses: str) -> int:
-    """Say whether one of these masters leads: all may run, and wait for a storage that is gone."""
-    asking = config.merged({options.REST_ADDRESS.key: addresses, options.CLIENT_TIMEOUT.key: LEADER_TIMEOUT})
+def _led(config: Configuration, directory: ClusterDirectory) -> int:
+    """Say when none of the masters leads that were started here; one may have to wait until the lease of a former leader is over."""
+    from firesteel.adapters.ha.registers import election_times  # a part of masters, for those who start some
 
-    async def ask() -> tuple[ClusterOverview, dict[str, int]]:
-        client = http_client(asking)
-        try:
-            async with asyncio.timeout(LEADER_LIMIT_S):
-                return await client.request_cluster_overview(), await client.count_labels()
-        finally:
-            await client.close()
-
+    limit_ms = LEADER_TIMEOUT_MS + election_times(config).lease_ms
+    addresses = _masters_here(directory)
     try:
-        seen, labels = asyncio.run(ask())
-    except (ClusterUnreachable, TimeoutError) as error:
-        why = str(error) or f"nobody leads: no answer within {LEADER_LIMIT_S:.0f} s from {addresses}"
-        click.echo(f"{why}; the logs of the masters say more")
+        with contextlib.suppress(*NOT_TOLD):
+            asyncio.run(_ask(config, addresses, limit_ms))
+    except NOBODY_LEADS as error:
+        click.echo(f"{_of_nobody(error, addresses)}. They run, and one leads as soon as it can", err=True)
         return JOB_FAILED
-    except (Refused, ConfigurationError) as error:
+    return FINISHED
+
+
+def _show_leader(config: Configuration, addresses: str) -> int:
+    """Say whether one of these masters leads: all may run, and wait for a storage that is gone."""
+    try:
+        seen, labels = asyncio.run(_ask(config, addresses, LEADER_TIMEOUT_MS))
+    except NOBODY_LEADS as error:
+        click.echo(_of_nobody(error, addresses))
+        return JOB_FAILED
+    except NOT_TOLD as error:
         click.echo(f"whether one leads is not known: {error}")
         return FINISHED
     click.echo(
         f"a master leads, with {seen.task_managers} workers{_of_labels(labels)} and {seen.slots_free} of {seen.slots_total} slots free"
     )
     return FINISHED
+
+
+def _masters_here(directory: ClusterDirectory) -> str:
+    """Addresses of the masters that were started on this host and run, parted by commas."""
+    running = [each for each in directory.read() if each.role == "jobmanager" and each.process() is not None]
+    return ",".join(filter(None, (each.where.rpartition(" REST at ")[2] for each in running)))
+
+
+async def _ask(config: Configuration, addresses: str, limit_ms: int) -> tuple[ClusterOverview, dict[str, int]]:
+    """Ask whichever of these masters leads; raises what NOBODY_LEADS and NOT_TOLD name."""
+    asking = {options.REST_ADDRESS.key: addresses, options.CLIENT_TIMEOUT.key: f"{limit_ms} ms"}
+    client = http_client(config.merged(asking))
+    try:
+        async with asyncio.timeout((limit_ms + ANSWER_LIMIT_MS) / 1_000):
+            return await client.request_cluster_overview(), await client.count_labels()
+    finally:
+        await client.close()
+
+
+def _of_nobody(error: Exception, addresses: str) -> str:
+    return f"{str(error) or f'nobody leads: no answer from {addresses}'}; the logs of the masters say more"
 
 
 def _of_labels(labels: dict[str, int]) -> str:
