@@ -32,7 +32,7 @@ from benchmarks.warm import (
 )
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.minicluster import MiniCluster
-from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.model.tasks import Committed, JobInformation, SinkCommit, TaskDeployment, TaskOutcome
 
 WITHIN_SPARK = ("analysis", "planning, codegen", "execution", "commit in Spark")
 BARE = ("plan, to Spark", *WITHIN_SPARK, "answer, footers")
@@ -158,11 +158,11 @@ class NotingBackend(SparkTaskBackend):
         self._note()
         return outcome
 
-    async def commit(self, commit: SinkCommit) -> str:
+    async def commit(self, commit: SinkCommit) -> Committed:
         self._note()
-        told = await super().commit(commit)
+        done = await super().commit(commit)
         self._note()
-        return told
+        return done
 
 
 class EventLog:

@@ -52,3 +52,28 @@ def test_a_running_jobs_views_show_attempts_commits_and_what_it_is_going_to_retu
     player.deliver("w1", answer)
     assert player.core.view().reason == player.core.summary().reason
     assert player.core.view().reason == "v can't be committed yet (job x is writing out/v/1) and is tried again"
+
+
+def test_rows_that_a_commit_leaves_out_are_written_by_nobody() -> None:
+    """Mode `ignore` has found data that came after the rows were staged. The next JobMaster says the same."""
+    player = JobMasterPlayer()
+    player.play("> graph v*2 ; w\n> start\n> report w1 slots=a,b,c\n> state w1 0#0:RUNNING 1#0:RUNNING 2#0:RUNNING\n")
+    player.do_state("w1", "0#0:FINISHED", "1#0:FINISHED", "2#0:FINISHED")
+    assert [each.io.rows_written for each in player.core.view().vertices] == [20, 10]
+    left = m.SinkCommitAnswer(
+        resource_id=ResourceID("w1"), job_id=JOB, commit_id="v/0", note="y was there", ignored=True
+    )
+    player.deliver("w1", left)
+    assert [each.io.rows_written for each in player.core.view().vertices] == [10, 10]
+    player.do_successor()
+    assert [each.io.rows_written for each in player.core.view().vertices] == [10, 10]
+    player.do_report("w1", "slots=a,b,c")
+    player.do_committed("w1", "v/1")
+    player.do_committed("w1", "w/0")
+    sinks = player.core.views.result().sinks
+    assert [(each.function, each.rows, each.files, each.size_bytes) for each in sinks] == [
+        ("v", 0, 0, 0),
+        ("v", 10, 1, 100),
+        ("w", 10, 1, 100),
+    ]
+    assert [each.note for each in sinks] == ["y was there", "", ""]

@@ -112,6 +112,15 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
         return (self.staging, *(part.staging for part in self.parts))
 
 
+class Committed(msgspec.Struct, frozen=True):
+    """How a commit ended that was carried out."""
+
+    note: str = ""
+    """What the job's owner is to be told of it, like of other jobs that write there."""
+    ignored: bool = False
+    """Whether none of its rows are there: its mode is `ignore`, and others have written there before."""
+
+
 class RestorePoint(msgspec.Struct, frozen=True, kw_only=True):
     """The checkpoint or savepoint an attempt starts from."""
 

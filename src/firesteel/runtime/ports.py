@@ -16,7 +16,7 @@ from firesteel.model.resources import SparkApplication
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
-from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.tasks import Committed, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 
 
 class TaskFailedError(Exception):
@@ -76,10 +76,9 @@ class TaskBackend(Protocol):
     async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
         """Look up the last committed points of these attempts, which may run; each is whole. Raises TaskFailedError."""
 
-    async def commit(self, commit: SinkCommit) -> str:
+    async def commit(self, commit: SinkCommit) -> Committed:
         """Make a staged output visible. Idempotent, and resumes what another worker began.
 
-        Returns what the job's owner is to be told of it, like of other jobs that write there, or nothing.
         Raises TaskFailedError when it can't be done (the disk is full, the target is gone).
         """
 

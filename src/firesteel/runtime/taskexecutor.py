@@ -24,7 +24,7 @@ from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.resources import UNTOLD_STORAGE, HardwareDescription, ResourceProfile, ResultsStorage
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
+from firesteel.model.tasks import Committed, JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.about import about
 from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.metrics import MetricRegistry
@@ -206,16 +206,16 @@ class TaskExecutorEndpoint(Endpoint):
 
     async def _commit(self, effect: w.CommitSink) -> None:
         failure: FailureInfo | None = None
-        note = ""
+        done = Committed()
         try:
-            note = await self._backend.commit(effect.commit)
-            if note:
-                logger.info("job %s: %s", effect.job_id, note, extra=about(effect.job_id))
+            done = await self._backend.commit(effect.commit)
+            if done.note:
+                logger.info("job %s: %s", effect.job_id, done.note, extra=about(effect.job_id))
         except TaskFailedError as error:
             failure = error.failure
         except Exception as error:
             failure = _backend_failure(error)
-        self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure, note))
+        self.tell(w.SinkCommitDone(effect.job_id, effect.commit.commit_id, failure, done))
 
     async def _take_savepoint(self, effect: w.TakeSavepoint) -> None:
         failure: FailureInfo | None = None

@@ -21,6 +21,7 @@ from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QueryProgress, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import (
+    Committed,
     IOMetrics,
     JobInformation,
     SinkCommit,
@@ -286,7 +287,7 @@ class FakeTaskBackend:
             for uid in of.uids
         )
 
-    async def commit(self, commit: SinkCommit) -> str:
+    async def commit(self, commit: SinkCommit) -> Committed:
         await asyncio.sleep(self.script.pause_s())
         if self.script.refuses(commit):
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full"))
@@ -295,7 +296,7 @@ class FakeTaskBackend:
         self.script.stored.pop(commit.staging, None)
         if commit.commit_id not in done:
             done.append(commit.commit_id)
-        return self.script.sink_note
+        return Committed(self.script.sink_note)
 
     async def discard(self, locations: Sequence[str]) -> None:
         await asyncio.sleep(self.script.discard_s)

@@ -39,6 +39,7 @@ from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.streams import SavepointOrder, SavepointQueries
 from firesteel.model.tasks import (
+    Committed,
     JobInformation,
     ResultGroup,
     ResultPartition,
@@ -206,7 +207,7 @@ class TaskExecutorPlayer(Player):
         self.give(SplitsWanted(SplitRequest(attempt(name, JobID(job)), int(number), "here")))
 
     def do_committed(self, name: str, problem: str = "") -> None:
-        self.give(SinkCommitDone(JOB, commit_of(name).commit_id, FULL if problem else None))
+        self.give(SinkCommitDone(JOB, commit_of(name).commit_id, FULL if problem else None, Committed()))
 
     def do_gone(self) -> None:
         """What the job had here is deleted."""

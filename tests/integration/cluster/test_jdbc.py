@@ -1,5 +1,6 @@
 """Rows into a real PostgreSQL: every mode, exactly once whoever dies, and no password where people look."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 
 from benchmarks.warm import spark_endpoint
 from firesteel.adapters.spark.worker import sinkoutput
+from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 from firesteel.model.views import JobResult
 from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import Files
@@ -74,6 +76,26 @@ class Sink:
 def sink(files: Files, postgres: Postgres) -> Sink:
     assert USER == "tester"
     return Sink(files, postgres)
+
+
+def test_what_came_to_be_while_a_job_ran_is_left_by_ignore(
+    sink: Sink, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits, commit = [], SinkOutput.commit
+
+    async def comes_second(self: SinkOutput, staged: SinkCommit) -> Committed:
+        await asyncio.to_thread(postgres.query, "create table if not exists second (id bigint)")
+        first = await commit(self, staged)
+        commits.extend([first, await commit(self, staged)])  # again: its answer may have been lost
+        return first
+
+    monkeypatch.setattr(SinkOutput, "commit", comes_second)
+    result = sink.run("second", "ignore", 0, 3)
+    assert result.status is JobStatus.FINISHED, result.failure
+    assert [(each.rows, each.note) for each in result.sinks] == [(0, commits[0].note)]
+    left = "this leaves that as it is: none of its own rows are there"
+    assert commits == [Committed(f"table second was written while this job ran, and {left}", ignored=True)] * 2
+    assert sink.ids("second") == []
 
 
 def test_every_mode_does_what_it_says(sink: Sink, postgres: Postgres) -> None:

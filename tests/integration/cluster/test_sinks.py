@@ -20,13 +20,13 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
-from firesteel.model.tasks import SinkCommit, StagedPart
+from firesteel.model.tasks import Committed, SinkCommit, StagedPart
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.cluster.files import Files
 from tests.paths import paths_now
 
 pytestmark = pytest.mark.spark
-Commit = Callable[[SinkCommit], Awaitable[str]]
+Commit = Callable[[SinkCommit], Awaitable[Committed]]
 
 SOURCE = """
 @pipeline.source
@@ -286,16 +286,16 @@ def test_a_table_has_the_rows_of_one_run_whatever_dies(
 ) -> None:
     """An attempt is killed when it has staged its rows; the commit ends in each phase, and another goes on."""
     restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
-    phases: list[Callable[[Commit, SinkCommit], Awaitable[str | None]]] = []
+    phases: list[Callable[[Commit, SinkCommit], Awaitable[Committed | None]]] = []
     commit_really = sinkoutput.SinkOutput.commit
 
-    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> str:
+    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> Committed:
         real = functools.partial(commit_really, self)
-        return await (phases.pop(0)(real, commit) if phases else real(commit)) or ""
+        return await (phases.pop(0)(real, commit) if phases else real(commit)) or Committed()
 
     monkeypatch.setattr(sinkoutput.SinkOutput, "commit", so_far)
 
-    def write(mode: str, first: int, *stages: Callable[[Commit, SinkCommit], Awaitable[str | None]]) -> None:
+    def write(mode: str, first: int, *stages: Callable[[Commit, SinkCommit], Awaitable[Committed | None]]) -> None:
         phases[:] = stages
         parameters = {"mode": mode, "first": str(first)}
         result = files.do(files.run(files.write(TABLE), parameters, restarts))
@@ -370,7 +370,7 @@ def test_a_commit_that_others_keep_from_its_target_says_so_and_goes_on(
     monkeypatch.setattr(local, "LOCK_WAIT_S", 0.1)
     output, keeps_out = tmp_path / "out", 2
 
-    def has_no_room(commit: SinkCommit, settings: Mapping[str, str]) -> str:
+    def has_no_room(commit: SinkCommit, settings: Mapping[str, str]) -> Committed:
         nonlocal keeps_out
         if keeps_out:
             keeps_out -= 1
@@ -398,3 +398,40 @@ def test_a_commit_that_others_keep_from_its_target_says_so_and_goes_on(
     files.do(finishes(full, f"copy can't be committed yet (no space is left for {output}: free some)"))
     assert files.do(cluster.client.request_job_result(full)).status is JobStatus.FINISHED
     assert keeps_out == 0
+
+
+COPY = """
+@pipeline.sink
+def copy(rows: DataFrame, output: str, mode: str) -> None:
+    fs.write_parquet(rows, output, mode)
+"""
+
+
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Targets of commits that were tried: others write them when the rows are staged."""
+    tried: list[Path] = []
+
+    def comes_second(commit: SinkCommit, settings: Mapping[str, str]) -> Committed:
+        tried.append(Path(commit.target))
+        tried[-1].mkdir(exist_ok=True)
+        (tried[-1] / "others").write_text("x")
+        return commit_sink(commit, settings)
+
+    monkeypatch.setattr(sinkoutput, "commit_sink", comes_second)
+    return tried
+
+
+def test_rows_that_ignore_leaves_out_are_not_counted_as_written(
+    cluster: MiniCluster, files: Files, tmp_path: Path, taken: list[Path]
+) -> None:
+    parameters = {"output": str(tmp_path / "out"), "mode": "ignore"}
+    job_id = files.do(files.submit(files.write(SOURCE + COPY), parameters))
+    result = files.do(cluster.client.request_job_result(job_id))
+    assert result.status is JobStatus.FINISHED, result.failure
+    (sink,) = result.sinks
+    assert (sink.files, sink.rows, sink.size_bytes) == (0, 0, 0)
+    assert sink.note.startswith(f"{tmp_path / 'out'} was written while this job ran, and this leaves that as it is")
+    written = [vertex.io for vertex in files.do(cluster.client.request_job(job_id)).vertices][-1]
+    assert (written.rows_written, written.bytes_written) == (0, 0)
+    assert os.listdir(tmp_path / "out") == ["others"]

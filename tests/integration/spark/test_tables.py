@@ -12,7 +12,7 @@ import firesteel as fs
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists
 from firesteel.adapters.spark.staged.references import StagedFiles, decode
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.spark.inprocess import InProcess
 
@@ -25,10 +25,11 @@ class Tables:
     def __init__(self, local: InProcess, backend: SparkTaskBackend, do: Callable[[Any], Any]) -> None:
         self.local, self.backend, self.do = local, backend, do
 
-    def commit(self, commits: tuple[SinkCommit, ...]) -> None:
+    def commit(self, commits: tuple[SinkCommit, ...]) -> list[Committed]:
         """As workers do, who may do it again."""
-        for commit in (*commits, *commits):
-            self.do(self.backend.commit(commit))
+        done, again = ([self.do(self.backend.commit(commit)) for commit in commits] for _ in range(2))
+        assert [each.ignored for each in again] == [each.ignored for each in done]
+        return done
 
     def write(self, *call: Any, **options: Any) -> None:
         self.commit(self.local.stage_table(*call, **options))
@@ -112,8 +113,10 @@ def test_what_has_changed_since_rows_were_staged_is_told(tables: Tables) -> None
     spark = tables.local.spark
     one = tables.local.stage_table("select 1 as a", "race", "error")
     other = tables.local.stage_table("select 2 as a", "race", "ignore")
-    tables.commit(one)
-    tables.commit(other)
+    assert [each.ignored for each in tables.commit(one)] == [False]
+    (done,) = tables.commit(other)
+    left = "this leaves that as it is: none of its own rows are there"
+    assert done == Committed(f"table race was written while this job ran, and {left}", ignored=True)
     assert tables.rows("race") == Counter([(1,)])
     third = tables.local.stage_table("select 3 as a", "race")
     spark.sql("DROP TABLE race")

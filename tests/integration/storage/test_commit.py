@@ -94,7 +94,7 @@ def test_error_refuses_data_that_is_not_its_own(tmp_path: Path) -> None:
 def test_ignore_leaves_data_alone_and_its_own_staging_nowhere(tmp_path: Path) -> None:
     old_output(tmp_path)
     for _ in range(2):
-        sinks.commit_sink(staged(tmp_path, "ignore"))
+        assert sinks.commit_sink(staged(tmp_path, "ignore")).ignored
         assert data(tmp_path) == ["old"]
         assert not (tmp_path / ".firesteel-staging").exists()
 

@@ -148,8 +148,8 @@ def test_jobs_that_write_one_target_are_told_of_one_another(hdfs: FakeHdfs) -> N
         staged(sinks(hdfs), TARGET, "overwrite", 1, ("part-1",)),
         staged(sinks(hdfs), TARGET, "overwrite", 2, ("part-2",)),
     )
-    assert sinks(hdfs).commit(first) == f"job {2:032x} is writing {TARGET} too, and comes later"
-    assert sinks(hdfs).commit(second).startswith(f"job {1:032x} has committed to {TARGET} while this job ran")
+    assert sinks(hdfs).commit(first).note == f"job {2:032x} is writing {TARGET} too, and comes later"
+    assert sinks(hdfs).commit(second).note.startswith(f"job {1:032x} has committed to {TARGET} while this job ran")
     sinks(hdfs).commit(first)  # said once more: it was done, and replaced
     assert texts(hdfs) == ["new 2"]
     assert left(hdfs) == []
@@ -191,7 +191,7 @@ def test_what_was_there_first_stays(hdfs: FakeHdfs) -> None:
     sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "overwrite", 1, ("part-1",)))
     with pytest.raises(CommitRefused, match=f"{TARGET} exists and holds data"):
         sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "error", 2, ("part-2",)))
-    sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "ignore", 3, ("part-3",)))
+    assert sinks(hdfs).commit(staged(sinks(hdfs), TARGET, "ignore", 3, ("part-3",))).ignored
     assert texts(hdfs) == ["new 1"]
     hdfs.write("/warehouse/file", b"")
     with pytest.raises(TargetRefused, match="is a file, and rows are written into a directory"):

@@ -11,7 +11,7 @@ from firesteel.adapters.storage.lease import LEASE_S, LeaseLost
 from firesteel.adapters.storage.objects import Conflict
 from firesteel.adapters.storage.objectsinks import ObjectSinks
 from firesteel.model.ids import JobVertexID
-from firesteel.model.tasks import SinkCommit, StagedPart
+from firesteel.model.tasks import Committed, SinkCommit, StagedPart
 from firesteel.testing.power import PowerCut
 from tests.integration.storage.fakekeys import FakeKeys, Time
 
@@ -82,7 +82,7 @@ def test_a_commit_is_idempotent(mode: str) -> None:
     keys = FakeKeys()
     commit = staged(keys, mode)
     for _ in range(3):
-        assert sinks(keys).commit(commit) == ""
+        assert sinks(keys).commit(commit) == Committed()
         assert keys.texts(OUT) == counted(keys) == ["new 1", "new 1"]
         assert f"{OUT}_SUCCESS" in keys.contents
         assert_clean(keys)
@@ -124,7 +124,7 @@ def test_data_that_is_there_is_left_alone(mode: str) -> None:
             with pytest.raises(CommitRefused, match="s3a://bucket/a/out exists and holds data; use mode"):
                 sinks(keys).commit(commit)
         else:
-            sinks(keys).commit(commit)
+            assert sinks(keys).commit(commit).ignored
             assert_clean(keys)
         assert keys.texts(OUT) == counted(keys) == ["old"]
     sinks(keys).remove(commit.staging)
@@ -315,13 +315,13 @@ def test_lost_staging_is_told_apart_from_a_done_commit() -> None:
 def test_jobs_that_write_one_target_are_told_of_one_another() -> None:
     keys = FakeKeys()
     first, second = staged(keys, "append"), staged(keys, "overwrite", 2, job=OTHER)
-    assert sinks(keys).commit(first) == f"job {OTHER} is writing s3a://bucket/a/out too, and comes later"
+    assert sinks(keys).commit(first).note == f"job {OTHER} is writing s3a://bucket/a/out too, and comes later"
     told = f"job {JOB} has committed to s3a://bucket/a/out while this job ran, and this replaces what it wrote of that"
-    assert sinks(keys).commit(second) == told
+    assert sinks(keys).commit(second).note == told
     third = staged(keys, "append", 3, place=1)
     elsewhere = sinks(keys).staging("s3://bucket/a/other", OTHER, "0-0", "0")
     sinks(keys).prepare("s3://bucket/a/other", elsewhere)
-    assert sinks(keys).commit(third) == ""
+    assert sinks(keys).commit(third) == Committed()
 
 
 @pytest.mark.parametrize("ignored", ["If-None-Match", "If-Match"])

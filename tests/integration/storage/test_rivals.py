@@ -8,7 +8,7 @@ import pytest
 from firesteel.adapters.storage import local, rivals, sinks
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.model.ids import JobVertexID
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 ANN, BOB = "a" * 32, "b" * 32
 
@@ -31,15 +31,18 @@ def staged(root: Path, job: str, mode: str = "overwrite", place: int = 0) -> Sin
     )
 
 
+LEFT = "this leaves that as it is: none of its own rows are there"
+
+
 def rows(root: Path) -> list[str]:
     return sorted(path.read_text() for path in (root / "out").glob("*.parquet"))
 
 
 def test_the_later_wins_whole_and_both_are_told(tmp_path: Path) -> None:
     first, second = staged(tmp_path, ANN), staged(tmp_path, BOB)
-    assert sinks.commit_sink(first) == f"job {BOB} is writing {tmp_path / 'out'} too, and comes later"
+    assert sinks.commit_sink(first).note == f"job {BOB} is writing {tmp_path / 'out'} too, and comes later"
     assert rows(tmp_path) == [ANN]
-    told = sinks.commit_sink(second)
+    told = sinks.commit_sink(second).note
     assert (
         told
         == f"job {ANN} has committed to {tmp_path / 'out'} while this job ran, and this replaces what it wrote of that"
@@ -51,7 +54,7 @@ def test_the_later_wins_whole_and_both_are_told(tmp_path: Path) -> None:
 def test_what_is_added_is_told_and_kept(tmp_path: Path) -> None:
     first, second = staged(tmp_path, ANN), staged(tmp_path, BOB, "append")
     sinks.commit_sink(first)
-    assert "and this adds to that" in sinks.commit_sink(second)
+    assert "and this adds to that" in sinks.commit_sink(second).note
     assert rows(tmp_path) == [ANN, BOB]
 
 
@@ -59,25 +62,40 @@ def test_what_ignore_leaves_as_it_is_is_told(tmp_path: Path) -> None:
     """The other job came first, after this one had looked."""
     first, second = staged(tmp_path, ANN), staged(tmp_path, BOB, "ignore")
     sinks.commit_sink(first)
-    assert "and this leaves that as it is: none of its own rows are there" in sinks.commit_sink(second)
+    done = sinks.commit_sink(second)
+    assert done.ignored
+    assert done.note == f"job {ANN} has committed to {tmp_path / 'out'} while this job ran, and {LEFT}"
     assert rows(tmp_path) == [ANN]
+
+
+def test_what_ignore_has_found_of_others_is_told(tmp_path: Path) -> None:
+    """What is there is no job's; another job is about to write there."""
+    first, second = staged(tmp_path, ANN, "ignore"), staged(tmp_path, BOB)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x.parquet").write_text("x")
+    after = f"job {BOB} is writing {tmp_path / 'out'} too, and comes later"
+    for told in (after, after):  # a worker carried it out, and died before it could say so
+        done = sinks.commit_sink(first)
+        assert done == Committed(f"{tmp_path / 'out'} was written while this job ran, and {LEFT}; {told}", ignored=True)
+    assert rows(tmp_path) == ["x"]
+    sinks.commit_sink(second)
 
 
 def test_one_after_another_nobody_is_told(tmp_path: Path) -> None:
     for job in (ANN, BOB):
-        assert sinks.commit_sink(staged(tmp_path, job)) == ""
-    assert sinks.commit_sink(staged(tmp_path, ANN, "append")) == ""
+        assert sinks.commit_sink(staged(tmp_path, job)) == Committed()
+    assert sinks.commit_sink(staged(tmp_path, ANN, "append")) == Committed()
 
 
 def test_two_sinks_of_one_job_are_no_rivals(tmp_path: Path) -> None:
     both = [staged(tmp_path, ANN, "append", place) for place in (0, 1)]
-    assert [sinks.commit_sink(each) for each in both] == ["", ""]
+    assert [sinks.commit_sink(each).note for each in both] == ["", ""]
 
 
 def test_other_targets_beside_it_do_not_matter(tmp_path: Path) -> None:
     first, other = staged(tmp_path, ANN), staged(tmp_path, BOB)
     rivals.write_note(local.TREE, str(tmp_path / "elsewhere"), other.staging)
-    assert sinks.commit_sink(first) == ""
+    assert sinks.commit_sink(first).note == ""
     sinks.remove_location(other.staging)
     assert not (tmp_path / STAGING_NAME).exists()
 
@@ -95,8 +113,8 @@ def test_a_commit_that_was_replaced_is_done(tmp_path: Path) -> None:
 def test_notes_that_cannot_be_read_tell_nothing(tmp_path: Path) -> None:
     first, second = staged(tmp_path, ANN), staged(tmp_path, BOB)
     Path(second.staging + rivals.NOTE).write_text("{")
-    assert sinks.commit_sink(first) == ""
-    assert sinks.commit_sink(msgspec.structs.replace(second)) == ""
+    assert sinks.commit_sink(first).note == ""
+    assert sinks.commit_sink(msgspec.structs.replace(second)).note == ""
 
 
 def test_a_directory_that_can_not_be_made_says_so(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from firesteel.adapters.spark.staged.references import SinkWork
 from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.cluster.files import Files
 from tests.stack.conftest import Do, started
@@ -67,7 +67,7 @@ async def _interrupted(
     """The process that commits is killed when it has written; its worker is never heard of again."""
     real, reached = sinkoutput.SinkOutput.commit, asyncio.Event()
 
-    async def so_far(self: Any, commit: SinkCommit) -> str:
+    async def so_far(self: Any, commit: SinkCommit) -> Committed:
         if reached.is_set() or "table" not in commit.format:
             return await real(self, commit)
         work = SinkWork(references=commit.stagings, commit_id=commit.commit_id, endpoint=await self._spark())

@@ -16,7 +16,7 @@ from firesteel.adapters.storage.schemes import authority_and_path
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.adapters.storage.trees import holds_data
 from firesteel.adapters.storage.webhdfs import WebHdfs
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 
 class HdfsSinks(HdfsDirectories):
@@ -54,7 +54,7 @@ class HdfsSinks(HdfsDirectories):
         rivals.write_note(self._tree, target, staging)
         self._check_renames(target, staging + rivals.NOTE)
 
-    def commit(self, commit: SinkCommit) -> str:
+    def commit(self, commit: SinkCommit) -> Committed:
         place = self.place(commit.target)
         lock = f"{self.staging(commit.target)}/{rivals.lock_name(place)}.lock"
         locks = HdfsLocks(self._client, self._wait)

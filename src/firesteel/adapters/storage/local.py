@@ -18,7 +18,7 @@ from firesteel.adapters.storage.durability import sync_directories, sync_files
 from firesteel.adapters.storage.errors import CommitRefused, TargetBusy
 from firesteel.adapters.storage.manifest import job_of
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 
 class LocalTree:
@@ -83,11 +83,8 @@ class LocalTree:
 TREE = LocalTree()
 
 
-def commit(commit: SinkCommit, target: Path, staging: Path) -> str:
-    """Make the staged files readers' files; returns what the job is to be told of others that write there, or nothing.
-
-    Raises CommitRefused or OSError.
-    """
+def commit(commit: SinkCommit, target: Path, staging: Path) -> Committed:
+    """Make the staged files readers' files. Raises CommitRefused or OSError."""
     here, job = msgspec.structs.replace(commit, target=str(target), staging=str(staging)), job_of(str(staging))
     with _alone(commit.commit_id, target, job), _alone(rivals.lock_name(str(target)), target, job):
         return renames.carry_out(TREE, here)

@@ -9,7 +9,7 @@ from firesteel.adapters.storage.localdirectories import LocalDirectories, as_pat
 from firesteel.adapters.storage.rivals import write_note
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.adapters.storage.trees import holds_data
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 
 class LocalSinks(LocalDirectories):
@@ -39,7 +39,7 @@ class LocalSinks(LocalDirectories):
         local.make_directory(Path(staging).parent)
         write_note(local.TREE, target, staging)
 
-    def commit(self, commit: SinkCommit) -> str:
+    def commit(self, commit: SinkCommit) -> Committed:
         # All parts are staged beside one target, so on one file system.
         return local.commit(commit, as_path(commit.target), as_path(commit.staging))
 

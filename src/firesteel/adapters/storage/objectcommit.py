@@ -23,7 +23,7 @@ from firesteel.adapters.storage.manifest import MANIFESTS, REPLACED_MAX, job_of,
 from firesteel.adapters.storage.objects import Conflict, put_once
 from firesteel.adapters.storage.schemes import bucket_and_path
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 COPY_THREADS = 16
 """Copies that are asked for at once: the store does the work."""
@@ -46,21 +46,21 @@ class ObjectCommit:
         self._root = f"{key_of(commit.target)}/"
         self._stagings = [key_of(staging) for staging in commit.stagings]
 
-    def carry_out(self) -> str:
-        """Returns what the job is told of others who write there. Raises CommitRefused or OSError."""
+    def carry_out(self) -> Committed:
+        """Raises CommitRefused or OSError."""
         told, standing = "", self._standing()
         if self._commit.commit_id not in standing:
             if self._was_begun() and self._commit.commit_id in replaced_by(self._keys, self._root, standing):
                 self._remove_staged()  # it was done, and another job came after it
-                return ""
+                return Committed()
             told = self._rivals(standing)
             if not self._show(standing):
                 self._remove_staged()
-                return told
+                return rivals.left_alone(self._commit.target, told)
         if self._is_staged():
             self._delete_replaced()
         self._remove_staged()
-        return told
+        return Committed(told)
 
     # ── what is new ──────────────────────────────────────────────────────────────────────────
     def _show(self, standing: list[str]) -> bool:

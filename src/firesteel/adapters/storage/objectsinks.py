@@ -13,7 +13,7 @@ from firesteel.adapters.storage.objectcommit import ObjectCommit, key_of, write_
 from firesteel.adapters.storage.objectdirectories import ObjectDirectories
 from firesteel.adapters.storage.schemes import bucket_and_path, scheme_name
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 
 class ObjectSinks(ObjectDirectories):
@@ -46,7 +46,7 @@ class ObjectSinks(ObjectDirectories):
             raise TargetRefused(f"{target} is an object, and rows are written below a path; name another one")
         write_note(self._keys, target, staging)
 
-    def commit(self, commit: SinkCommit) -> str:
+    def commit(self, commit: SinkCommit) -> Committed:
         target = self.place(commit.target)
         lock = f"{key_of(self.staging(target))}/{rivals.lock_name(target)}.lock"
         calm = Patient(self._keys, lambda: None, self._wait)

@@ -22,26 +22,27 @@ from firesteel.adapters.storage.lease import LeaseLost
 from firesteel.adapters.storage.manifest import draft_manifest, is_done, publish_manifest, replaced_by, unique_name
 from firesteel.adapters.storage.takingback import aside
 from firesteel.adapters.storage.trees import Tree, holds_data
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 _SUCCESS = "_SUCCESS"
 
 
-def carry_out(tree: Tree, commit: SinkCommit) -> str:
-    """Make the staged files readers' files; target, staging and parts are paths of the tree. Returns what the job is to be
-    told of others that write there, or nothing. Raises CommitRefused or OSError; but for NotTakenBack and LeaseLost nothing of
-    it is visible then."""
-    told, target, staging = "", commit.target, commit.staging
+def carry_out(tree: Tree, commit: SinkCommit) -> Committed:
+    """Make the staged files readers' files; target, staging and parts are paths of the tree. Raises CommitRefused or OSError;
+    but for NotTakenBack and LeaseLost nothing of it is visible then."""
+    done, target, staging = Committed(), commit.target, commit.staging
     was_replaced = not tree.is_there(staging) and commit.commit_id in replaced_by(tree, target)  # by another job
     if not was_replaced and not is_done(tree, commit, target):
         told = rivals.note_of(tree, commit)
-        _show(tree, _gathered(tree, commit))
+        is_shown = _show(tree, _gathered(tree, commit))
+        done = Committed(told) if is_shown else rivals.left_alone(target, told)
     for path in (aside(staging), *commit.stagings):
         tree.remove(path)
-    return told
+    return done
 
 
-def _show(tree: Tree, commit: SinkCommit) -> None:
+def _show(tree: Tree, commit: SinkCommit) -> bool:
+    """False where mode `ignore` leaves what is there."""
     try:
         match commit.mode:
             case "append":
@@ -49,12 +50,13 @@ def _show(tree: Tree, commit: SinkCommit) -> None:
             case "overwrite-partitions":
                 _replace_partitions(tree, commit)
             case _:
-                _replace(tree, commit)
+                return _replace(tree, commit)
     except LeaseLost:
         raise  # somebody else goes on with it
     except (OSError, CommitRefused) as error:
         takingback.take_back(tree, commit, error)
         raise
+    return True
 
 
 def _gathered(tree: Tree, commit: SinkCommit) -> SinkCommit:
@@ -73,10 +75,11 @@ def _gathered(tree: Tree, commit: SinkCommit) -> SinkCommit:
     return msgspec.structs.replace(commit, files=tuple(sorted(files)), parts=())
 
 
-def _replace(tree: Tree, commit: SinkCommit) -> None:
+def _replace(tree: Tree, commit: SinkCommit) -> bool:
+    """False where mode `ignore` leaves what is there."""
     target, staging = commit.target, commit.staging
     if commit.mode == "ignore" and holds_data(tree, target):
-        return
+        return False
     if not tree.is_directory(staging):
         raise CommitRefused(_lost(commit, "everything"))
     _check_complete(commit, tree.sizes(staging, commit.files), {name: (name,) for name in commit.files})
@@ -91,6 +94,7 @@ def _replace(tree: Tree, commit: SinkCommit) -> None:
     else:
         tree.rename(staging, target)  # onto an empty directory too; refused when it has filled meanwhile
     tree.settle_directories(posixpath.dirname(target), ())
+    return True
 
 
 def _append(tree: Tree, commit: SinkCommit) -> None:

@@ -10,7 +10,7 @@ import posixpath
 
 from firesteel.adapters.storage.manifest import commits_at, job_of, parsed, read_manifest
 from firesteel.adapters.storage.trees import Tree
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 NAMED_MAX = 3
 """Most other jobs that are told by name."""
@@ -48,6 +48,16 @@ _AFTER_OTHERS = {
     "append": "this adds to that",
     "ignore": "this leaves that as it is: none of its own rows are there",
 }
+
+
+def left_alone(target: str, told: str = "") -> Committed:
+    """Result of a commit in mode `ignore` that has found data; `told` is what is known of those who write there."""
+    by_whom = (
+        ""
+        if _AFTER_OTHERS["ignore"] in told
+        else f"{target} was written while this job ran, and {_AFTER_OTHERS['ignore']}"
+    )
+    return Committed("; ".join(filter(None, (by_whom, told))), ignored=True)
 
 
 def lock_name(target: str) -> str:

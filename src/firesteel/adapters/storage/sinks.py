@@ -7,13 +7,12 @@ import msgspec
 from firesteel.adapters.storage.errors import CommitRefused, NotTakenBack, TargetBusy, TargetRefused, may_pass
 from firesteel.adapters.storage.serving import NOTHING_SET, directories_at, sink_store
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
 
-def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -> str:
-    """Make a staged output visible; idempotent. Returns what its job is to be told. Raises TaskFailedError. Blocking: call
-    from a thread."""
+def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -> Committed:
+    """Make a staged output visible; idempotent. Raises TaskFailedError. Blocking: call from a thread."""
     try:
         store = sink_store(commit.target, settings)
     except TargetRefused as error:

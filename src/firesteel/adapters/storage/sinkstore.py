@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from firesteel.adapters.storage.directories import Directories
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 STAGING_NAME = ".firesteel-staging"
 """Beside the targets: what is staged, by job, attempt and place. Readers pass over names that begin with a dot."""
@@ -29,9 +29,8 @@ class SinkStore(Directories, Protocol):
     def prepare(self, target: str, staging: str) -> None:
         """Rows are about to be staged there: note it for others who write the target, and find out whether it can be."""
 
-    def commit(self, commit: SinkCommit) -> str:
-        """Make the staged files readers' files; idempotent, and others may have begun it. Returns what the job is to be
-        told of others that write there, or nothing. Raises CommitRefused."""
+    def commit(self, commit: SinkCommit) -> Committed:
+        """Make the staged files readers' files; idempotent, and others may have begun it. Raises CommitRefused."""
 
     def advice(self, error: OSError, target: str) -> str:
         """A sentence on what happened and what to do about it."""

@@ -181,7 +181,7 @@ class JobMasterCore(JournaledCore):
                 self._on_split_requests(body.resource_id, body.wants)
             case m.SinkCommitAnswer():
                 if body.failure is None:
-                    self._scheduler.sink_committed(body.commit_id, body.note, self.now_ms)
+                    self._scheduler.sink_committed(body.commit_id, body.note, self.now_ms, ignored=body.ignored)
                 else:
                     self._scheduler.sink_failed(body.commit_id, body.failure, self.now_ms)
             case m.SavepointAnswer():

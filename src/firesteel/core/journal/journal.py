@@ -127,6 +127,8 @@ class SinkCommitted(Record, frozen=True):
     commit_id: str
     note: str = msgspec.field(default="", name="told")
     """What the job's owner is to be told of it."""
+    ignored: bool = False
+    """None of its rows are there: its mode left what it has found."""
 
 
 class StopIntended(Record, frozen=True):
@@ -234,6 +236,8 @@ class JobState(msgspec.Struct, kw_only=True):
     """Roots, newest first."""
     intended: tuple[SinkCommit, ...] = ()
     committed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Those of them that have left what was there, so none of their rows."""
     notes: dict[str, str] = msgspec.field(default_factory=dict, name="told")
     """What the job's owner is to be told, by commit."""
     stop: StopIntended | None = None
@@ -328,6 +332,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             state.committed = (*state.committed, record.commit_id)
             if record.note:
                 state.notes[record.commit_id] = record.note
+            if record.ignored:
+                state.ignored = (*state.ignored, record.commit_id)
         case StopIntended():
             state.stop = record
         case StopGivenUp():

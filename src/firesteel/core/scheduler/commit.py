@@ -56,6 +56,19 @@ def undeleted(state: JobState, graph: JobGraph | None) -> tuple[str, ...]:
     return (*(name for name in left if name not in visible), *_checkpoints(state, graph))
 
 
+def left_alone(state: JobState) -> frozenset[str]:
+    """What was staged for commits that were ignored: nothing of it was written after all."""
+    ignored = (each for each in state.intended if each.commit_id in state.ignored)
+    return frozenset(name for each in ignored for name in each.stagings)
+
+
+def without(outcome: TaskOutcome, staged: Collection[str]) -> TaskOutcome:
+    """The outcome as if its sinks had no rows for these."""
+    nothing = {"rows": 0, "size_bytes": 0}
+    sinks = (msgspec.structs.replace(each, **nothing) if each.staging in staged else each for each in outcome.sinks)
+    return msgspec.structs.replace(outcome, sinks=tuple(sinks))
+
+
 def _checkpoints(state: JobState, graph: JobGraph | None) -> Iterator[str]:
     """Of a stream, as soon as an attempt may have run. Who retains the last one deletes the others after that."""
     if (

@@ -20,9 +20,11 @@ from firesteel.core.journal.journal import (
     RegionsEnded,
     RegionsFinished,
     RegionsReset,
+    SinkCommitted,
     fold,
 )
 from firesteel.core.scheduler import quarantine
+from firesteel.core.scheduler.commit import left_alone, without
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.restarts import DueRestarts
 from firesteel.core.scheduler.splits import SplitAssigners
@@ -139,6 +141,13 @@ class Executions:
             entries = tuple((region, int(self.graph.attempt[region]), outcome) for region, outcome in done)
             self.record(RegionsFinished(at_ms=now_ms, finished=entries))
         return regions
+
+    def sink_committed(self, record: SinkCommitted) -> None:
+        """A staged output is visible; or it is ignored, so that nothing was written after all."""
+        self.record(record)
+        staged = left_alone(self.state)
+        for region, outcome in self.state.finished.items() if record.ignored else ():
+            self.graph.figures.note(region, without(outcome, staged))
 
     def end(
         self,

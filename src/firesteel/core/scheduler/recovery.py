@@ -6,6 +6,7 @@ Matching attempts are adopted, unknown ones cancelled, missing ones restarted.
 import numpy as np
 
 from firesteel.core.journal.journal import JobState
+from firesteel.core.scheduler.commit import left_alone, without
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.ids import RegionIndex
 from firesteel.model.messages import TaskManagerReport
@@ -19,6 +20,7 @@ LOOKED_FOR = (ExecutionState.RECONCILING, ExecutionState.CANCELING)
 def restore(executions: Executions) -> None:
     """Set the columns to what `state`, the fold of the journal, says; before anything has moved."""
     state, graph = executions.state, executions.graph
+    staged = left_alone(state)
     restored: dict[ExecutionState, list[RegionIndex]] = {}
     for region in sorted({*state.attempts, *state.finished, *state.ended, *state.deployed, *state.restarting}):
         target = ExecutionState.CANCELED if region in state.restarting else ExecutionState.CREATED
@@ -36,7 +38,7 @@ def restore(executions: Executions) -> None:
             times_ms = {ExecutionState.DEPLOYING: last[0].deployed_ms, target: last[0].ended_ms}
             graph.recall(region, last[0].task_manager, times_ms)
         if region in state.finished:
-            graph.figures.note(region, state.finished[region])
+            graph.figures.note(region, without(state.finished[region], staged))
             executions.partitions.register(region, state.finished[region])
             executions.partitions.available[region] = region not in state.restarting
     for target, regions in restored.items():

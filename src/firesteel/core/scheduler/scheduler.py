@@ -198,10 +198,11 @@ class DefaultScheduler:
             case _:
                 pass
 
-    def sink_committed(self, commit_id: str, note: str, now_ms: int) -> None:
-        """A staged output is visible now; and what the job's owner is to be told of it."""
+    def sink_committed(self, commit_id: str, note: str, now_ms: int, *, ignored: bool = False) -> None:
+        """A staged output is visible now, or `ignored`; and what the job's owner is to be told of it."""
         if any(commit.commit_id == commit_id for commit in self._executions.uncommitted()):
-            self._executions.record(SinkCommitted(at_ms=now_ms, commit_id=commit_id, note=note))
+            done = SinkCommitted(at_ms=now_ms, commit_id=commit_id, note=note, ignored=ignored)
+            self._executions.sink_committed(done)
         self._give_up_commits(now_ms)
 
     def sink_failed(self, commit_id: str, failure: FailureInfo, now_ms: int) -> None:

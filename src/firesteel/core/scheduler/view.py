@@ -9,6 +9,7 @@ from firesteel.core.checkpoint.claims import ended_claim
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import LogicalRegion
 from firesteel.core.journal.endedattempts import EndedAttempt
+from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.commit import SinkCommitter, undeleted
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.branches import parent_of
@@ -167,20 +168,7 @@ class JobViews:
             start_time_ms=min(state.timestamps_ms.values()),
             end_time_ms=state.timestamps_ms[state.status.value],
             failure=state.failure,
-            sinks=tuple(
-                CommittedSink(
-                    function=commit.function,
-                    target=commit.target,
-                    mode=commit.mode,
-                    files=len(commit.files) + sum(len(part.files) for part in commit.parts),
-                    rows=commit.rows,
-                    size_bytes=commit.size_bytes,
-                    note=state.notes.get(commit.commit_id, ""),
-                    columns=commit.columns,
-                )
-                for commit in done
-                if commit.format != RESULT_FORMAT
-            ),
+            sinks=tuple(_committed(commit, state) for commit in done if commit.format != RESULT_FORMAT),
             restarts=state.restarts,
             returned=tuple(
                 ReturnedRows(
@@ -229,6 +217,22 @@ def _with_subtasks(executions: Executions, vertices: tuple[VertexView, ...]) -> 
         room -= len(kept)
         found.append(msgspec.structs.replace(vertex, subtasks=kept))
     return tuple(found)
+
+
+def _committed(commit: SinkCommit, state: JobState) -> CommittedSink:
+    """What a sink has written; nothing, when it was ignored."""
+    written = CommittedSink(
+        function=commit.function,
+        target=commit.target,
+        mode=commit.mode,
+        files=len(commit.files) + sum(len(part.files) for part in commit.parts),
+        rows=commit.rows,
+        size_bytes=commit.size_bytes,
+        note=state.notes.get(commit.commit_id, ""),
+    )
+    if commit.commit_id not in state.ignored:
+        return written
+    return msgspec.structs.replace(written, files=0, rows=0, size_bytes=0)
 
 
 def _counted_tasks(executions: Executions) -> dict[str, int]:

@@ -234,7 +234,8 @@ def commit_answer(resource_id: ResourceID, event: SinkCommitDone) -> m.SinkCommi
         job_id=event.job_id,
         commit_id=event.commit_id,
         failure=event.failure,
-        note=event.note,
+        note=event.done.note,
+        ignored=event.done.ignored,
     )
 
 

@@ -12,7 +12,7 @@ from firesteel.model.metric import MetricValue
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.streams import SavepointOrder
-from firesteel.model.tasks import JobInformation, SinkCommit, TaskDeployment, TaskProgress
+from firesteel.model.tasks import Committed, JobInformation, SinkCommit, TaskDeployment, TaskProgress
 
 
 # ── events from the worker itself ────────────────────────────────────────────────────────────
@@ -42,8 +42,8 @@ class SinkCommitDone(Event):
     job_id: JobID
     commit_id: str
     failure: FailureInfo | None
-    note: str = ""
-    """What the job's owner is to be told."""
+    done: Committed
+    """How it ended, unless it has failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ class SinkCommitAnswer(Message, frozen=True):
     failure: FailureInfo | None = None
     note: str = msgspec.field(default="", name="told")
     """Message for the job's owner, like of another job that writes there."""
+    ignored: bool = False
+    """None of its rows are there, as its mode says where there is data."""
 
 
 class SavepointAnswer(Message, frozen=True):

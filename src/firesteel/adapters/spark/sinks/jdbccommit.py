@@ -14,9 +14,13 @@ from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.sinks.database import Database, DatabaseError, connected
 from firesteel.adapters.spark.staged.references import SinkWork, decode
 from firesteel.adapters.storage.errors import CommitRefused, TargetUnreachable
+from firesteel.adapters.storage.rivals import left_alone
 from firesteel.model.stored import StoredRecord
+from firesteel.model.tasks import Committed
 
 COMMITS_TABLE = "_firesteel_commits"
+IGNORED = "ignored"
+"""Mode that is noted of a commit in mode `ignore` which has found a table: whoever repeats it tells the same."""
 CONNECT_ATTEMPTS, CONNECT_PAUSE_S = 30, 1.0
 """A database that restarts is waited for so long."""
 _DUPLICATE_STATES = ("23505", "42P07", "42710")
@@ -91,9 +95,8 @@ def perform(payload: bytes) -> bytes:
         try:
             with connected(first.url, properties, first.class_path) as database:
                 if work.commit_id:
-                    commit(database, work, staged)
-                else:
-                    drop(database, staged)
+                    return msgspec.json.encode(commit(database, work, staged))
+                drop(database, staged)
             return b""
         except DatabaseError as error:
             if not error.is_unreachable or not work.commit_id:
@@ -104,7 +107,7 @@ def perform(payload: bytes) -> bytes:
     raise AssertionError("the last attempt returns or raises")
 
 
-def commit(database: Database, work: SinkWork, staged: Sequence[StagedTable]) -> None:
+def commit(database: Database, work: SinkWork, staged: Sequence[StagedTable]) -> Committed:
     """One transaction. Repeating it does nothing."""
     first = staged[0]
     commits = schema_prefix(first.target) + COMMITS_TABLE
@@ -113,8 +116,12 @@ def commit(database: Database, work: SinkWork, staged: Sequence[StagedTable]) ->
     is_new = database.execute(sql, [work.commit_id, first.target, work.mode]) == 1
     if is_new:
         _check_staged(database, staged)
-        _move(database, work.mode, staged)
+        _move(database, work, staged)
+    is_ignored = bool(
+        database.rows(f"SELECT 1 FROM {commits} WHERE commit_id = ? AND mode = ?", [work.commit_id, IGNORED])
+    )
     drop(database, staged)
+    return left_alone(f"table {first.target}") if is_ignored else Committed()
 
 
 def drop(database: Database, staged: Sequence[StagedTable]) -> None:
@@ -124,10 +131,12 @@ def drop(database: Database, staged: Sequence[StagedTable]) -> None:
     database.commit()
 
 
-def _move(database: Database, mode: str, staged: Sequence[StagedTable]) -> None:
-    first = staged[0]
+def _move(database: Database, work: SinkWork, staged: Sequence[StagedTable]) -> None:
+    first, mode = staged[0], work.mode
     types = column_types(database, first.target)
     if types and mode == "ignore":
+        commits = schema_prefix(first.target) + COMMITS_TABLE
+        database.execute(f"UPDATE {commits} SET mode = ? WHERE commit_id = ?", [IGNORED, work.commit_id])
         return
     if types and mode == "error":
         raise CommitRefused(f"table {first.target} exists; use mode='overwrite' or 'append', or another table")

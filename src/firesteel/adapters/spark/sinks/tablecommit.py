@@ -17,7 +17,8 @@ from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, de
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import CommitRefused
 from firesteel.adapters.storage.manifest import is_done
-from firesteel.model.tasks import SinkCommit, StagedPart
+from firesteel.adapters.storage.rivals import left_alone
+from firesteel.model.tasks import Committed, SinkCommit, StagedPart
 
 
 def perform(payload: bytes) -> bytes:
@@ -25,7 +26,7 @@ def perform(payload: bytes) -> bytes:
     work = msgspec.json.decode(payload, type=SinkWork)
     staged = [decode(reference, StagedFiles) for reference in work.references]
     with commit_session(work, dict(staged[0].settings)) as spark:
-        return _commit(spark, work, staged).encode()
+        return msgspec.json.encode(_commit(spark, work, staged))
 
 
 def files_of(commit: SinkCommit) -> SinkCommit:
@@ -40,8 +41,7 @@ def _as_one(commit_id: str, staged: Sequence[SinkCommit]) -> SinkCommit:
     return msgspec.structs.replace(first, commit_id=commit_id, parts=parts, size_bytes=size_bytes)
 
 
-def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
-    """Returns what the job is to be told."""
+def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> Committed:
     first = staged[0]
     files = _as_one(work.commit_id, [each.files for each in staged])
     table = look_up(spark, first.table) or _made(spark, first, work.commit_id)
@@ -51,16 +51,16 @@ def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> str:
             raise CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
         if not is_own:
             _remove(staged)
-            return ""
+            return left_alone(f"table {first.table}")
         files = msgspec.structs.replace(files, mode="append")  # another job may have added rows since it was made
     if not is_done(local.TREE, files, first.location):
         _check(spark, table, first)
-    told = local.commit(files, location, Path(files.staging))
+    done = local.commit(files, location, Path(files.staging))
     if first.partition_columns:
         change = "SYNC" if files.mode == "overwrite" else "ADD"
         spark.sql(f"MSCK REPAIR TABLE {first.table} {change} PARTITIONS")
     spark.sql(f"REFRESH TABLE {first.table}")
-    return told
+    return done
 
 
 def _remove(staged: Sequence[StagedFiles]) -> None:

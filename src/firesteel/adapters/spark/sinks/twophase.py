@@ -12,7 +12,7 @@ from firesteel.adapters.spark.shares.guard import ANYWHERE
 from firesteel.adapters.spark.sinks.columns import columns_of
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME, SinkWork, WrittenByUser, decode, encode
 from firesteel.model.ids import derived_id
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 
 COMMITTABLE_BYTES_MAX = 1024 * 1024
 
@@ -86,11 +86,11 @@ def perform(payload: bytes) -> bytes:
     written = [decode(reference, WrittenByUser) for reference in work.references]
     committables = [msgspec.msgpack.decode(each.committable) for each in written]
     sink = _unpickled(written[0].sink)
-    if work.commit_id:
-        sink.commit(committables)
-    else:
+    if not work.commit_id:
         sink.abort(committables)
-    return b""
+        return b""
+    sink.commit(committables)
+    return msgspec.json.encode(Committed())
 
 
 def _encoded(sink: TwoPhaseSink, committable: Any) -> bytes:

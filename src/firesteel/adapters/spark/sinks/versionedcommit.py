@@ -24,6 +24,8 @@ from firesteel.adapters.spark.sinks.versions import VersionedTable
 from firesteel.adapters.spark.staged.references import SinkWork, StagedRows, decode
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.rivals import left_alone
+from firesteel.model.tasks import Committed
 
 TRIES_MAX = 30
 """Times that a commit is begun again since others have changed the table meanwhile, before that is a failure."""
@@ -40,15 +42,14 @@ def perform(payload: bytes) -> bytes:
     staged = [decode(reference, StagedRows) for reference in work.references]
     settings = {**staged[0].settings, **work.secrets, **icebergcommit.fresh(staged[0])}
     with commit_session(work, settings) as spark:
-        commit(spark, work.commit_id, staged)
-    return b""
+        return msgspec.json.encode(commit(spark, work.commit_id, staged))
 
 
-def commit(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> None:
+def commit(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> Committed:
     """Idempotent, also when it is carried out by several at once."""
     for _ in range(TRIES_MAX):
         try:
-            if _is_done(spark, commit_id, staged):
+            if (done := _done(spark, commit_id, staged)) is not None:
                 break
         except UserError as error:
             raise CommitRefused(str(error)) from None
@@ -66,24 +67,25 @@ def commit(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> None:
         raise Contended(f"table {staged[0].table} was changed by others {TRIES_MAX} times while it was being written")
     for each in staged:
         local.remove(Path(each.files.staging))
+    return done
 
 
-def _is_done(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> bool:
-    """One try. False: another has been faster, at this commit or at one of its own."""
+def _done(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> Committed | None:
+    """One try. None: another has been faster, at this commit or at one of its own."""
     first = staged[0]
     table = versions.found(spark, first.table)
     if table is None:
         _create(spark, commit_id, staged)
-        return True
+        return Committed()
     if table.made_by == commit_id:
-        return True
+        return Committed()
     if table.format != first.format:
         raise CommitRefused(f"table {first.table} has now the format {table.format}: run the job again")
     if first.files.mode == "ignore":
-        return True
+        return left_alone(f"table {first.table}")
     if first.files.mode == "error":
         raise CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
-    return _put(spark, commit_id, staged)
+    return Committed() if _put(spark, commit_id, staged) else None
 
 
 def _put(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> bool:

@@ -56,7 +56,7 @@ from firesteel.model.sparkwork import operation_tag
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
-from firesteel.model.tasks import RESULT_FORMAT, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.tasks import Committed, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.runtime.background import BackgroundTasks
 from firesteel.runtime.ports import TaskFailedError
 
@@ -260,9 +260,8 @@ class SparkTaskBackend:
     async def take_checkpoint(self, job_id: JobID, order: CheckpointOrder) -> tuple[QueryPoint, ...]:
         return await asyncio.to_thread(self._checkpoints.look, job_id, order)
 
-    async def commit(self, commit: SinkCommit) -> str:
-        is_there = commit.format == RESULT_FORMAT  # rows are where they belong since their attempt finished
-        return "" if is_there else await self._output.commit(commit)
+    async def commit(self, commit: SinkCommit) -> Committed:
+        return await self._output.commit(commit)
 
     async def discard(self, locations: Sequence[str]) -> None:
         others = await discard_rows(self._blobs, locations)

@@ -30,7 +30,7 @@ from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
 from firesteel.model.ids import JobID
 from firesteel.model.interpreters import named_interpreter
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import RESULT_FORMAT, Committed, SinkCommit
 from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
@@ -65,15 +65,17 @@ class SinkOutput:
             self._staged.setdefault(job_id, {}).update(dict.fromkeys(staged))
             self._secrets.setdefault(job_id, {}).update(staged)
 
-    async def commit(self, commit: SinkCommit) -> str:
-        """Make it visible; idempotent. Returns what its job is to be told. Raises TaskFailedError."""
+    async def commit(self, commit: SinkCommit) -> Committed:
+        """Make it visible; idempotent. Raises TaskFailedError."""
+        if commit.format == RESULT_FORMAT:
+            return Committed()  # its rows are where they belong since their attempt finished
         note = await asyncio.to_thread(note_intended, self._intended, commit)
         try:
             return await self._commit(commit, scheme_of(commit.staging))
         finally:
             note.unlink(missing_ok=True)
 
-    async def _commit(self, commit: SinkCommit, scheme: str) -> str:
+    async def _commit(self, commit: SinkCommit, scheme: str) -> Committed:
         if not scheme:
             return await asyncio.to_thread(commit_sink, commit, self._storage)
         work = msgspec.structs.replace(
@@ -83,7 +85,7 @@ class SinkOutput:
             mode=commit.mode,
         )
         try:
-            told = await self._perform(work, scheme)
+            done = await self._perform(work, scheme)
         except TaskFailedError as error:
             is_refused = error.failure.exception == "CommitRefused"
             kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
@@ -99,7 +101,7 @@ class SinkOutput:
         for staged in self._staged.values():
             for reference in commit.stagings:
                 staged.pop(reference, None)
-        return told.decode()
+        return msgspec.json.decode(done, type=Committed)
 
     async def _perform(self, work: SinkWork, scheme: str) -> bytes:
         """In a process, with a session of Spark where that takes one. Raises TaskFailedError."""
