@@ -25,6 +25,7 @@ SLOT = ResourceProfile(1.0, 1_024)
 BIG = ResourceProfile(labels=("big",))
 FULL = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full")
 HELD = msgspec.structs.replace(FULL, message="job x is writing out/a/0", may_pass=True)
+TAKEN = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="out/a/0 exists", stays=True)
 PATIENCE_MS = 60_000
 
 
@@ -70,6 +71,13 @@ def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
     assert committer.verdict([A]) == FULL
     assert committer.verdict([]) is None
     assert committer.due([A, B], [W1], 0) == {W1: [B]}
+
+
+def test_a_target_that_others_have_taken_is_not_tried_again() -> None:
+    committer = SinkCommitter(GRAPH, PATIENCE_MS)
+    committer.failed(A.commit_id, TAKEN, 0)
+    assert committer.verdict([A]) == TAKEN
+    assert committer.due([A], [W1, W2], 0) == {}
 
 
 def test_what_may_pass_is_tried_for_longer_and_told() -> None:

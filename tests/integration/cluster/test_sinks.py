@@ -435,3 +435,12 @@ def test_rows_that_ignore_leaves_out_are_not_counted_as_written(
     written = [vertex.io for vertex in files.do(cluster.client.request_job(job_id)).vertices][-1]
     assert (written.rows_written, written.bytes_written) == (0, 0)
     assert os.listdir(tmp_path / "out") == ["others"]
+
+
+def test_a_target_that_others_have_taken_is_not_waited_for(files: Files, tmp_path: Path, taken: list[Path]) -> None:
+    output = tmp_path / "out"
+    result = files.do(files.run(files.write(SOURCE + COPY), {"output": str(output), "mode": "error"}))
+    assert result.status is JobStatus.FAILED
+    assert result.failure is not None
+    assert f"{output} exists and holds data; use mode='overwrite' or 'append'" in result.failure.message
+    assert taken == [output], "tried once"

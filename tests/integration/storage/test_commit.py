@@ -87,6 +87,7 @@ def test_error_refuses_data_that_is_not_its_own(tmp_path: Path) -> None:
     with pytest.raises(TaskFailedError) as caught:
         sinks.commit_sink(staged(tmp_path, "error"))
     assert caught.value.failure.kind is FailureKind.NON_RECOVERABLE
+    assert caught.value.failure.stays
     assert "exists and holds data" in caught.value.failure.message
     assert data(tmp_path) == ["old"]
 

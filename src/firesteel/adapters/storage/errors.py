@@ -7,6 +7,13 @@ class CommitRefused(Exception):
     """The commit can never succeed; the text says what to do."""
 
 
+class TargetTaken(CommitRefused):
+    """In mode `error`: others have written the target since, and stay; so nobody needs to try again."""
+
+    def __init__(self, what: str, other: str = "path") -> None:
+        super().__init__(f"{what}; use mode='overwrite' or 'append', or another {other}")
+
+
 class NotTakenBack(OSError):
     """A commit failed, and so did taking back what was visible of it by then: the text says what may be, and what to do."""
 

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from firesteel.adapters.storage import rivals
-from firesteel.adapters.storage.errors import CommitRefused, Unusable
+from firesteel.adapters.storage.errors import CommitRefused, TargetTaken, Unusable
 from firesteel.adapters.storage.keys import Keys
 from firesteel.adapters.storage.manifest import MANIFESTS, REPLACED_MAX, job_of, record_of, unique_name
 from firesteel.adapters.storage.objects import Conflict, put_once
@@ -70,9 +70,7 @@ class ObjectCommit:
             self._withdraw()
             if mode == "ignore":
                 return False
-            raise CommitRefused(
-                f"{self._commit.target} exists and holds data; use mode='overwrite' or 'append', or another path"
-            )
+            raise TargetTaken(f"{self._commit.target} exists and holds data")
         staged = list(self._staged())
         with ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="copy") as threads:
             list(threads.map(self._copy, staged))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from firesteel.adapters.storage import rivals, takingback
-from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused, TargetTaken
 from firesteel.adapters.storage.lease import LeaseLost
 from firesteel.adapters.storage.manifest import draft_manifest, is_done, publish_manifest, replaced_by, unique_name
 from firesteel.adapters.storage.takingback import aside
@@ -84,7 +84,7 @@ def _replace(tree: Tree, commit: SinkCommit) -> bool:
         raise CommitRefused(_lost(commit, "everything"))
     _check_complete(commit, tree.sizes(staging, commit.files), {name: (name,) for name in commit.files})
     if commit.mode == "error" and holds_data(tree, target):
-        raise CommitRefused(f"{target} exists and holds data; use mode='overwrite' or 'append', or another path")
+        raise TargetTaken(f"{target} exists and holds data")
     tree.write(posixpath.join(staging, _SUCCESS), b"")
     tree.settle(staging, commit.files)
     draft_manifest(tree, commit, staging, list(commit.files), target)

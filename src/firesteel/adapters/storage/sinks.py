@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from firesteel.adapters.storage.errors import CommitRefused, NotTakenBack, TargetBusy, TargetRefused, may_pass
+from firesteel.adapters.storage.errors import (
+    CommitRefused,
+    NotTakenBack,
+    TargetBusy,
+    TargetRefused,
+    TargetTaken,
+    may_pass,
+)
 from firesteel.adapters.storage.serving import NOTHING_SET, directories_at, sink_store
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.tasks import Committed, SinkCommit
@@ -20,7 +27,8 @@ def commit_sink(commit: SinkCommit, settings: Mapping[str, str] = NOTHING_SET) -
     try:
         return store.commit(commit)
     except CommitRefused as error:
-        raise TaskFailedError(_failure(commit, FailureKind.NON_RECOVERABLE, str(error))) from error
+        failure = _failure(commit, FailureKind.NON_RECOVERABLE, str(error))
+        raise TaskFailedError(msgspec.structs.replace(failure, stays=isinstance(error, TargetTaken))) from error
     except NotTakenBack as error:
         raise TaskFailedError(_failure(commit, FailureKind.ENVIRONMENT, str(error))) from error
     except OSError as error:

@@ -20,7 +20,7 @@ from firesteel.model.streams import checkpoints_reference
 from firesteel.model.tasks import RESULT_FORMAT, SinkCommit, StagedPart, TaskOutcome
 
 COMMIT_ATTEMPTS_MAX = 3
-"""Times a commit is tried that failed of what does not pass by itself, before the job fails."""
+"""Times a commit is tried that failed of what does not pass by itself and may be another worker's, before the job fails."""
 
 COMMIT_RETRY_MS = 1_000
 """Time before a commit that failed is tried again."""
@@ -184,7 +184,7 @@ class SinkCommitter:
         trouble.lasting += not failure.may_pass
         trouble.passing += failure.may_pass
         was_long = failure.may_pass and now_ms - trouble.since_ms >= self._patience_ms
-        if was_long or trouble.lasting >= COMMIT_ATTEMPTS_MAX:
+        if was_long or failure.stays or trouble.lasting >= COMMIT_ATTEMPTS_MAX:
             self._given_up.setdefault(commit_id, _given_up(trouble, now_ms) if was_long else failure)
         elif commit_id in self._asked:
             worker, _ = self._asked[commit_id]

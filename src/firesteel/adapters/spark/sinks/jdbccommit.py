@@ -13,7 +13,7 @@ import msgspec
 from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.sinks.database import Database, DatabaseError, connected
 from firesteel.adapters.spark.staged.references import SinkWork, decode
-from firesteel.adapters.storage.errors import CommitRefused, TargetUnreachable
+from firesteel.adapters.storage.errors import CommitRefused, TargetTaken, TargetUnreachable
 from firesteel.adapters.storage.rivals import left_alone
 from firesteel.model.stored import StoredRecord
 from firesteel.model.tasks import Committed
@@ -139,7 +139,7 @@ def _move(database: Database, work: SinkWork, staged: Sequence[StagedTable]) -> 
         database.execute(f"UPDATE {commits} SET mode = ? WHERE commit_id = ?", [IGNORED, work.commit_id])
         return
     if types and mode == "error":
-        raise CommitRefused(f"table {first.target} exists; use mode='overwrite' or 'append', or another table")
+        raise TargetTaken(f"table {first.target} exists", "table")
     if not types:
         database.execute(f"CREATE TABLE {first.target} (LIKE {first.staging} INCLUDING ALL)")
         types = column_types(database, first.target)

@@ -15,7 +15,7 @@ from firesteel.adapters.spark.sinks.catalog import MADE_BY, CatalogTable, look_u
 from firesteel.adapters.spark.sinks.commitsession import commit_session
 from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, decode
 from firesteel.adapters.storage import local
-from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused, TargetTaken
 from firesteel.adapters.storage.manifest import is_done
 from firesteel.adapters.storage.rivals import left_alone
 from firesteel.model.tasks import Committed, SinkCommit, StagedPart
@@ -48,7 +48,7 @@ def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> Commit
     location, is_own = Path(first.location), table.table_properties.get(MADE_BY) == work.commit_id
     if files.mode in ("error", "ignore"):
         if not is_own and files.mode == "error":
-            raise CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
+            raise TargetTaken(f"table {first.table} exists", "table")
         if not is_own:
             _remove(staged)
             return left_alone(f"table {first.table}")

@@ -23,7 +23,7 @@ from firesteel.adapters.spark.sinks.commitsession import commit_session
 from firesteel.adapters.spark.sinks.versions import VersionedTable
 from firesteel.adapters.spark.staged.references import SinkWork, StagedRows, decode
 from firesteel.adapters.storage import local
-from firesteel.adapters.storage.errors import CommitRefused
+from firesteel.adapters.storage.errors import CommitRefused, TargetTaken
 from firesteel.adapters.storage.rivals import left_alone
 from firesteel.model.tasks import Committed
 
@@ -84,7 +84,7 @@ def _done(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> Committed
     if first.files.mode == "ignore":
         return left_alone(f"table {first.table}")
     if first.files.mode == "error":
-        raise CommitRefused(f"table {first.table} exists; use mode='overwrite' or 'append', or another table")
+        raise TargetTaken(f"table {first.table} exists", "table")
     return Committed() if _put(spark, commit_id, staged) else None
 
 

@@ -24,7 +24,7 @@ from firesteel.adapters.spark.staged.references import (
 )
 from firesteel.adapters.spark.worker.interpreter import unpacked_interpreter
 from firesteel.adapters.spark.worker.sidesessions import SideSessions
-from firesteel.adapters.storage.errors import TargetUnreachable
+from firesteel.adapters.storage.errors import CommitRefused, TargetTaken, TargetUnreachable
 from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.adapters.storage.sinks import commit_sink, remove_location
 from firesteel.model.failures import FailureKind
@@ -87,15 +87,16 @@ class SinkOutput:
         try:
             done = await self._perform(work, scheme)
         except TaskFailedError as error:
-            is_refused = error.failure.exception == "CommitRefused"
-            kind = FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT
-            message = error.failure.message.removeprefix("CommitRefused: ")
+            name = error.failure.exception
+            is_refused = name in (CommitRefused.__name__, TargetTaken.__name__)
+            is_ours = is_refused or name == TargetUnreachable.__name__
             failure = msgspec.structs.replace(
                 error.failure,
-                kind=kind,
+                kind=FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT,
                 vertex=commit.function,
-                message=message.removeprefix(f"{TargetUnreachable.__name__}: "),
-                may_pass=error.failure.exception == TargetUnreachable.__name__,
+                message=error.failure.message.removeprefix(f"{name}: ") if is_ours else error.failure.message,
+                may_pass=name == TargetUnreachable.__name__,
+                stays=name == TargetTaken.__name__,
             )
             raise TaskFailedError(failure) from error
         for staged in self._staged.values():
