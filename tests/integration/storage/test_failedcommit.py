@@ -79,6 +79,29 @@ def test_a_commit_that_fails_anywhere_shows_nothing(
     assert failures > 4
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_commit_that_fails_leaves_no_directory_that_it_has_made(
+    tmp_path: Path, mode: str, fail_at: Callable[..., dict[str, int]]
+) -> None:
+    steps, failures, is_reached = 0, 0, True
+    while is_reached:
+        root = tmp_path / str(steps)
+        root.mkdir()
+        commit = staged(root, mode, names=("p=0/q=0/part-0-x.parquet", "p=1/q=0/part-1-x.parquet"))
+        state = fail_at(steps)
+        with contextlib.suppress(TaskFailedError):
+            sinks.commit_sink(commit)
+        is_reached = state["left"] < 0
+        fail_at(-1)
+        if not (root / "out" / "_firesteel" / "commits" / f"{commit.commit_id}.json").exists():
+            failures += 1
+            assert not (root / "out").exists()
+        sinks.commit_sink(commit)
+        assert_committed(root, commit)
+        steps += 1
+    assert failures > 4
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite-partitions"])
 def test_what_cannot_be_taken_back_is_told(tmp_path: Path, mode: str, fail_at: Callable[..., dict[str, int]]) -> None:
     """The disk fails for good after the first rename."""

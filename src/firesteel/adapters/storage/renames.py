@@ -43,6 +43,7 @@ def carry_out(tree: Tree, commit: SinkCommit) -> Committed:
 
 def _show(tree: Tree, commit: SinkCommit) -> bool:
     """False where mode `ignore` leaves what is there."""
+    was_there = tree.is_there(commit.target)
     try:
         match commit.mode:
             case "append":
@@ -55,6 +56,8 @@ def _show(tree: Tree, commit: SinkCommit) -> bool:
         raise  # somebody else goes on with it
     except (OSError, CommitRefused) as error:
         takingback.take_back(tree, commit, error)
+        if not was_there:
+            tree.remove_empty(commit.target)
         raise
     return True
 

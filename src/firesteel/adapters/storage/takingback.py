@@ -6,6 +6,8 @@ is taken back, too. Staged files are staged again afterwards, and the commit can
 
 import contextlib
 import posixpath
+from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from firesteel.adapters.storage.errors import CommitRefused, NotTakenBack
 from firesteel.adapters.storage.lease import LeaseLost
@@ -41,6 +43,11 @@ def aside(staging: str) -> str:
     return f"{staging}.replaced"
 
 
+def _above(names: Iterable[str]) -> set[str]:
+    """The directories that these files are in, and those above, but for the one that the names begin at."""
+    return {str(above) for name in names for above in PurePosixPath(name).parents} - {"."}
+
+
 def _stage_files(tree: Tree, commit: SinkCommit) -> None:
     finals = {unique_name(name, commit.commit_id): name for name in commit.files}
     for final in tree.sizes(commit.target, finals):
@@ -70,8 +77,7 @@ def _tidy_up(tree: Tree, commit: SinkCommit) -> None:
     """Remove what nobody needs: it shows no rows."""
     if commit.mode in ("append", "overwrite-partitions"):
         remove_draft(tree, commit, commit.target)
-        below = {posixpath.dirname(name) for name in commit.files} - {""}
-        for directory in sorted(below, reverse=True):
+        for directory in sorted(_above(commit.files), reverse=True):
             tree.remove_empty(posixpath.join(commit.target, directory))
     if commit.mode == "overwrite-partitions":
         tree.remove(aside(commit.staging))
