@@ -1,5 +1,7 @@
 """What the subtasks of one vertex leave, taken together: hash keys that can meet, commits of one target."""
 
+import msgspec
+
 from firesteel.core.execution.keytypes import KeyTypes
 from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.journal import JobState
@@ -90,6 +92,15 @@ def test_keys_of_two_types_never_meet_and_both_are_named() -> None:
     assert given.conflict is not None
     assert (given.conflict.kind, given.conflict.vertex) == (FailureKind.NON_RECOVERABLE, "out")
     assert "'k' of 'a' is bigint, 'm' of 'b' is string" in given.conflict.message
+
+
+def test_types_of_keys_are_told_as_the_columns_have_them() -> None:
+    graph = topology(("k",), ("m",))
+    (narrow,) = stored("a", "bigint").partitions
+    narrow = msgspec.structs.replace(narrow, key_column_types=("smallint",))
+    given = note(graph, ("a", TaskOutcome(partitions=(narrow,))), ("b", stored("b", "string")))
+    assert given.conflict is not None
+    assert "'k' of 'a' is smallint, 'm' of 'b' is string" in given.conflict.message
 
 
 def test_decimals_meet_where_one_type_has_all_their_digits() -> None:

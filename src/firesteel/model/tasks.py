@@ -38,6 +38,8 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     """Number of them: with more than one, consumer subtask i reads subpartition i, else every consumer all of it."""
     key_types: tuple[str, ...] = ()
     """Canonical types of the keys of HASH subpartitions, as which they were hashed."""
+    key_column_types: tuple[str, ...] = ()
+    """Types that the columns of these keys have, for people."""
     settings: tuple[tuple[str, str | None], ...] = ()
     """Spark's settings that differed from the job's own when it was made; None: unset. What is made of it has them."""
 

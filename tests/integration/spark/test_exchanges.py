@@ -219,3 +219,10 @@ def test_settings_for_sinks_cut_nothing_off_what_is_stored(local: InProcess, sto
         assert local.spark.conf.get(unit) == "TIMESTAMP_MILLIS"
     finally:
         local.spark.conf.unset(unit)
+
+
+def test_the_types_of_key_columns_are_kept_beside_those_they_were_hashed_as(local: InProcess, storage: Storage) -> None:
+    frame = local.spark.sql("select cast(id as smallint) as k, string(id) as s from range(3)")
+    place = f"{storage.root}/{uuid.uuid4().hex}/0"
+    stored = storage.results.store(frame, place, DATASET, 0, layout=Layout(2, ("k", "s")))
+    assert (stored.key_types, stored.key_column_types) == (("bigint", "string"), ("smallint", "string"))

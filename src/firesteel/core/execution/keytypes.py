@@ -35,14 +35,15 @@ class KeyTypes:
     def _compare(self, consumer: LogicalRegion, partition: ResultPartition) -> None:
         for given in consumer.inputs:
             if given.edge.source == partition.dataset_id and given.edge.partitioner is Partitioner.HASH:
-                for position, key_type in enumerate(partition.key_types):
-                    self._match(consumer, given.edge, (position, key_type))
+                for position in range(len(partition.key_types)):
+                    self._match(consumer, given.edge, partition, position)
 
-    def _match(self, consumer: LogicalRegion, edge: JobEdge, key: tuple[int, str]) -> None:
-        position, key_type = key
+    def _match(self, consumer: LogicalRegion, edge: JobEdge, partition: ResultPartition, position: int) -> None:
+        key_type = partition.key_types[position]
         if key_type == VOID:
             return
-        shown = f"{edge.keys[position]!r} of {self._names[edge.source]!r} is {key_type}"
+        column_type = partition.key_column_types[position] if partition.key_column_types else key_type
+        shown = f"{edge.keys[position]!r} of {self._names[edge.source]!r} is {column_type}"
         place = (consumer.index, len(edge.keys), position)
         known_type, known = self._first.setdefault(place, (key_type, shown))
         common = common_type(known_type, key_type)

@@ -54,6 +54,7 @@ class Spread(NamedTuple):
     key_types: tuple[str, ...] = ()
     files_open: int = 1
     """Files that one of Spark's tasks writes at a time."""
+    key_column_types: tuple[str, ...] = ()
 
 
 def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> Spread:
@@ -67,16 +68,18 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> S
     from pyspark.sql import functions as F
 
     positions = [key_position(key, names) for key in layout.keys]
-    families = tuple(_family(names[position], schema.fields[position].dataType) for position in positions)
+    types = [schema.fields[position].dataType for position in positions]
+    families = tuple(_family(names[position], each) for position, each in zip(positions, types, strict=True))
+    shown = tuple(each.simpleString() for each in types)
     hashed: list[Any] = [F.lit(_SALT)] if positions else []
     for position, family in zip(positions, families, strict=True):
         hashed += _canonical(F.col(f"c{position}"), family)
     if layout.subpartitions > UNSHUFFLED_MAX or any(" collate " in family for family in families):
         shuffled = frame.repartition(layout.subpartitions, *hashed)
-        return Spread(shuffled.withColumn(SUBPARTITION, F.spark_partition_id()), families)
+        return Spread(shuffled.withColumn(SUBPARTITION, F.spark_partition_id()), families, key_column_types=shown)
     turn = F.hash(*hashed) if hashed else F.monotonically_increasing_id() + F.spark_partition_id()
     placed = frame.withColumn(SUBPARTITION, F.pmod(turn, F.lit(layout.subpartitions)).cast("int"))
-    return Spread(placed, families, layout.subpartitions)
+    return Spread(placed, families, layout.subpartitions, shown)
 
 
 def key_position(key: str, names: tuple[str, ...]) -> int:

@@ -72,6 +72,7 @@ class StoredResults:
             columns=columns,
             subpartitions=layout.subpartitions,
             key_types=laid_out.key_types,
+            key_column_types=laid_out.key_column_types,
         )
 
     def read(self, spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
