@@ -35,21 +35,14 @@ from firesteel.core.taskexecutor.workeffects import (
     UnwatchLeader,
     WatchLeader,
 )
+from firesteel.model import tasks
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobType, JobVertex
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import (
-    Committed,
-    JobInformation,
-    ResultPartition,
-    SinkCommit,
-    TaskDeployment,
-    TaskOutcome,
-    TaskProgress,
-)
+from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.testing.enumeration import range_enumeration
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
 from firesteel.testing.simulation.streams.queries import FakeQueries
@@ -362,7 +355,7 @@ class FakeSpark:
                 done[commit.commit_id] = self.storage.stored.pop(commit.staging)
         if self.world.mishaps.sometimes("commit-repeated"):
             failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="nobody knows whether it was done")
-        self.world.give(endpoint, SinkCommitDone(job_id, commit.commit_id, failure, Committed()))
+        self.world.give(endpoint, SinkCommitDone(job_id, commit.commit_id, failure, tasks.Committed()))
 
     def _release(self, endpoint: SimulatedEndpoint, effect: ReleaseJob) -> None:
         assert not any(attempt.job_id == effect.job_id for attempt in self.running), "released while it runs"
