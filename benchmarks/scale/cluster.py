@@ -45,6 +45,7 @@ from firesteel.model.options import Configuration
 from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
+from firesteel.model.tasks import Committed
 from firesteel.runtime.jobmaster import job_master_settings
 
 FRAME_LIMIT_BYTES = 64 * 1024 * 1024
@@ -207,7 +208,7 @@ class Cluster:
             case w.CancelTask():
                 self.canceling.append(effect.attempt)
             case w.CommitSink():
-                done = w.SinkCommitDone(effect.job_id, effect.commit.commit_id, None)
+                done = w.SinkCommitDone(effect.job_id, effect.commit.commit_id, None, Committed())
                 self._mail.append((node.core.address, done))
             case w.ReleaseJob():
                 self._mail.append((node.core.address, w.JobReleaseDone(effect.job_id)))

@@ -229,6 +229,7 @@ def _committed(commit: SinkCommit, state: JobState) -> CommittedSink:
         rows=commit.rows,
         size_bytes=commit.size_bytes,
         note=state.notes.get(commit.commit_id, ""),
+        columns=commit.columns,
     )
     if commit.commit_id not in state.ignored:
         return written
