@@ -95,3 +95,62 @@ def test_a_plan_that_the_state_fits_goes_on_and_another_is_refused(files: Files,
         assert counted(output) == {"a": 2, "b": 1, "x": 2}, "what Spark would have done, asked for by name"
 
     files.do(story())
+
+
+JOIN = """
+@pipeline.source
+def left(spark: SparkSession, input: str) -> DataFrame:
+    return spark.readStream.schema("id long, k long").option("pathGlobFilter", "a*").json(input)
+
+@pipeline.source
+def right(spark: SparkSession, input: str) -> DataFrame:
+    return spark.readStream.schema("id long, k long").option("pathGlobFilter", "b*").json(input)
+
+@pipeline.transform
+def both(left: DataFrame, right: DataFrame) -> DataFrame:
+    x, y = left.select(F.col("id").alias("ai"), "k"), right.select(F.col("id").alias("bi"), "k")
+    return x.join(y, "k").select("k", "ai", "bi")
+
+@pipeline.sink
+def result(both: DataFrame, output: str):
+    return fs.stream_files(both, output)
+"""
+
+
+def test_sources_that_change_places_or_are_elsewhere_are_refused(files: Files, tmp_path: Path) -> None:
+    source, output, path = tmp_path / "in", tmp_path / "out", files.write("")
+    source.mkdir()
+    (source / "a1.json").write_text('{"id":1,"k":1}\n')
+    (source / "b1.json").write_text('{"id":101,"k":1}\n')
+    settings = {"spark.sql.shuffle.partitions": "2"}
+
+    def write(body: str) -> None:
+        path.write_text(HEADER.replace('"test"', '"test", mode="streaming"') + body)
+
+    async def run(body: str, saved: str, place: Path) -> JobResult:
+        write(body)
+        return await files.run(path, {"input": str(place), "output": str(output)}, {**NOW, FROM: saved})
+
+    async def story() -> None:
+        write(JOIN)
+        first = await files.submit(path, {"input": str(source), "output": str(output)}, settings)
+        await until_committed(files, first)
+        saved = await files.cluster.client.take_savepoint(first, str(tmp_path / "s"), after=AfterSavepoint.STOP)
+        assert (await files.cluster.client.request_job_result(first)).status is JobStatus.FINISHED
+        (source / "a2.json").write_text('{"id":2,"k":1}\n')
+
+        exchanged = await run(JOIN.replace("x.join(y", "y.join(x"), saved, source)
+        assert exchanged.failure is not None
+        assert "order of the sources: it was json" in exchanged.failure.message
+
+        (tmp_path / "in2").mkdir()
+        elsewhere = await run(JOIN, saved, tmp_path / "in2")
+        assert elsewhere.failure is not None
+        assert "directory of a source: it was json" in elsewhere.failure.message
+
+        same = await run(JOIN, saved, source)
+        assert same.status is JobStatus.FINISHED, same.failure
+        rows = pyarrow.parquet.read_table(output).to_pylist()
+        assert sorted((row["ai"], row["bi"]) for row in rows) == [(1, 101), (2, 101)]
+
+    files.do(story())

@@ -158,6 +158,22 @@ def streamed_plan(writer: Any) -> str:
         conf.set(_MAX_FIELDS, str(before))
 
 
+def streams_read(writer: Any) -> list[tuple[str, list[str], dict[str, str]]]:
+    """Format, paths and options of each stream that the rows of a writer come from, a join's left before its right; of a table
+    its name is the path."""
+    reads = (
+        message
+        for message in relations(writer._write_stream._child.to_proto(writer._session.client))
+        if message.DESCRIPTOR.full_name == "spark.connect.Read" and message.is_streaming
+    )
+    return [
+        ("table", [read.named_table.unparsed_identifier], dict(read.named_table.options))
+        if read.HasField("named_table")
+        else (read.data_source.format, list(read.data_source.paths), dict(read.data_source.options))
+        for read in reads
+    ]
+
+
 def output_mode(writer: Any) -> str:
     """The one that a writer of a stream was given; empty for none."""
     return str(writer._write_proto.output_mode)

@@ -8,6 +8,7 @@ from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.streams.inheritance import kept
 from firesteel.adapters.spark.streams.notes import fingerprint_of, note_fingerprint
 from firesteel.adapters.spark.streams.plans.fingerprints import agreed, broken_rules, fingerprint
+from firesteel.adapters.spark.streams.plans.places import place
 from firesteel.model import options
 
 
@@ -27,8 +28,8 @@ class Continuity:
         broken = [] if self._tolerant else broken_rules(_saved(home), found)
         if broken:
             raise PipelineRefused(
-                f"sink {uid} can't go on from savepoint {self._savepoint}: {'; '.join(broken)}. Spark would take the old state"
-                " for the new one's and give wrong results: put that back, give the sink another uid to begin without state,"
+                f"sink {uid} can't go on from savepoint {self._savepoint}: {'; '.join(broken)}. Spark would go on from"
+                " what is another's and give wrong results, or fail again and again: put that back, give the sink another uid to begin without state,"
                 f" or say {options.IGNORE_CHANGED_PLAN.key}=true if the state fits all the same"
             )
         note_fingerprint(home, found)
@@ -41,4 +42,5 @@ def _saved(home: Path) -> str:
 
 
 def _fingerprint(writer: Any) -> str:
-    return fingerprint(internals.streamed_plan(writer), internals.output_mode(writer), internals.time_zone(writer))
+    explained, mode, zone = internals.streamed_plan(writer), internals.output_mode(writer), internals.time_zone(writer)
+    return fingerprint(explained, mode, zone, [place(*read) for read in internals.streams_read(writer)])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from firesteel.adapters.spark.streams.plans.places import Place, left, moved
 from firesteel.adapters.spark.streams.plans.plantext import Columns, Node, arguments, outputs, parsed, parts
 
 VERSION = 2
@@ -35,13 +36,15 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     sources: tuple[str, ...] = ()
     """Formats, in the order in which Spark numbers them."""
+    places: tuple[Place, ...] = ()
+    """Where they read from, a join's left side before its right; none where that is not known."""
     output_mode: str = ""
     operators: tuple[StatefulOperator, ...] = ()
 
 
-def fingerprint(explained: str, output_mode: str, time_zone: str = "") -> str:
-    """Of the query whose frame is explained so, in a session of that time zone, as text for a manifest; empty when that can't
-    be read."""
+def fingerprint(explained: str, output_mode: str, time_zone: str = "", places: Sequence[Place] = ()) -> str:
+    """Of the query whose frame is explained so, in a session of that time zone, with sources that read there, as text for a
+    manifest; empty when that can't be read."""
     root = parsed(explained)
     if root is None:
         return ""
@@ -51,6 +54,7 @@ def fingerprint(explained: str, output_mode: str, time_zone: str = "") -> str:
         return ""
     found = Fingerprint(
         sources=sources,
+        places=tuple(places),
         output_mode=output_mode.lower() or "append",
         operators=tuple(_with_zone(each, time_zone) for each in _operators(root, columns)),
     )
@@ -81,7 +85,7 @@ def broken_rules(saved: str, new: str) -> list[str]:
     if before is None or now is None:
         return []
     kinds = [operator.kind for operator in before.operators], [operator.kind for operator in now.operators]
-    broken = _difference("sources", before.sources, now.sources)
+    broken = _difference("sources", before.sources, now.sources) or _elsewhere(before.places, now.places)
     if kinds[0] != kinds[1]:
         return [*broken, *_difference("stateful operators", *kinds)]
     if before.operators:
@@ -92,6 +96,12 @@ def broken_rules(saved: str, new: str) -> list[str]:
         for rule in (rule for rule in old.holds if rule in changed.holds):
             broken += _difference(f"{rule}{which}", old.holds[rule], changed.holds[rule])
     return broken
+
+
+def _elsewhere(before: Sequence[Place], now: Sequence[Place]) -> list[str]:
+    exchanged = moved(before, now)
+    rule = "order of the sources" if exchanged else "directory of a source"
+    return [f"{rule}: it was {old}, and is {new}" for old, new in exchanged or left(before, now)]
 
 
 def _decoded(text: str) -> Fingerprint | None:
