@@ -34,6 +34,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(internals, "streamed_plan", explain)
     monkeypatch.setattr(internals, "output_mode", lambda writer: "append")
     monkeypatch.setattr(internals, "time_zone", lambda writer: "UTC")
+    monkeypatch.setattr(internals, "streams_read", lambda writer: [])
     return explained
 
 

@@ -76,6 +76,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
     monkeypatch.setattr(internals, "streamed_plan", lambda writer: "")
     monkeypatch.setattr(internals, "output_mode", lambda writer: "")
     monkeypatch.setattr(internals, "time_zone", lambda writer: "UTC")
+    monkeypatch.setattr(internals, "streams_read", lambda writer: [])
     monkeypatch.setattr(internals, "ends_by_itself", lambda writer: writer.available_now)
     monkeypatch.setattr(internals, "refuse_second_run", lambda writer: None)
     monkeypatch.setattr(queries, "POLL_SECONDS", 0.0)
