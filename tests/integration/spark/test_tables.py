@@ -116,7 +116,9 @@ def test_what_has_changed_since_rows_were_staged_is_told(tables: Tables) -> None
     assert [each.ignored for each in tables.commit(one)] == [False]
     (done,) = tables.commit(other)
     left = "this leaves that as it is: none of its own rows are there"
-    assert done == Committed(f"table spark_catalog.`default`.`race` was written while this job ran, and {left}", ignored=True)
+    assert done == Committed(
+        f"table spark_catalog.`default`.`race` was written while this job ran, and {left}", ignored=True
+    )
     assert tables.rows("race") == Counter([(1,)])
     third = tables.local.stage_table("select 3 as a", "race")
     spark.sql("DROP TABLE race")
