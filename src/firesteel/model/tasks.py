@@ -106,7 +106,8 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[StagedPart, ...] = ()
     """Parts of the sink's other subtasks: they become visible in the same step."""
     columns: tuple[tuple[str, str], ...] = ()
-    """Name and type, as Spark writes it (`bigint`), of the columns of the rows: the first thousand. Empty: nobody knows."""
+    """Name and type, as Spark writes it (`bigint`), of the columns of the rows: the first thousand. Empty where nobody has
+    told, like the type of one that directories have the values of."""
 
     @property
     def stagings(self) -> tuple[str, ...]:

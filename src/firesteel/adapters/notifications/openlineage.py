@@ -122,7 +122,12 @@ def _columns(sink: CommittedSink) -> dict[str, dict[str, Any]]:
     if not sink.columns:
         return {}
     facet = _facet("1-1-1/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet")
-    return {"schema": {**facet, "fields": [{"name": name, "type": kind} for name, kind in sink.columns]}}
+    return {
+        "schema": {
+            **facet,
+            "fields": [{"name": name, **({"type": kind} if kind else {})} for name, kind in sink.columns],
+        }
+    }
 
 
 def _place(target: str) -> tuple[str, str]:

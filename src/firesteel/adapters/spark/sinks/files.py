@@ -8,14 +8,14 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed, TargetExists
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
-from firesteel.adapters.spark.sinks.columns import columns_of
+from firesteel.adapters.spark.sinks.columns import columns_in
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.serving import sink_store
@@ -188,15 +188,21 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
         place=store.place(path),
         staging=staging,
         files=(),
-        columns=columns_of(df),
     )
     attempt.check_target(commit)
     with told_by(f"write_{file_format}"):
         _remove_former(attempt, store, path)
         store.prepare(path, staging)
     files = _write_staged(df, file_format, target, store, staging)
-    rows = footers.rows_of(lambda name: store.end_of(staging, name), files) if file_format == "parquet" else -1
-    return msgspec.structs.replace(commit, files=tuple(sorted(files)), rows=rows, size_bytes=sum(files.values()))
+    commit = msgspec.structs.replace(commit, files=tuple(sorted(files)), size_bytes=sum(files.values()))
+    if file_format != "parquet":
+        return commit
+
+    def end_of(name: str) -> BinaryIO:
+        return store.end_of(staging, name)
+
+    columns = columns_in(end_of, commit.files[:1], target.keys)
+    return msgspec.structs.replace(commit, rows=footers.rows_of(end_of, files), columns=columns)
 
 
 def _remove_former(attempt: AttemptContext, store: SinkStore, path: str) -> None:

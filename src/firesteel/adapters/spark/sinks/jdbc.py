@@ -103,7 +103,7 @@ class _Staging:
             place=place,
             staging=reference,
             files=(),
-            columns=columns_of(self._df),
+            columns=columns_of(self._df.schema),
         )
         self._attempt.check_target(commit)
         self._attempt.report_staging(reference, self._secrets)

@@ -9,7 +9,6 @@ from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.session.context import RuntimeContext, current_attempt
 from firesteel.adapters.spark.session.interpreter import use_interpreter
 from firesteel.adapters.spark.shares.guard import ANYWHERE
-from firesteel.adapters.spark.sinks.columns import columns_of
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME, SinkWork, WrittenByUser, decode, encode
 from firesteel.model.ids import derived_id
 from firesteel.model.tasks import Committed, SinkCommit
@@ -72,7 +71,6 @@ def write_two_phase(df: Any, sink: TwoPhaseSink) -> None:
             target=type(sink).__name__,
             staging=reference,
             files=(),
-            columns=columns_of(df),
         )
     )
 
