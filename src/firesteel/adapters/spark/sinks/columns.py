@@ -1,8 +1,8 @@
 """Columns of the rows that a sink writes, as lineage tells them. Spark is asked for none."""
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any
 
 COLUMNS_MAX = 1_000
 """Columns that are told: they travel with the commit, and are kept with it."""
@@ -16,15 +16,12 @@ def columns_of(schema: Any) -> Columns:
     return tuple((field.name, field.dataType.simpleString()) for field in schema.fields[:COLUMNS_MAX])
 
 
-def columns_in(open_file: Callable[[str], BinaryIO], files: Sequence[str], keys: Sequence[str]) -> Columns:
-    """Those in the first of these Parquet files, and `keys`, of which directories have the values and nobody the types.
-    Empty where there is no file, or none that can be read."""
-    import pyarrow.parquet
+def columns_in(footers: Sequence[Any] | None, keys: Sequence[str]) -> Columns:
+    """Those that Spark has noted in the first of these footers, and `keys`, of which directories have the values and nobody the
+    types. Empty where there is none."""
     from pyspark.sql.types import StructType
 
-    try:
-        with open_file(files[0]) as file:
-            told = pyarrow.parquet.read_metadata(file).metadata[_SPARKS_SCHEMA]
-    except (IndexError, KeyError, TypeError, OSError, ValueError):  # TypeError: no metadata at all
+    told = (footers[0].metadata or {}).get(_SPARKS_SCHEMA) if footers else None
+    if told is None:
         return ()
     return columns_of(StructType.fromJson(json.loads(told))) + tuple((key, "") for key in keys)

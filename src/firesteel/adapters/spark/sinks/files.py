@@ -8,7 +8,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -197,12 +197,8 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
     commit = msgspec.structs.replace(commit, files=tuple(sorted(files)), size_bytes=sum(files.values()))
     if file_format != "parquet":
         return commit
-
-    def end_of(name: str) -> BinaryIO:
-        return store.end_of(staging, name)
-
-    columns = columns_in(end_of, commit.files[:1], target.keys)
-    return msgspec.structs.replace(commit, rows=footers.rows_of(end_of, files), columns=columns)
+    found = footers.read(lambda name: store.end_of(staging, name), commit.files)
+    return msgspec.structs.replace(commit, rows=footers.rows_in(found), columns=columns_in(found, target.keys))
 
 
 def _remove_former(attempt: AttemptContext, store: SinkStore, path: str) -> None:
