@@ -32,6 +32,11 @@ def relations(message: Any) -> Iterator[Any]:
                 yield from relations(item)
 
 
+def reads(message: Any) -> Iterator[Any]:
+    """Those relations of a plan that read from outside it, a join's left side before its right."""
+    return (each for each in relations(message) if each.DESCRIPTOR.full_name == "spark.connect.Read")
+
+
 def plan_id_of(frame: Any) -> int:
     """What stands in `common.plan_id` of the relation that this DataFrame is, wherever it is part of a plan."""
     return int(frame._plan._plan_id)
@@ -161,16 +166,13 @@ def streamed_plan(writer: Any) -> str:
 def streams_read(writer: Any) -> list[tuple[str, list[str], dict[str, str]]]:
     """Format, paths and options of each stream that the rows of a writer come from, a join's left before its right; of a table
     its name is the path."""
-    reads = (
-        message
-        for message in relations(writer._write_stream._child.to_proto(writer._session.client))
-        if message.DESCRIPTOR.full_name == "spark.connect.Read" and message.is_streaming
-    )
+    found = reads(writer._write_stream._child.to_proto(writer._session.client))
     return [
         ("table", [read.named_table.unparsed_identifier], dict(read.named_table.options))
         if read.HasField("named_table")
         else (read.data_source.format, list(read.data_source.paths), dict(read.data_source.options))
-        for read in reads
+        for read in found
+        if read.is_streaming
     ]
 
 

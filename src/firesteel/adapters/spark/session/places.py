@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from firesteel.adapters.spark.internals import relation_of, relations
+from firesteel.adapters.spark.internals import reads, relation_of
 
 PLACES_MAX = 20
 """Places of one function that are told."""
@@ -18,11 +18,7 @@ def places_of(frame: Any, client: Any, views: Collection[str]) -> list[str]:
     """Places that a DataFrame is read from, each once: paths and URIs as Spark has them, `kafka://SERVER/TOPIC`, `URL TABLE`
     of JDBC, and tables by name, but for `views`, which are the session's own (in lower case)."""
     found = dict.fromkeys(
-        place
-        for message in relations(relation_of(frame, client))
-        if message.DESCRIPTOR.full_name == "spark.connect.Read"
-        for place in _places(message)
-        if place.lower() not in views
+        place for read in reads(relation_of(frame, client)) for place in _places(read) if place.lower() not in views
     )
     return list(found)[:PLACES_MAX]
 
