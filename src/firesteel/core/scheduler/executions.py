@@ -145,9 +145,10 @@ class Executions:
     def sink_committed(self, record: SinkCommitted) -> None:
         """A staged output is visible; or it is ignored, so that nothing was written after all."""
         self.record(record)
-        staged = left_alone(self.state)
-        for region, outcome in self.state.finished.items() if record.ignored else ():
-            self.graph.figures.note(region, without(outcome, staged))
+        staged = left_alone(self.state) if record.ignored else frozenset()
+        for region, outcome in self.state.finished.items() if staged else ():
+            if any(sink.staging in staged for sink in outcome.sinks):
+                self.graph.figures.note(region, without(outcome, staged))
 
     def end(
         self,
