@@ -29,8 +29,8 @@ class Continuity:
         if broken:
             raise PipelineRefused(
                 f"sink {uid} can't go on from savepoint {self._savepoint}: {'; '.join(broken)}. Spark would go on from"
-                " what is another's and give wrong results, or fail again and again: put that back, give the sink another uid to begin without state,"
-                f" or say {options.IGNORE_CHANGED_PLAN.key}=true if the state fits all the same"
+                " what is another's and give wrong results, or fail again and again: put that back, give the sink another uid to"
+                f" begin without state, or say {options.IGNORE_CHANGED_PLAN.key}=true if the state fits all the same"
             )
         note_fingerprint(home, found)
 
