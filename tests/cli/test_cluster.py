@@ -16,6 +16,7 @@ import pytest
 from firesteel.cli.background import CLUSTER_VARIABLE, START_LIMIT_S, ClusterDirectory, start_limit_s
 from firesteel.cli.clusters import thishost
 from firesteel.model.options import Configuration
+from tests.processes import in_own_file_systems
 
 Command = Callable[..., tuple[int, str, str]]
 LIMIT_S = 300.0
@@ -94,11 +95,9 @@ def test_status_tells_masters_that_run_from_one_that_leads(on_cluster: Command, 
 )
 def test_a_start_on_a_full_disk_says_so(on_cluster: Command, directory: Path, taken_kib: int, said: str) -> None:
     """There is no room for the leader's record; or for that alone, and none for the journal of jobs."""
-    if subprocess.run(("unshare", "--mount", "true"), capture_output=True, check=False).returncode:
-        pytest.skip("file systems of one's own need root")
+    full = in_own_file_systems(FULL, str(directory / "jobs"), str(taken_kib << 10))
     (directory / "jobs").mkdir(parents=True)
-    full = ("unshare", "--mount", "--propagation", "private", "sh", "-c", FULL, str(directory / "jobs"))
-    code, out, err = on_cluster("start", "--taskmanagers", "0", *SHORT_LEASE, within=(*full, str(taken_kib << 10)))
+    code, out, err = on_cluster("start", "--taskmanagers", "0", *SHORT_LEASE, within=full)
     assert (code, out.count("started jobmanager")) == (1, 1)
     assert "no master leads at http://" in err
     assert f"{said} ([Errno 28] No space left on device" in err

@@ -4,16 +4,14 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
 from firesteel.assembly.jobmanager import JobManager
 from firesteel.model.options import Configuration
 from firesteel.model.views import ClusterOverview
+from tests.processes import in_own_file_systems
 
 LIMIT_S = 300.0
 """Nothing here takes that long, but on a machine that is busy with other things."""
@@ -24,9 +22,7 @@ _ALONE = 'mount -t tmpfs none "$0" && mkdir "$0/tmp" && echo "$1" > "$0/name" &&
 
 def on_own_host(directory: Path, name: str) -> tuple[str, ...]:
     """Before a command: what is in the directory is its own, as on a host of that name. Skips the test without root."""
-    if subprocess.run(("unshare", "--mount", "true"), capture_output=True, check=False).returncode:
-        pytest.skip("file systems of one's own need root")
-    return ("unshare", "--mount", "--propagation", "private", "sh", "-c", _ALONE, str(directory), name)
+    return in_own_file_systems(_ALONE, str(directory), name)
 
 
 class Cluster:
