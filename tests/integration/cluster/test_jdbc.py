@@ -152,10 +152,10 @@ def test_a_password_is_in_no_record_and_a_commit_counts_once(
     commits = []
     real = sinkoutput.SinkOutput.commit
 
-    async def twice(self: sinkoutput.SinkOutput, commit: SinkCommit) -> None:
+    async def twice(self: sinkoutput.SinkOutput, commit: SinkCommit) -> Committed:
         commits.append(commit)
         await real(self, commit)
-        await real(self, commit)
+        return await real(self, commit)
 
     monkeypatch.setattr(sinkoutput.SinkOutput, "commit", twice)
     body = SINK.replace("password: str", "secret: str").replace(

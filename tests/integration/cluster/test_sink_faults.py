@@ -24,7 +24,7 @@ from firesteel.adapters.storage.sinks import commit_sink
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
-from firesteel.model.tasks import SinkCommit
+from firesteel.model.tasks import Committed, SinkCommit
 from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import HEADER, Files
 from tests.integration.cluster.postgres import Postgres, is_missing
@@ -211,13 +211,13 @@ def test_a_worker_that_dies_in_a_commit_is_followed_by_another(
     real = sinkoutput.SinkOutput.commit
     reached: list[SinkCommit] = []
 
-    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> None:
+    async def so_far(self: sinkoutput.SinkOutput, commit: SinkCommit) -> Committed:
         if len(reached) == 4:
-            await real(self, commit)
-            return
+            return await real(self, commit)
         phase(commit)
         reached.append(commit)
         await asyncio.Event().wait()
+        raise AssertionError("nobody is heard of again")
 
     monkeypatch.setattr(sinkoutput.SinkOutput, "commit", so_far)
 
