@@ -50,6 +50,7 @@ def backend(do: Runner, scratch: Path, blobs: LocalBlobStore, spark: Standalone)
     configuration = Configuration({**ON_EXECUTORS, "taskmanager.spark.master": spark.url})
     backend = SparkTaskBackend(configuration, scratch / "work", blobs)
     do(backend.start())
+    do(backend.endpoint())  # its JVM is older than the first test
     yield backend
     do(backend.close())
 

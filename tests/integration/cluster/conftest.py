@@ -31,10 +31,11 @@ def work_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def mini_cluster(do: Do, work_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[MiniCluster]:
-    """A cluster that runs for a while; `settings` are more of its configuration."""
+    """A cluster that runs for a while, with a JVM that is older than the first test; `settings` are more of its configuration."""
     made = MiniCluster(Configuration({**quick_start(), "cluster.work-dir": str(work_dir), **(settings or {})}))
     do(made.start())
     try:
+        do(spark_endpoint(made))
         yield made
     finally:
         do(made.close())
@@ -44,7 +45,6 @@ def mini_cluster(do: Do, work_dir: Path, settings: Mapping[str, str] | None = No
 def cluster(do: Do, work_dir: Path) -> Iterator[MiniCluster]:
     # Code of jobs that failed would stay, to be tried once more; here tests look at what is left.
     with mini_cluster(do, work_dir, {"jobstore.retryable.max-capacity": "0"}) as made:
-        do(spark_endpoint(made))  # its JVM is older than the first test, which may need none
         yield made
 
 

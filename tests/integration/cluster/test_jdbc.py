@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks.warm import spark_endpoint
 from firesteel.adapters.spark.worker import sinkoutput
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
 from firesteel.minicluster import MiniCluster
@@ -36,7 +35,6 @@ def postgres() -> Iterator[Postgres]:
 def cluster(do: Do, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
     """Whose Spark has the driver's classes."""
     with mini_cluster(do, tmp_path_factory.mktemp("jdbc"), {"spark.driver.extraClassPath": str(DRIVER)}) as made:
-        do(spark_endpoint(made))
         yield made
 
 

@@ -80,6 +80,7 @@ def backend(runner: asyncio.Runner, scratch: Path, blobs: LocalBlobStore) -> Ite
     configuration = {**CONFIGURATION, "spark.ui.enabled": "true", "spark.ui.port": "0"}
     backend = SparkTaskBackend(Configuration(configuration), scratch / "cache", blobs)
     runner.run(backend.start())
+    runner.run(backend.endpoint())  # its JVM is older than the first test
     yield backend
     runner.run(backend.close())
 
