@@ -124,15 +124,16 @@ def test_a_run_starts_and_completes_with_inputs_and_outputs() -> None:
 
 
 def test_inputs_that_were_seen_are_told_in_the_end() -> None:
-    result = msgspec.structs.replace(RESULT, reads=("/data/in", "sales.orders"))
+    known = {"/data/in": (("n", "bigint"), ("day", ""))}
+    result = msgspec.structs.replace(RESULT, reads=("/data/in", "sales.orders"), read_columns=known)
     start, complete = lineage_of(
         change(graph=GRAPH), change(JobStatus.FINISHED, RESULT.end_time_ms, graph=GRAPH, result=result)
     )
     assert len(start["inputs"]) == 4
-    assert complete["inputs"] == [
-        {"namespace": "file", "name": "/data/in"},
-        {"namespace": "catalog", "name": "sales.orders"},
-    ]
+    files, table = complete["inputs"]
+    assert (files["namespace"], files["name"]) == ("file", "/data/in")
+    assert files["facets"]["schema"]["fields"] == [{"name": "n", "type": "bigint"}, {"name": "day"}]
+    assert table == {"namespace": "catalog", "name": "sales.orders"}
 
 
 @pytest.mark.parametrize(("status", "kind"), [(JobStatus.FAILED, "FAIL"), (JobStatus.CANCELED, "ABORT")])

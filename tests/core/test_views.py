@@ -7,7 +7,7 @@ from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, ResourceID
 from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import RESULT_FORMAT, TaskOutcome
+from firesteel.model.tasks import RESULT_FORMAT, InputPlace, TaskOutcome
 from tests.core.graphs import JOB, commit_of
 from tests.core.stories.jobmaster import JobMasterPlayer
 from tests.core.stories.player import attempt
@@ -17,12 +17,16 @@ def test_places_that_a_source_was_seen_to_read_are_told_without_secrets() -> Non
     player = JobMasterPlayer()
     player.play("> graph v ; w\n> start\n> report w1 slots=a,b\n> state w1 0#0:RUNNING 1#0:RUNNING\n")
     assert player.core.view().vertices[0].reads == ()
-    seen = TaskOutcome(reads=(("v", "s3a://me:secret@bucket/in"), ("v", "sales.orders"), ("other", "/not/of/v")))
+    read = (("v", "s3a://me:secret@bucket/in", (("n", "int"),)), ("v", "sales.orders"), ("other", "/not/of/v"))
+    seen = TaskOutcome(reads=tuple(InputPlace(*each) for each in read))
     update = TaskStateUpdate(attempt=attempt("0#0"), state=ExecutionState.FINISHED, outcome=seen)
     body = m.UpdateTaskExecutionStates(resource_id=ResourceID("w1"), job_id=JOB, sequence=99, updates=(update,))
     player.deliver("w1", body)
     first, second = player.core.view().vertices
-    assert first.reads == (("v", "s3a://me:******@bucket/in"), ("v", "sales.orders"))
+    assert first.reads == (
+        InputPlace("v", "s3a://me:******@bucket/in", (("n", "int"),)),
+        InputPlace("v", "sales.orders"),
+    )
     assert second.reads == ()
 
 

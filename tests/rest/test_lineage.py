@@ -32,6 +32,7 @@ def test_places_outside_a_job(do: Do, tmp_path: Path) -> None:
             others, orders = told["inputs"]
             read = {"vertex": ids["orders"], "function": "orders", "place": "s3://u:******@b/in"}
             assert {key: orders[key] for key in read} == read
+            assert (orders["columns"], others["columns"]) == ([{"name": "n", "type": "bigint"}], [])
             assert (others["function"], others["place"], others["rows"], others["bytes"]) == ("others", "", 7, 70)
             (report,) = told["outputs"]
             assert (report["vertex"], report["function"]) == (ids["report"], "report")

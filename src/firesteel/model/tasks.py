@@ -80,6 +80,11 @@ class StagedPart(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...]
 
 
+Columns = tuple[tuple[str, str], ...]
+"""Name and type, as Spark writes it (`bigint`), of columns. Empty where nobody has told, like the type of one that
+directories have the values of."""
+
+
 class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     """Staged output of a sink, and all it takes to make it visible, by any worker, any number of times."""
 
@@ -105,9 +110,8 @@ class SinkCommit(msgspec.Struct, frozen=True, kw_only=True):
     """Directories below the place that get rows, where `files` does not tell."""
     parts: tuple[StagedPart, ...] = ()
     """Parts of the sink's other subtasks: they become visible in the same step."""
-    columns: tuple[tuple[str, str], ...] = ()
-    """Name and type, as Spark writes it (`bigint`), of the columns of the rows: the first thousand. Empty where nobody has
-    told, like the type of one that directories have the values of."""
+    columns: Columns = ()
+    """Those of its rows: the first thousand."""
 
     @property
     def stagings(self) -> tuple[str, ...]:
@@ -173,6 +177,15 @@ PEAKS = ("memory_peak_bytes",)
 """Fields of IOMetrics of which several attempts have the largest together; of all others the sum."""
 
 
+class InputPlace(msgspec.Struct, frozen=True, array_like=True):
+    """A place outside the job that a source reads."""
+
+    function: str
+    place: str
+    """URI, path or table."""
+    columns: Columns = ()
+
+
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Results that a finished attempt leaves behind."""
 
@@ -182,8 +195,8 @@ class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Splits of a source, found by this attempt."""
     io: IOMetrics | None = None
     """Figures of what it has read; what it has written is in its partitions and sinks."""
-    reads: tuple[tuple[str, str], ...] = ()
-    """(function, URI, path or table) of what its sources were seen to read outside the job."""
+    reads: tuple[InputPlace, ...] = ()
+    """What its sources were seen to read outside the job."""
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from firesteel.model.metric import MetricValue
 from firesteel.model.resources import UNKNOWN_HARDWARE, HardwareDescription, ResourceProfile
 from firesteel.model.secrets import redacted_text, redacted_values
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import IOMetrics, TaskProgress
+from firesteel.model.tasks import Columns, InputPlace, IOMetrics, TaskProgress
 
 EVERY_SUBTASK = range(1 << 62)
 """Indices of all subtasks, however many there are."""
@@ -83,8 +83,8 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what it prints can be read."""
     labels: Labels = ()
     """What a worker must be called to run it."""
-    reads: tuple[tuple[str, str], ...] = ()
-    """(function, URI, path or table) that its sources declare to read, or have read by their plans; without secrets."""
+    reads: tuple[InputPlace, ...] = ()
+    """What its sources declare to read, or have read by their plans; without secrets."""
     subtasks: tuple[SubtaskView, ...] = ()
     """Subtasks; of a job that has ended, the first thousand of all its vertices together."""
 
@@ -223,8 +223,7 @@ class CommittedSink(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = -1
     note: str = msgspec.field(default="", name="told")
     """Message for its owner, like of another job that wrote there at the same time."""
-    columns: tuple[tuple[str, str], ...] = ()
-    """Name and type, as Spark writes it, of the columns; empty where they are not known."""
+    columns: Columns = ()
 
 
 class ReturnedRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,6 +257,8 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """Number of subtasks, of all vertices together, in each state that any was in at the end."""
     reads: tuple[str, ...] = ()
     """URIs, paths and tables that its sources have declared or read, without secrets."""
+    read_columns: dict[str, Columns] = {}
+    """Columns of those of these places of which they are known."""
 
     @property
     def duration_ms(self) -> int:

@@ -4,11 +4,22 @@ import msgspec
 
 from firesteel.model.ids import derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobVertex
-from firesteel.model.tasks import IOMetrics, JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome
+from firesteel.model.splits import places_read
+from firesteel.model.tasks import (
+    InputPlace,
+    IOMetrics,
+    JobInformation,
+    ResultPartition,
+    SinkCommit,
+    TaskDeployment,
+    TaskOutcome,
+)
 from firesteel.testing.enumeration import range_enumeration
 
 FAKE_SPLITS = 40
 """Input splits of every source that has any."""
+COLUMNS = (("n", "bigint"),)
+"""Columns of all that is read from outside or written."""
 
 
 def outcome_of(job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
@@ -35,6 +46,14 @@ def outcome_of(job: JobInformation, deployment: TaskDeployment) -> TaskOutcome:
             for data in datasets
         ),
         sinks=tuple(_commit(deployment, vertex, base) for vertex in sinks),
+        reads=tuple(
+            InputPlace(function.name, place, COLUMNS)
+            for vertex in graph.vertices
+            if vertex.id in deployment.vertices and deployment.subtask == 0
+            for function in vertex.functions
+            if function.splits is not None
+            for place in places_read(function.splits, graph.parameters)
+        ),
     )
 
 
@@ -61,5 +80,5 @@ def _commit(deployment: TaskDeployment, vertex: JobVertex, base: str) -> SinkCom
         target=f"{deployment.attempt.job_id}/{vertex.name}/{deployment.subtask}",
         staging=f"{base}/sink/{vertex.id}",
         files=("part-0",),
-        columns=(("n", "bigint"),),
+        columns=COLUMNS,
     )

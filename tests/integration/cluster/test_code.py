@@ -154,6 +154,7 @@ def test_relative_paths_start_where_the_job_was_submitted(
     assert sorted(row.a for row in rows) == ["1", "1", "7.0", "line", "line", "line"]
     assert (client / "written beside" / "_SUCCESS").exists()
     assert done.reads == tuple(str(client / name) for name in ("data.csv", "lines.txt", "l*.txt", "sample.libsvm"))
+    assert done.read_columns == {str(client / name): (("value", "string"),) for name in ("lines.txt", "l*.txt")}
     failure = end('read(spark, "dota.csv")').failure
     assert failure is not None
     assert (failure.vertex, failure.location) == ("chosen", "job.py:7"), failure

@@ -20,7 +20,8 @@ from firesteel.model.secrets import redacted_text
 from firesteel.model.splits import places_read
 from firesteel.model.states import JobStatus
 from firesteel.model.statuschange import JobStatusChange
-from firesteel.model.views import CommittedSink
+from firesteel.model.tasks import Columns
+from firesteel.model.views import CommittedSink, JobResult
 
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 FACETS = "https://openlineage.io/spec/facets"
@@ -89,17 +90,19 @@ class Lineage:
             event_time=datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds"),
             run=Run(str(uuid.UUID(hex=change.job_id)), _run_facets(failure)),
             job=Job(self._namespace, change.name, _job_facets(change.graph)),
-            inputs=_inputs(change.graph, change.result.reads if change.result is not None else ()),
+            inputs=_inputs(change.graph, change.result),
             outputs=tuple(map(_output, change.result.sinks)) if ends and change.result is not None else (),
         )
 
 
-def _inputs(graph: JobGraph | None, seen: tuple[str, ...]) -> tuple[Dataset, ...]:
-    """Inputs as they were `seen` of a job that has ended; before that, those that its sources declare."""
-    found = list(seen)
-    if graph is not None and not seen:
+def _inputs(graph: JobGraph | None, result: JobResult | None) -> tuple[Dataset, ...]:
+    """Inputs as they were seen of a job that has ended; before that, those that its sources declare."""
+    found = list(result.reads) if result is not None else []
+    if graph is not None and not found:
         found = [place for vertex in graph.vertices for place in _declared(vertex, graph.parameters)]
-    return tuple(Dataset(*place) for place in dict.fromkeys(map(_place, found)))
+    columns = result.read_columns if result is not None else {}
+    made = {_place(each): Dataset(*_place(each), _schema(columns.get(each, ()))) for each in found}
+    return tuple(made.values())
 
 
 def _declared(vertex: JobVertex, parameters: Mapping[str, object]) -> Iterator[str]:
@@ -115,18 +118,15 @@ def _output(sink: CommittedSink) -> Dataset:
     if sink.size_bytes >= 0:
         statistics["size"] = sink.size_bytes
     facet = _facet("1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet")
-    return Dataset(*_place(sink.target), _columns(sink), {"outputStatistics": {**facet, **statistics}})
+    return Dataset(*_place(sink.target), _schema(sink.columns), {"outputStatistics": {**facet, **statistics}})
 
 
-def _columns(sink: CommittedSink) -> dict[str, dict[str, Any]]:
-    if not sink.columns:
+def _schema(columns: Columns) -> dict[str, dict[str, Any]]:
+    if not columns:
         return {}
     facet = _facet("1-1-1/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet")
     return {
-        "schema": {
-            **facet,
-            "fields": [{"name": name, **({"type": kind} if kind else {})} for name, kind in sink.columns],
-        }
+        "schema": {**facet, "fields": [{"name": name, **({"type": kind} if kind else {})} for name, kind in columns]}
     }
 
 

@@ -19,7 +19,7 @@ from firesteel.model.jobgraph import FunctionKind, JobVertex
 from firesteel.model.secrets import redacted_text, redacted_values
 from firesteel.model.splits import places_read
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import RESULT_FORMAT, SinkCommit, TaskProgress
+from firesteel.model.tasks import RESULT_FORMAT, InputPlace, SinkCommit, TaskProgress
 from firesteel.model.views import (
     EVERY_SUBTASK,
     CommittedSink,
@@ -161,6 +161,7 @@ class JobViews:
         state, graph = executions.state, executions.topology.graph
         assert state.status.is_globally_terminal, "only a job that has ended has a result"
         done = [commit for commit in state.intended if commit.commit_id in state.committed]
+        inputs = [each for vertex in graph.vertices for each in _inputs(executions, vertex)]
         return JobResult(
             job_id=graph.job_id,
             name=graph.name,
@@ -180,7 +181,8 @@ class JobViews:
             owner=graph.owner,
             retained=state.retained,
             tasks=_counted_tasks(executions),
-            reads=tuple({place: None for vertex in graph.vertices for _, place in _inputs(executions, vertex)}),
+            reads=tuple(dict.fromkeys(each.place for each in inputs)),
+            read_columns={each.place: each.columns for each in inputs if each.columns},
         )
 
     @property
@@ -321,17 +323,17 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
     )
 
 
-def _inputs(executions: Executions, vertex: JobVertex) -> tuple[tuple[str, str], ...]:
-    """(function, place) of what its sources declare to read, and of what the first of its subtasks was seen to read."""
-    found: list[tuple[str, str]] = []
-    if declared := [each for each in vertex.functions if each.kind is FunctionKind.SOURCE and each.splits is not None]:
-        values = redacted_values(executions.topology.graph.parameters)
-        found += [(each.name, place) for each in declared if each.splits for place in places_read(each.splits, values)]
+def _inputs(executions: Executions, vertex: JobVertex) -> tuple[InputPlace, ...]:
+    """What its sources declare to read, and what the first of its subtasks was seen to read: each once."""
+    values = redacted_values(executions.topology.graph.parameters)
+    declared = ((each.name, each.splits) for each in vertex.functions if each.kind is FunctionKind.SOURCE)
+    found = [InputPlace(name, place) for name, splits in declared if splits for place in places_read(splits, values)]
     outcome = executions.partitions.outcomes.get(RegionIndex(executions.topology.by_vertex[vertex.id].offset))
     if outcome is not None:
         mine = {each.name for each in vertex.functions}
-        found += [each for each in outcome.reads if each[0] in mine]
-    return tuple((name, redacted_text(place)) for name, place in found)
+        found += [each for each in outcome.reads if each.function in mine]
+    told = (msgspec.structs.replace(each, place=redacted_text(each.place)) for each in found)
+    return tuple({(each.function, each.place): each for each in told}.values())
 
 
 def _first_deployed(graph: ExecutionGraph, logical: LogicalRegion) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from firesteel.model.ids import JobVertexID
 from firesteel.model.jobgraph import FunctionKind
+from firesteel.model.tasks import Columns, InputPlace
 from firesteel.model.views import CommittedSink, JobView, VertexView
 from firesteel.rest.call import Call
 from firesteel.rest.schema.lineage import LineageColumn, LineageInfo, LineageInput, LineageOutput
@@ -29,9 +30,15 @@ def _inputs(view: JobView) -> Iterator[LineageInput]:
         is_alone = len(sources) == 1 and len(vertex.reads) <= 1 and vertex.id not in reads_results
         rows, size = _read(vertex) if is_alone else (-1, -1)
         for name in sources:
-            places = [place for function, place in vertex.reads if function == name]
-            for place in places or [""]:
-                yield LineageInput(vertex=vertex.id, function=name, place=place, rows=rows, bytes=size)
+            for read in [each for each in vertex.reads if each.function == name] or [InputPlace(name, "")]:
+                yield LineageInput(
+                    vertex=vertex.id,
+                    function=name,
+                    place=read.place,
+                    rows=rows,
+                    bytes=size,
+                    columns=_columns(read.columns),
+                )
 
 
 def _read(vertex: VertexView) -> tuple[int, int]:
@@ -57,7 +64,11 @@ def _outputs(view: JobView, committed: tuple[CommittedSink, ...]) -> Iterator[Li
             files=sink.files,
             rows=sink.rows,
             bytes=sink.size_bytes,
-            columns=[LineageColumn(*column) for column in sink.columns],
+            columns=_columns(sink.columns),
         )
     done = {sink.function for sink in committed}
     yield from (LineageOutput(vertex=vertex_of[name], function=name) for name in vertex_of if name not in done)
+
+
+def _columns(columns: Columns) -> list[LineageColumn]:
+    return [LineageColumn(*column) for column in columns]

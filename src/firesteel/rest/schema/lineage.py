@@ -3,22 +3,24 @@
 import msgspec
 
 
+class LineageColumn(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+    """As Spark writes it in SQL: `bigint`."""
+
+
 class LineageInput(msgspec.Struct, frozen=True, kw_only=True):
     """A place that a source reads. -1: not known."""
 
     vertex: str
     function: str
     place: str
-    """URI or path that the source declares; empty where only its code knows."""
+    """URI, path or table; empty where only its code knows."""
     rows: int = -1
     """Rows that the vertex has read in all, where this is all that it reads."""
     bytes: int = -1
-
-
-class LineageColumn(msgspec.Struct, frozen=True):
-    name: str
-    type: str
-    """As Spark writes it in SQL: `bigint`."""
+    columns: list[LineageColumn] = []
+    """Those of the place, as far as they are known: at most a thousand."""
 
 
 class LineageOutput(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed, TargetExists
+from firesteel.adapters.spark.session.columns import columns_in
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
-from firesteel.adapters.spark.sinks.columns import columns_in
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.serving import sink_store
@@ -198,7 +198,9 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
     if file_format != "parquet":
         return commit
     found = footers.read(lambda name: store.end_of(staging, name), commit.files)
-    return msgspec.structs.replace(commit, rows=footers.rows_in(found), columns=columns_in(found, target.keys))
+    return msgspec.structs.replace(
+        commit, rows=footers.rows_in(found), columns=columns_in(found[0], target.keys) if found else ()
+    )
 
 
 def _remove_former(attempt: AttemptContext, store: SinkStore, path: str) -> None:

@@ -8,9 +8,9 @@ from firesteel.adapters.spark.exchange.storable import types_within
 from firesteel.adapters.spark.gateway import class_path_of
 from firesteel.adapters.spark.properties import resolved
 from firesteel.adapters.spark.refusals import SinkRefused, TargetExists, UserError
+from firesteel.adapters.spark.session.columns import columns_of
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
-from firesteel.adapters.spark.sinks.columns import columns_of
 from firesteel.adapters.spark.sinks.database import DatabaseError, connected
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable, column_types, place_of, schema_prefix
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, encode

@@ -15,6 +15,7 @@ from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.exchange.results import stage_rows
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.session.attempt import AttemptSession
+from firesteel.adapters.spark.session.columns import columns_declared
 from firesteel.adapters.spark.session.context import AttemptContext, RuntimeContext, current_attempt
 from firesteel.adapters.spark.session.places import places_of
 from firesteel.adapters.spark.session.settings import Changes, merged, refuse_change
@@ -30,8 +31,8 @@ from firesteel.adapters.spark.streams.queries import (
 )
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import ExchangeMode, Function, FunctionKind, JobGraph, JobType, JobVertex, Partitioner
-from firesteel.model.splits import DrawnSplits, InputFormat
-from firesteel.model.tasks import ResultPartition, TaskDeployment, TaskOutcome
+from firesteel.model.splits import DrawnSplits, InputFormat, places_read
+from firesteel.model.tasks import InputPlace, ResultPartition, TaskDeployment, TaskOutcome
 from firesteel.pipeline.parameters import argument_value
 from firesteel.pipeline.parametertypes import has_enum, read_wire
 
@@ -55,8 +56,7 @@ class RegionPlan:
         self._results = StoredResults(attempt.storage)
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
-        self._reads: dict[tuple[str, str], None] = {}
-        """Functions and places outside the job that they read."""
+        self._reads: list[InputPlace] = []
         self._settings: dict[str, Changes] = {}
         """With which the result of each function is made."""
         self._origins = FileOrigins()
@@ -111,7 +111,9 @@ class RegionPlan:
             self.rows_read = _sum([self._results.files.rows_of(each, self._deployment.subtask) for each in self._read])
             self.bytes_read = _sum([sum(share.sizes.values()) for shares in there for share in shares])
         return TaskOutcome(
-            partitions=tuple(self._stored_here), sinks=tuple(self._attempt.sinks), reads=tuple(self._reads)
+            partitions=tuple(self._stored_here),
+            sinks=tuple(self._attempt.sinks),
+            reads=tuple(self._reads) if self._deployment.subtask == 0 else (),
         )
 
     def load(self, resolve: Resolve) -> None:
@@ -203,9 +205,9 @@ class RegionPlan:
                 self._guard.returned(function, result)
 
     def _note_places(self, source: Function, frame: Any) -> None:
-        if source.splits is None:  # else it has declared them
-            names = places_of(frame, self._session.get().client, self._session.names.views)
-            self._reads.update(((source.name, name), None) for name in names)
+        if source.splits is None:  # else its splits say so
+            found = places_of(frame, self._session.get().client, self._session.names.views)
+            self._reads += [InputPlace(source.name, place, columns) for place, columns in found.items()]
 
     def _end_in(self, sink: Function, result: Any) -> None:
         if self._is_stream:
@@ -245,7 +247,7 @@ class RegionPlan:
         given = [name for name in function.parameters if name in self._parameters]
         arguments.update((name, self._parameter(function, name)) for name in given)
         if function.kind is FunctionKind.SOURCE and function.splits is not None:
-            arguments["splits"] = splits = self._splits(function.splits)
+            arguments["splits"] = splits = self._splits(function, function.splits)
             if self._guard is not None:
                 self._guard.drawn(splits)
         if function.wants_session:
@@ -273,13 +275,15 @@ class RegionPlan:
             parameters=self._parameters,
         )
 
-    def _splits(self, declared: InputFormat) -> Any:
+    def _splits(self, source: Function, declared: InputFormat) -> Any:
         """Splits that were drawn, or, when nothing is to be shared, all there are."""
-        place = self._finder.place_of(declared)
-        if self._drawn is not None:
-            return splits_argument(declared, self._drawn.splits, self._drawn.schema, place)
-        found = self._finder.find(declared, 1)
-        return splits_argument(declared, found.splits, found.schema, place)
+        found = self._finder.find(declared, 1) if self._drawn is None else self._drawn
+        if found.schema and not any(each.function == source.name for each in self._reads):
+            columns = columns_declared(found.schema)
+            self._reads += [
+                InputPlace(source.name, at, columns) for at in places_read(declared, self._graph.parameters)
+            ]
+        return splits_argument(declared, found.splits, found.schema, self._finder.place_of(declared))
 
     def _store(self, vertex: JobVertex, results: str) -> None:
         name, subtask = vertex.functions[-1].name, self._deployment.subtask
