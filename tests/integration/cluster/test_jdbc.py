@@ -13,6 +13,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import Committed, SinkCommit
 from firesteel.model.views import JobResult
+from firesteel.runtime.ports import TaskFailedError
 from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.postgres import USER, Postgres, is_missing
@@ -170,6 +171,29 @@ def test_a_password_is_in_no_record_and_a_commit_counts_once(
         assert postgres.password not in sinkoutput_text(reference)
     for log in work_dir.rglob("*.log"):
         assert postgres.password not in log.read_text(errors="replace"), log
+
+
+def test_a_worker_without_the_password_says_so_and_another_commits(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    real = sinkoutput.SinkOutput.commit
+
+    async def forgetful(self: sinkoutput.SinkOutput, commit: SinkCommit) -> Committed:
+        with monkeypatch.context() as forgotten:
+            forgotten.setattr(sinkoutput.SinkOutput, "_secrets_of", lambda *_: {})
+            with pytest.raises(TaskFailedError) as failed:
+                await real(self, commit)
+        told.append(failed.value.failure)
+        return await real(self, commit)
+
+    monkeypatch.setattr(sinkoutput.SinkOutput, "commit", forgetful)
+    result = sink.run("spoken", "append", 0, 2, password=sink.postgres.password)
+    assert result.status is JobStatus.FINISHED, result.failure
+    (failure,) = told
+    assert failure.may_pass
+    assert failure.message.startswith(
+        "table spoken: only the worker that has staged its rows knows the password, which"
+    )
+    assert sink.ids("spoken") == [0, 1]
 
 
 def sinkoutput_text(reference: str) -> str:

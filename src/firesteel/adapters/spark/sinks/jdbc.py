@@ -90,6 +90,7 @@ class _Staging:
                 key=key,
                 properties=self._public,
                 class_path=self._class_path,
+                unwritten=tuple(self._secrets),
             ),
         )
         assert self._attempt.function is not None, "a sink runs inside a function"

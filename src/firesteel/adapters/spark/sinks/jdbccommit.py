@@ -38,6 +38,8 @@ class StagedTable(StoredRecord, frozen=True, kw_only=True):
     """Columns of the staged rows, each with the name it has in the target."""
     key: tuple[str, ...] = ()
     """Columns of the target that are the key of mode `upsert`."""
+    unwritten: tuple[str, ...] = ()
+    """Properties that only the worker which staged the rows knows."""
     properties: Mapping[str, str]
     class_path: str = ""
 
@@ -90,6 +92,11 @@ def perform(payload: bytes) -> bytes:
     work = msgspec.json.decode(payload, type=SinkWork)
     staged = [decode(reference, StagedTable) for reference in work.references]
     first = staged[0]
+    if work.commit_id and not work.secrets.keys() >= set(first.unwritten):
+        raise TargetUnreachable(
+            f"table {first.target}: only the worker that has staged its rows knows the {' and '.join(first.unwritten)},"
+            " which was given as text; with env:NAME or file:/path in its place any worker can commit"
+        )
     properties = resolved("write_jdbc", {**first.properties, **work.secrets})
     for attempt in range(1, CONNECT_ATTEMPTS + 1):
         try:
