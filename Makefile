@@ -21,6 +21,10 @@ BIN := .venv/bin
 DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
 
+# Containers often forbid compiled files. Without them each process compiles all that it imports, and each of the processes
+# that share the tests all of the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev java postgres prometheus openssh demo test check format lint types imports tidy core simulate bench docs lock clean
 
