@@ -46,6 +46,13 @@ def test_a_plan_that_shares_would_change_fails_the_job_at_once(files: Files, tmp
     assert "groupBy(id)" in done.failure.message
 
 
+def test_a_seed_that_is_drawn_while_a_module_is_imported_is_not_the_users(files: Files, tmp_path: Path) -> None:
+    body = "NOISE = F.rand()\n" + BODY.replace('groupBy("GROUP")', 'where(NOISE >= 0).groupBy("k")')
+    done = files.do(files.run(files.write(body), {"output": str(tmp_path / "out")}))
+    assert done.status is JobStatus.FINISHED, done
+    assert sum(row["count"] for row in rows_of(tmp_path / "out")) == 100
+
+
 TELLINGS_MAX = 12
 """Jobs of which one at least takes longer than the interval in which Spark tells of a query."""
 

@@ -161,6 +161,10 @@ ALLOWED = {
     "a subquery over a broadcast": lambda i: viewed(i, "select k, v from ta where v > (select avg(w) from tiny)"),
     "a column called rand(1)": lambda i: i.spread.select(F().col("v").alias("rand(1)"), "k").where("`rand(1)` > 1"),
     "a sample": lambda i: i.spread.sample(0.5),
+    "seeds that Spark draws": lambda i: viewed(
+        i, "select *, rand() r, uuid() u, randstr(3) s, uniform(1, 5) n from ta tablesample (50 percent)"
+    ),
+    "seeds that nobody gives in SQL": lambda i: i.spread.selectExpr("uuid() as u", "shuffle(array(k, v)) as s"),
     "a list that is shuffled": lambda i: i.spread.select(F().shuffle(F().array("k", "v"))),
     "groups in Python": lambda i: i.hashed.groupBy("k").applyInPandas(lambda f: f, "k int, l string, v int"),
     "cogroups in Python": lambda i: (
@@ -263,6 +267,10 @@ REFUSED = {
     "uuid() with a seed": lambda i: i.spread.select(F().expr("uuid(42)")),
     "rand() with a seed": lambda i: i.spread.withColumn("r", F().rand(42)),
     "shuffle() with a seed": lambda i: i.spread.select(F().expr("shuffle(array(k, v), 7)")),
+    "rand() with a seed ": lambda i: i.spread.withColumn("r", F().rand(20261126112233)),
+    "rand() with a seed  ": lambda i: i.spread.selectExpr("rand(2026 * 1000000000L) as r"),
+    "uuid() with a seed ": lambda i: i.spread.selectExpr("uuid(9007199254740993) as u", "uuid() as v", "rand() as r"),
+    "a sample with a seed ": lambda i: i.spread.sample(fraction=0.5, seed=1 << 40),
     "a sample with a seed": lambda i: i.spread.sample(fraction=0.5, seed=7),
     "spark_partition_id()": lambda i: i.spread.where(F().spark_partition_id() == 0),
     "input_file_name()": lambda i: i.spread.select(F().input_file_name()),

@@ -13,7 +13,7 @@ from firesteel.adapters.spark.shares import decisions
 from firesteel.adapters.spark.shares.approvals import Approvals, digest_of
 from firesteel.adapters.spark.shares.inputs import input_over
 from firesteel.adapters.spark.shares.marking import OBSERVE, Input, Marking, broadcast, relations_in, spread
-from firesteel.adapters.spark.shares.physical import Judgement, Rows, judge
+from firesteel.adapters.spark.shares.physical import Judgement, Rows, judge, seeds_in
 from firesteel.adapters.spark.shares.pieces import Pieces
 from firesteel.adapters.spark.shares.planner import Planner
 from firesteel.model.jobgraph import Function, JobEdge
@@ -51,6 +51,7 @@ class ShareGuard:
     def __init__(self, session: Any, parallelism: int, approved: Path) -> None:
         self._session, self._parallelism = session, parallelism
         self._planner, self._approvals = Planner(session), Approvals(approved)
+        self._drawn_seeds = internals.drawn_seeds()
         self._given: dict[int, Input] = {}
         self._numbers = itertools.count(1)
         self._views: list[Any] = []
@@ -225,7 +226,10 @@ class ShareGuard:
         except AnalysisException:
             self._planner.analyse(relation)  # a mistake of the user's is better told of the user's plan
             raise
-        return judge(explained, files_are_the_users=self._pieces is not None)
+        given = seeds_in(explained) - self._drawn_seeds
+        if given:  # or Spark has drawn them
+            given &= seeds_in(self._planner.explained(marked, keeps_joins=keeps_joins, anew=True))
+        return judge(explained, given=given, files_are_the_users=self._pieces is not None)
 
     # ── refusals ─────────────────────────────────────────────────────────────────────────────────────────
     def _refuse_whole(self, function: Function, verb: str) -> None:

@@ -4,21 +4,20 @@ Read from EXPLAIN FORMATTED, whose tree has names of operators and numbers only:
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
 _LINE = re.compile(r"(?P<indent>[ :+-]*)(?:\* )?(?P<name>[A-Za-z].*?) \((?P<number>\d+)\)")
 _ATTRIBUTE = re.compile(r"#\d+L?")
 _SEED = re.compile(r"-?\d+")
-_DRAWN_SEED_MIN = 1 << 32
-"""A smaller seed was written by somebody: those that Spark and PySpark draw have 63 bits."""
 _RANDOM = re.compile(r"\b(rand|randn|uuid|shuffle|uniform|randstr|random)\(", re.IGNORECASE)
 _OF_PLACE = re.compile(
     r"\b(monotonically_increasing_id|spark_partition_id|distributed_sequence_id|distributed_id)\(\)(?!#\d)",
     re.IGNORECASE,
 )
 _OF_FILE = re.compile(r"\b(input_file_name|input_file_block_start|input_file_block_length)\(\)(?!#\d)", re.IGNORECASE)
+_SAMPLE = re.compile(r"\) Sample[^\n]*\n(?:[^\n]+\n)*?Arguments: [^\n]*, (-?\d+)(?:\n|$)")
 _KEYS = re.compile(r"^Keys \[\d+\]: ", re.MULTILINE)
 _SUBQUERY = re.compile(r"^Subquery:\d+ Hosting ", re.MULTILINE)
 _BROADCAST_OF = {
@@ -75,8 +74,9 @@ class Judgement:
         return second if is_same and is_better and (second.problems or self.only_layout) else self
 
 
-def judge(explained: str, *, files_are_the_users: bool = False) -> Judgement:
-    """Judge a text of EXPLAIN FORMATTED. `files_are_the_users`: what is read are the files of a source, not our own."""
+def judge(explained: str, *, given: Set[int] = frozenset(), files_are_the_users: bool = False) -> Judgement:
+    """Judge a text of EXPLAIN FORMATTED. `given`: seeds that the user has given. `files_are_the_users`: what is read are the
+    files of a source, not our own."""
     tree, _, rest = explained.partition("\n\n")
     root = _parsed(tree.splitlines()[1:])
     described, *subqueries = _SUBQUERY.split(rest)
@@ -85,7 +85,7 @@ def judge(explained: str, *, files_are_the_users: bool = False) -> Judgement:
     seen = [*(reading.sections.get(number, "") for number in reading.seen), *subqueries]
     whole = [*(reading.sections.get(number, "") for number in reading.whole), *subqueries]
     problems = [*reading.problems, *_subquery_problems(subqueries)]
-    problems += _nondeterminism("\n".join(seen), "\n".join(whole), files_are_the_users)
+    problems += _nondeterminism("\n".join(seen), "\n".join(whole), given, files_are_the_users)
     return Judgement(
         rows, tuple(dict.fromkeys(problems)), reading.marks, only_layout=len(problems) == reading.laid_out_anew
     )
@@ -264,24 +264,28 @@ def _subquery_problems(subqueries: Sequence[str]) -> Iterator[str]:
             yield "a subquery over shares"
 
 
-def _nondeterminism(text: str, whole: str, files_are_the_users: bool) -> Iterator[str]:
+def seeds_in(explained: str) -> set[int]:
+    """Seeds of all its random functions and samples: of those that nobody has given Spark draws others the next time."""
+    return {seed for _, seed in _seeded(explained)}
+
+
+def _nondeterminism(text: str, whole: str, given: Set[int], files_are_the_users: bool) -> Iterator[str]:
     for match in _OF_PLACE.finditer(text):
         yield f"{match[1].lower()}()"
     for match in () if files_are_the_users else _OF_FILE.finditer(text):
         yield f"{match[1].lower()}()"
-    for name, seed in _random_calls(text):
-        if abs(seed) < _DRAWN_SEED_MIN:
-            yield f"{name}() with a seed"
-    for seed in map(int, re.findall(r"\) Sample[^\n]*\n(?:[^\n]+\n)*?Arguments: [^\n]*, (-?\d+)(?:\n|$)", text)):
-        if abs(seed) < _DRAWN_SEED_MIN:
-            yield "a sample with a seed"
-    if any(_random_calls(whole)) or ") Sample" in whole:
+    for what, seed in _seeded(text):
+        if seed in given:
+            yield f"{what} with a seed"
+    if any(_seeded(whole)):
         yield "a random value on rows that every subtask has whole"
 
 
-def _random_calls(text: str) -> Iterator[tuple[str, int]]:
-    """Name and seed of each random function. Columns that are called like one have a number behind them, and those that
-    Spark has named by what they are worked out from have no seed: a plan has one in every call."""
+def _seeded(text: str) -> Iterator[tuple[str, int]]:
+    """Each random function and sample, with its seed. Columns that are called like one have a number behind them, and those
+    that Spark has named by what they are worked out from have no seed: a plan has one in every call."""
+    for seed in _SAMPLE.findall(text):
+        yield "a sample", int(seed)
     for match in _RANDOM.finditer(text):
         depth, end = 1, match.end()
         while depth and end < len(text):
@@ -291,4 +295,4 @@ def _random_calls(text: str) -> Iterator[tuple[str, int]]:
             continue
         seeds = _SEED.findall(text[match.end() : end])
         if seeds:
-            yield match[1].lower(), int(seeds[-1])
+            yield f"{match[1].lower()}()", int(seeds[-1])

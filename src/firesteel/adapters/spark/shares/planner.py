@@ -14,6 +14,7 @@ _PLANNING = {
 }
 """Physical plans that are final, whole, and show every exchange."""
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
+_PLAN_CACHE = "spark.connect.session.planCache.enabled"
 _OUTER_TO_INNER = "org.apache.spark.sql.catalyst.optimizer.EliminateOuterJoin"
 
 
@@ -45,16 +46,19 @@ class Planner:
         """Have the shadow do what the session is about to do, a view for one, with marked plans in it."""
         self.prepare().execute_command(command)
 
-    def explained(self, relation: Any, *, keeps_joins: bool = False) -> str:
+    def explained(self, relation: Any, *, keeps_joins: bool = False, anew: bool = False) -> str:
         """EXPLAIN FORMATTED of it, under the session's settings. Raises what Spark raises for a plan that is wrong.
 
-        With `keeps_joins` outer joins stay outer: comparisons in this plan are not what the user has written.
+        With `keeps_joins` outer joins stay outer: comparisons in this plan are not what the user has written. With `anew`
+        Spark does not go by what it knows of the plan, and draws seeds that nobody has given.
         """
         import pyspark.sql.connect.proto as pb2
 
         client, settings = self.prepare(), self.settings()
         if keeps_joins:
             settings[_EXCLUDED] = ",".join(filter(None, (settings.get(_EXCLUDED), _OUTER_TO_INNER)))
+        if anew:
+            settings[_PLAN_CACHE] = "false"
         changed = {key: value for key, value in settings.items() if self._settings.get(key) != value}
         gone = self._settings.keys() - settings.keys()
         if changed:

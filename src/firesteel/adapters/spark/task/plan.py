@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.exchange.fileorigins import FileOrigins
 from firesteel.adapters.spark.exchange.layout import Layout, layout_of
 from firesteel.adapters.spark.exchange.partitions import StoredResults
@@ -95,6 +96,8 @@ class RegionPlan:
             self._session.get()  # decorators at module level may ask for it
         if vertices[0].functions[0].kind is FunctionKind.SPLITS:
             return self._find_splits(vertices[0])
+        if vertices[0].parallelism > 1:
+            internals.drawn_seeds()  # also those of what stands at module level
         self.load(resolve)  # imports first: a broken module must not cost a started query
         if self._is_stream:
             self._attempt.allow_write = refuse_batch_write
