@@ -13,7 +13,6 @@ from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.endedattempts import ATTEMPTS_KEPT_MAX, Reached
 from firesteel.core.journal.journal import (
-    CONCURRENT_FAILURES_MAX,
     JOURNAL_VERSION,
     STATUSES_KEPT_MAX,
     CheckpointCompleted,
@@ -36,6 +35,7 @@ from firesteel.core.journal.journal import (
     StopIntended,
     fold,
 )
+from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.checkpoints import QueryPoint

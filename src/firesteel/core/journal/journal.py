@@ -11,6 +11,7 @@ import msgspec
 
 from firesteel.core.checkpoint import history
 from firesteel.core.journal.endedattempts import EndedAttempt, Reached, checkpointed, followed, with_newest
+from firesteel.core.journal.keptfailures import with_failure
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
@@ -20,10 +21,6 @@ from firesteel.model.tasks import SinkCommit, TaskOutcome
 from firesteel.model.views import ExceptionEntry
 
 JOURNAL_VERSION = 1
-
-CONCURRENT_FAILURES_MAX = 16
-"""Failures that are kept with the one they came with: the first of them."""
-
 
 STATUSES_KEPT_MAX = 64
 """Changes of a job's status that are remembered: the newest."""
@@ -307,16 +304,10 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
                 state.draws.pop(region, None)
                 state.ended[region] = None
         case RestartPlanned():
-            state.restarting.update((region, record.due_ms) for region in record.regions)
-            state.restarts, state.backoff = record.restarts, record.backoff
-            for region in record.retried:
-                state.retried[region] = state.retried.get(region, 0) + 1
-            if record.entry.failure.backend:
-                region = RegionIndex(record.entry.region)
-                state.backend_deaths[region] = 1 + state.backend_deaths.get(region, 0) * (not record.had_settled)
-            _remember(state, record.entry, history_size, is_root=record.is_root)
+            _restart(state, record)
+            state.exceptions = with_failure(state.exceptions, record.entry, history_size, is_root=record.is_root)
         case FailureRecorded():
-            _remember(state, record.entry, history_size, is_root=True)
+            state.exceptions = with_failure(state.exceptions, record.entry, history_size)
         case RegionsReset():
             for region in record.regions:
                 if region in state.history:
@@ -372,15 +363,14 @@ def _with_checkpoint(
             assert_never(record)
 
 
-def _remember(state: JobState, entry: ExceptionEntry, history_size: int, *, is_root: bool) -> None:
-    """Add a failure to the history: as one of its own, or to those that came with the newest."""
-    if is_root or not state.exceptions:
-        state.exceptions = (entry, *state.exceptions)[:history_size]
-        return
-    root = state.exceptions[0]
-    alone = msgspec.structs.replace(entry, concurrent=())
-    together = (*root.concurrent, alone, *entry.concurrent)[:CONCURRENT_FAILURES_MAX]
-    state.exceptions = (msgspec.structs.replace(root, concurrent=together), *state.exceptions[1:])
+def _restart(state: JobState, record: RestartPlanned) -> None:
+    state.restarting.update((region, record.due_ms) for region in record.regions)
+    state.restarts, state.backoff = record.restarts, record.backoff
+    for region in record.retried:
+        state.retried[region] = state.retried.get(region, 0) + 1
+    if record.entry.failure.backend:
+        region = RegionIndex(record.entry.region)
+        state.backend_deaths[region] = 1 + state.backend_deaths.get(region, 0) * (not record.had_settled)
 
 
 def _ended(

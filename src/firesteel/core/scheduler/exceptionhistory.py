@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import msgspec
 
 from firesteel.core.execution.graph import ExecutionGraph
-from firesteel.core.journal.journal import CONCURRENT_FAILURES_MAX, JobState
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
 from firesteel.core.scheduler.failover import Failed, FailoverPlan
 from firesteel.model.ids import ResourceID
 from firesteel.model.states import ExecutionState

@@ -8,7 +8,8 @@ from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, LeaderChange
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.execution.topology import Topology
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
-from firesteel.core.journal.journal import CONCURRENT_FAILURES_MAX, JobState
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
 from firesteel.core.resourcemanager.resourcemanager import ResourceManagerCore
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.core.slots.table import TaskSlotState
