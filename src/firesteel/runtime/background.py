@@ -1,6 +1,7 @@
 """Tasks that outlive the call that began them: they have an owner, who sees their errors and ends them."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -47,3 +48,10 @@ class BackgroundTasks:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self._on_error(error)
+
+
+async def to_the_end(task: asyncio.Task[None]) -> None:
+    """Await `task` even when the caller is cancelled again meanwhile."""
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)

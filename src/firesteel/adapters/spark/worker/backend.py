@@ -57,7 +57,7 @@ from firesteel.model.splits import DrawnSplits
 from firesteel.model.stacks import SampledStack, StackOrder
 from firesteel.model.streams import QueriesOrder, QuerySight, QueryState, SavepointOrder, StateOrder
 from firesteel.model.tasks import Committed, JobInformation, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
-from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.background import BackgroundTasks, to_the_end
 from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
@@ -229,7 +229,7 @@ class SparkTaskBackend:
             finished = True
             return outcome
         except asyncio.CancelledError:
-            await _to_the_end(self._cleanups_of(run).start(self._abort(run), "attempt-abort"))
+            await to_the_end(self._cleanups_of(run).start(self._abort(run), "attempt-abort"))
             raise
         except TaskFailedError as error:
             await run.all_printed()
@@ -389,10 +389,3 @@ class SparkTaskBackend:
             for session in run.sessions:
                 cached = tuple(each for each in run.cached if each.session_id == session.session_id)
                 await run.seat.take().close_session(endpoint, session, SessionEnding(was_cut, cached))
-
-
-async def _to_the_end(task: asyncio.Task[None]) -> None:
-    """Await `task` even when the caller is cancelled again meanwhile."""
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
