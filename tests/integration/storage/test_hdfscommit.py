@@ -1,6 +1,7 @@
 """Commits in HDFS: killed at every request, answers lost, requests that come late; all modes. With an HDFS in memory: a real
 one has fewer of these in `make test-stack`."""
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -52,7 +53,9 @@ def prepared(hdfs: FakeHdfs, mode: str) -> tuple[SinkCommit, list[str]]:
 
 def texts(hdfs: FakeHdfs) -> list[str]:
     store = sinks(hdfs)
-    return sorted(store.read(TARGET, name).decode() for name in store.files(TARGET))
+    with contextlib.suppress(FileNotFoundError):
+        return sorted(store.read(TARGET, name).decode() for name in store.files(TARGET))
+    return []
 
 
 def left(hdfs: FakeHdfs) -> list[str]:
@@ -219,3 +222,11 @@ def test_a_footer_is_read_from_the_end(hdfs: FakeHdfs, monkeypatch: pytest.Monke
     assert store.create("hdfs://nn:8020/d", "one", b"1") == b"1"
     assert store.create("hdfs://nn:8020/d", "one", b"2") == b"1"
     assert store.files("hdfs://nn:8020/d") == {"one": 1, "x/part-0": 6}
+
+
+def test_what_spark_has_written_to_another_hdfs_is_missed(hdfs: FakeHdfs) -> None:
+    """Its directory is not there: else nothing, or not all, would be read and committed."""
+    with pytest.raises(FileNotFoundError, match=r"^hdfs://nn:8020/d: what Spark .* name another HDFS\?$"):
+        sinks(hdfs).files("hdfs://nn:8020/d")
+    hdfs.make_directory("/d")
+    assert sinks(hdfs).files("hdfs://nn:8020/d") == {}

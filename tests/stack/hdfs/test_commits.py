@@ -35,7 +35,8 @@ def place(storage: Hdfs) -> Iterator[str]:
 def texts(storage: Hdfs, place: str) -> list[str]:
     """What readers see."""
     store, target = HdfsSinks(storage.client()), storage.uri(f"{place}/out")
-    return sorted(store.read(target, name).decode() for name in store.files(target))
+    names = store.files(target) if storage.client().status(f"{place}/out") is not None else ()
+    return sorted(store.read(target, name).decode() for name in names)
 
 
 def left(storage: Hdfs, place: str) -> list[str]:

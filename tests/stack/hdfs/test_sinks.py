@@ -32,7 +32,8 @@ def staged(storage: Hdfs) -> list[str]:
 def ids(storage: Hdfs, path: str) -> list[int]:
     """What another reader sees: of all Parquet files below."""
     store, target = HdfsSinks(storage.client()), storage.uri(path)
-    tables = (pyarrow.parquet.read_table(io.BytesIO(store.read(target, name))) for name in store.files(target))
+    names = store.files(target) if storage.client().status(path) is not None else ()
+    tables = (pyarrow.parquet.read_table(io.BytesIO(store.read(target, name))) for name in names)
     return sorted(number for table in tables for number in table.column("id").to_pylist())
 
 

@@ -18,7 +18,8 @@ class Directories(Protocol):
         """How Spark names it, when it reads and writes there and when it complains."""
 
     def files(self, location: str) -> dict[str, int]:
-        """Data files below it: sizes in bytes, by names."""
+        """Data files below it, where Spark has written: sizes in bytes, by names. Raises FileNotFoundError where it can be told
+        that Spark has not written there."""
 
     def sizes(self, location: str, names: tuple[str, ...]) -> dict[str, int]:
         """Sizes in bytes of those of the files that are there."""

@@ -40,6 +40,11 @@ class HdfsDirectories:
                     directories.append(name)
                 else:
                     found[name] = each.size_bytes
+        if not found and not self._tree.is_there(location):
+            raise FileNotFoundError(
+                f"{location}: what Spark has written there is not there for WebHDFS: does fs.hdfs.webhdfs-address name another"
+                " HDFS?"
+            )
         return found
 
     def sizes(self, location: str, names: tuple[str, ...]) -> dict[str, int]:

@@ -215,12 +215,17 @@ def _write_staged(df: Any, file_format: str, target: FileTarget, store: SinkStor
     target.options[writeroptions.PARTITION_OVERWRITE_MODE] = "static"
     where = store.as_spark(staging)
     _write(df, file_format, target, where, "overwrite")
-    files = store.files(staging)
+    files = _staged(store, file_format, staging)
     if not files and target.overwrite_partitions != "dynamic" and file_format != "text":
         whole = FileTarget(target.path, target.mode, (), "", target.options)
         _write(df.where("1 = 0"), file_format, whole, where, "overwrite")  # no limit: that needs more than a share
-        files = store.files(staging)
+        files = _staged(store, file_format, staging)
     return files
+
+
+def _staged(store: SinkStore, file_format: str, staging: str) -> dict[str, int]:
+    with told_by(f"write_{file_format}"):
+        return store.files(staging)
 
 
 def _check_lines(df: Any, keys: Sequence[str]) -> None:
