@@ -14,7 +14,9 @@ from firesteel.adapters.storage.errors import CommitRefused, TargetRefused, Unus
 from firesteel.adapters.storage.hdfslocks import HdfsLocks
 from firesteel.adapters.storage.hdfssinks import HdfsSinks
 from firesteel.adapters.storage.hdfstree import HdfsTree
+from firesteel.adapters.storage.lease import LeaseLost
 from firesteel.adapters.storage.objects import Conflict
+from firesteel.adapters.storage.patience import tried
 from firesteel.adapters.storage.webhdfs import WebHdfs
 from firesteel.model.tasks import SinkCommit, StagedPart
 from tests.integration.storage.fakehdfs import Died, FakeHdfs
@@ -230,3 +232,35 @@ def test_what_spark_has_written_to_another_hdfs_is_missed(hdfs: FakeHdfs) -> Non
         sinks(hdfs).files("hdfs://nn:8020/d")
     hdfs.make_directory("/d")
     assert sinks(hdfs).files("hdfs://nn:8020/d") == {}
+
+
+def test_what_hangs_is_asked_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, asked = iter([10.0, 25.0, 40.0, 55.0, 70.0, 85.0]), []
+    monkeypatch.setattr("firesteel.adapters.storage.patience.time.monotonic", lambda: next(now_s))
+
+    def hung() -> None:
+        asked.append(1)
+        raise OSError("timed out")
+
+    with pytest.raises(OSError, match="timed out"):
+        tried(hung, lambda: None, lambda _: None, tries_max=15)
+    assert len(asked) == 5
+
+
+def test_a_commit_that_is_cut_off_says_of_what(hdfs: FakeHdfs) -> None:
+    """Not that another worker may go on by then."""
+
+    def silent() -> None:
+        raise OSError("hdfs://nn:8020 does not answer")
+
+    checks = iter([None, LeaseLost("the lock is another's")])
+
+    def check() -> None:
+        if (lost := next(checks)) is not None:
+            raise lost
+
+    with pytest.raises(LeaseLost, match=r"^hdfs://nn:8020 does not answer$"):
+        tried(silent, check, lambda _: None)
+    checks = iter([LeaseLost("the lock is another's")])
+    with pytest.raises(LeaseLost, match=r"^the lock is another's$"):
+        tried(silent, check, lambda _: None)

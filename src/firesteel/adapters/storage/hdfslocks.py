@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from firesteel.adapters.storage.hdfstree import TRIES_MAX
 from firesteel.adapters.storage.objects import Conflict, Version
 from firesteel.adapters.storage.patience import tried
 from firesteel.adapters.storage.webhdfs import WebHdfs
 
 T = TypeVar("T")
+
+PATIENCE_S = 5.0
+"""Time in which a request is made again: who holds a lock, or wants it, comes again by itself, and says meanwhile why."""
 
 
 class HdfsLocks:
@@ -66,4 +68,4 @@ class HdfsLocks:
         self._tried(lambda: self._client.delete(path, recursive=recursive))
 
     def _tried(self, call: Callable[[], T]) -> T:
-        return tried(call, lambda: None, self._wait, TRIES_MAX)
+        return tried(call, lambda: None, self._wait, patience_s=PATIENCE_S)
