@@ -5,12 +5,11 @@ import msgspec
 from firesteel.core.scheduler.commit import (
     COMMIT_ATTEMPTS_MAX,
     COMMIT_REPEAT_MS,
-    COMMIT_RETRY_MAX_MS,
-    COMMIT_RETRY_MS,
     VISIBLE_NAMED_MAX,
     SinkCommitter,
     told_of_visible,
 )
+from firesteel.core.scheduler.outages import RETRY_MAX_MS, RETRY_MS
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import AllocationID, ResourceID
 from firesteel.model.reports import SlotOffer
@@ -51,8 +50,8 @@ def test_a_failed_commit_is_tried_on_another_worker_after_a_while() -> None:
     committer.due([A], [W1, W2], 0)
     committer.failed(A.commit_id, FULL, 5)
     assert committer.due([A], [W1, W2], 5) == {}
-    assert committer.next_ms([A], 5) == 5 + COMMIT_RETRY_MS
-    assert committer.due([A], [W1, W2], 5 + COMMIT_RETRY_MS) == {W2: [A]}
+    assert committer.next_ms([A], 5) == 5 + RETRY_MS
+    assert committer.due([A], [W1, W2], 5 + RETRY_MS) == {W2: [A]}
 
 
 def test_a_commit_nobody_was_asked_for_may_fail_too() -> None:
@@ -85,13 +84,13 @@ def test_what_may_pass_is_tried_for_longer_and_told() -> None:
     assert committer.waits([A, B]) == []
     while committer.verdict([A]) is None:
         due_ms = committer.next_ms([A], now_ms) or now_ms
-        assert due_ms - now_ms <= COMMIT_RETRY_MAX_MS
+        assert due_ms - now_ms <= RETRY_MAX_MS
         now_ms, asked = due_ms, asked + 1
         assert committer.due([A], [W1], now_ms) == {W1: [A]}
         committer.failed(A.commit_id, HELD, now_ms)
         told = ["a can't be committed yet (job x is writing out/a/0) and is tried again"]
         assert committer.waits([A, B]) == (told if committer.verdict([A]) is None else [])
-    assert PATIENCE_MS <= now_ms <= PATIENCE_MS + COMMIT_RETRY_MAX_MS
+    assert PATIENCE_MS <= now_ms <= PATIENCE_MS + RETRY_MAX_MS
     verdict = committer.verdict([A])
     assert verdict is not None
     seconds = now_ms // 1_000
@@ -123,7 +122,7 @@ def test_a_commit_goes_to_workers_with_the_labels_of_its_sink_alone() -> None:
     assert committer.requirements([A, B], [W1, W2]) == ()
     assert committer.due([A, B], [W1, W2], 1) == {W2: [A]}
     committer.failed(A.commit_id, FULL, 1)
-    assert committer.due([A], [W1, W2], 1 + COMMIT_RETRY_MS) == {W2: [A]}, "there is no other"
+    assert committer.due([A], [W1, W2], 1 + RETRY_MS) == {W2: [A]}, "there is no other"
     committer.lost(W2)
     assert committer.due([A], [W1], COMMIT_REPEAT_MS * 2) == {}
     assert committer.requirements([A], [W1]) == ((BIG, 1),)

@@ -14,6 +14,7 @@ from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.backoff import BackoffState, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, regions_to_restart
+from firesteel.core.scheduler.outages import OUTAGES_MAX, RETRY_MAX_MS, Outage, OutagePatience
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex
@@ -121,6 +122,7 @@ def test_what_ran_well_and_is_not_reached_runs_on(here: Situation, data: st.Data
 
 HOPELESS = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
 THRICE = FixedDelay(3, 500)
+PATIENCE = OutagePatience(60_000)
 
 
 def plan(
@@ -129,14 +131,16 @@ def plan(
     attempts: int | None = None,
     strategy: RestartStrategy = THRICE,
     state: JobState | None = None,
+    patience: OutagePatience = PATIENCE,
+    at_ms: int = 10,
 ) -> FailoverPlan:
     """The plan after region 0, which runs, has failed; it was run again before for the sake of others."""
     topology = Topology(job(text, attempts=attempts))
     graph = ExecutionGraph(topology)
     graph.restore(np.array([0]), ExecutionState.FAILED)
     graph.attempt[0] = 7
-    policy = FailoverPolicy(strategy, retry_delay_ms=800, restarts_all=False)
-    failed = Failed(np.array([0]), np.array([], dtype=np.int64), failure, at_ms=10)
+    policy = FailoverPolicy(strategy, patience, retry_delay_ms=800, restarts_all=False)
+    failed = Failed(np.array([0]), np.array([], dtype=np.int64), failure, at_ms=at_ms)
     return plan_failover(graph, PartitionTracker(topology), policy, state or JobState(job_id=JOB), failed)
 
 
@@ -174,6 +178,68 @@ def test_a_vertex_has_retries_of_its_own_whatever_the_strategy(strategy: Restart
     assert plan("a", attempts=1, strategy=strategy) == FailoverPlan(None)
 
 
+SILENT = FailureInfo(kind=FailureKind.ENVIRONMENT, message="hdfs://nn does not answer", may_pass=True)
+
+
+def test_a_storage_that_does_not_answer_is_waited_for_whatever_the_limits() -> None:
+    """With longer and longer pauses, for as long as is said; then the failure is one like others."""
+    state, now_ms, delays = JobState(job_id=JOB, restarts=3), 10, list[int]()
+    while (found := plan("a", SILENT, attempts=1, strategy=NoRestart(), state=state, at_ms=now_ms)).restart is not None:
+        assert found.retried == ()
+        assert found.backoff == BackoffState(attempts=3), "the strategy counts none of it"
+        state.outage = found.outage
+        delays.append(found.delay_ms)
+        now_ms += found.delay_ms + 1_000
+    over = "it was waited for, for 60 s (job.commit-timeout)"
+    assert found == FailoverPlan(None, reason=over, outage=state.outage)
+    assert 900 <= delays[0] <= 1_100
+    assert delays == sorted(delays) or max(delays) <= RETRY_MAX_MS
+    assert 60_000 <= now_ms - 10 <= 60_000 + RETRY_MAX_MS + 1_000
+    assert plan("a", SILENT, attempts=2, state=state, at_ms=now_ms).retried == (RegionIndex(0),), "retries are left"
+    state.retried[RegionIndex(0)] = 1
+    reason = plan("a", SILENT, attempts=2, state=state, at_ms=now_ms).reason
+    assert reason == f"{over}; all 2 attempts of a are used up"
+
+
+def test_failures_of_one_outage_are_answered_by_one_restart() -> None:
+    first = plan("a", SILENT)
+    second = plan("a", SILENT, state=JobState(job_id=JOB, outage=first.outage), at_ms=110)
+    assert (first.is_root, second.is_root) == (True, False)
+    assert second.delay_ms == first.delay_ms - 100
+
+
+def test_an_outage_long_after_the_last_restart_is_another_one() -> None:
+    first = plan("a", SILENT).outage
+    assert first is not None
+    later = plan("a", SILENT, state=JobState(job_id=JOB, outage=first), at_ms=100_000)
+    assert later.outage == Outage(
+        since_ms=100_000,
+        told=SILENT.message,
+        region=RegionIndex(0),
+        backoff=BackoffState(attempts=1, due_ms=100_000 + later.delay_ms),
+        number=2,
+    )
+    assert plan("a", SILENT, patience=OutagePatience(0), strategy=NoRestart()) == FailoverPlan(None), "nobody waits"
+
+
+def test_a_batch_region_that_comes_to_no_end_between_outages_is_not_run_again_for_ever() -> None:
+    """As where it brings the storage down itself, late in each attempt. A stream goes on where it was."""
+    state = JobState(job_id=JOB)
+    for number in range(1, OUTAGES_MAX + 1):
+        found = plan("a", SILENT, strategy=NoRestart(), state=state, at_ms=number * 100_000)
+        assert found.restart == (0,)
+        assert found.outage is not None
+        assert found.outage.number == number
+        state.outage = found.outage
+    at_ms = (OUTAGES_MAX + 1) * 100_000
+    reason = f"it was waited for in {OUTAGES_MAX} outages, and did not come to its end after any"
+    assert plan("a", SILENT, strategy=NoRestart(), state=state, at_ms=at_ms) == FailoverPlan(
+        None, reason=reason, outage=state.outage
+    )
+    of_stream = OutagePatience(60_000, is_stream=True)
+    assert plan("a", SILENT, strategy=NoRestart(), state=state, patience=of_stream, at_ms=at_ms).restart == (0,)
+
+
 def several(attempts: dict[str, int], strategy: RestartStrategy, restarts_all: bool = False) -> FailoverPlan:
     """The plan after the sole regions of `a` and `b` have failed together, and `c` has finished."""
     graph = job("a; b; c")
@@ -182,7 +248,7 @@ def several(attempts: dict[str, int], strategy: RestartStrategy, restarts_all: b
     execution = ExecutionGraph(topology)
     execution.restore(np.array([0, 1]), ExecutionState.FAILED)
     execution.restore(np.array([2]), ExecutionState.FINISHED)
-    policy = FailoverPolicy(strategy, retry_delay_ms=800, restarts_all=restarts_all)
+    policy = FailoverPolicy(strategy, PATIENCE, retry_delay_ms=800, restarts_all=restarts_all)
     failed = Failed(np.array([0, 1]), np.array([], dtype=np.int64), USER, at_ms=10)
     return plan_failover(execution, PartitionTracker(topology), policy, JobState(job_id=JOB), failed)
 

@@ -37,12 +37,14 @@ from firesteel.core.journal.journal import (
 )
 from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
 from firesteel.core.scheduler.backoff import BackoffState
+from firesteel.core.scheduler.outages import Outage
 from firesteel.core.scheduler.scheduler import DefaultScheduler
 from firesteel.model.checkpoints import QueryPoint
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.states import ExecutionState, JobStatus
+from firesteel.model.tasks import TaskOutcome
 from firesteel.model.views import ExceptionEntry
 from tests.core.graphs import JOB, commit_of, job, outcome
 from tests.core.stories.jobmaster import SETTINGS, JobMasterPlayer
@@ -69,6 +71,20 @@ RECORDS: tuple[JournalRecord, ...] = (
         restarts=1,
         backoff=BackoffState(attempts=1, due_ms=1_004, failures_ms=(4,)),
         retried=(R0,),
+    ),
+    RestartPlanned(
+        at_ms=4,
+        entry=ENTRY,
+        regions=(R0,),
+        due_ms=1_004,
+        restarts=1,
+        outage=Outage(
+            since_ms=4,
+            told="hdfs://nn does not answer",
+            region=R0,
+            backoff=BackoffState(attempts=1, due_ms=1_004),
+            number=2,
+        ),
     ),
     FailureRecorded(at_ms=5, entry=ENTRY),
     RegionsReset(at_ms=6, regions=(R0,)),
@@ -150,6 +166,7 @@ def test_a_restart_that_an_earlier_version_has_stored_counts_for_the_strategy() 
     line += b'"regions":[0],"due_ms":1004,"restarts":2,"at_ms":4}'
     state = folded((msgspec.json.decode(line, type=JournalRecord),))
     assert (state.restarts, state.backoff, state.remembered) == (2, None, BackoffState(attempts=2))
+    assert state.outage is None
 
 
 def test_failures_that_come_with_another_are_kept_with_it_up_to_a_limit() -> None:
@@ -187,6 +204,17 @@ def test_the_newest_changes_of_status_are_kept() -> None:
 def test_a_stored_snapshot_has_its_form(golden: Callable[[str, str], None]) -> None:
     stored = msgspec.json.format(msgspec.json.encode(folded(RECORDS[:5])))
     golden(f"snapshot_v{JOURNAL_VERSION}.json", stored.decode() + "\n")
+
+
+def test_an_outage_is_over_when_what_failed_of_it_finishes_or_something_else_fails() -> None:
+    """Not when another region finishes: with failover strategy `full` these do, again and again."""
+    another, restarted, outage = RECORDS[3], RECORDS[5], RECORDS[6]
+    assert isinstance(outage, RestartPlanned)
+    assert folded((outage,)).outage == outage.outage
+    assert folded((outage, another)).outage == outage.outage
+    itself = RegionsFinished(at_ms=5, finished=((R0, 1, TaskOutcome()),))
+    assert folded((outage, itself)).outage is None
+    assert folded((outage, restarted)).outage is None
 
 
 def test_there_is_a_sample_of_every_record() -> None:

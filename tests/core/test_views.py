@@ -6,7 +6,7 @@ from firesteel.model import messages as m
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, ResourceID
 from firesteel.model.reports import TaskStateUpdate
-from firesteel.model.states import ExecutionState
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import RESULT_FORMAT, InputPlace, TaskOutcome
 from tests.core.graphs import JOB, commit_of
 from tests.core.stories.jobmaster import JobMasterPlayer
@@ -56,6 +56,20 @@ def test_a_running_jobs_views_show_attempts_commits_and_what_it_is_going_to_retu
     player.deliver("w1", answer)
     assert player.core.view().reason == player.core.summary().reason
     assert player.core.view().reason == "v can't be committed yet (job x is writing out/v/1) and is tried again"
+
+
+def test_a_job_that_waits_for_a_storage_says_which_and_goes_on() -> None:
+    """Without a restart strategy. What runs again because something else has failed is told as ever."""
+    player = JobMasterPlayer()
+    player.play("> graph v\n> start\n> report w1 slots=a\n> state w1 0#0:RUNNING\n")
+    away = FailureInfo(kind=FailureKind.ENVIRONMENT, message="hdfs://nn does not answer (for 13 s; no)", may_pass=True)
+    update = TaskStateUpdate(attempt=attempt("0#0"), state=ExecutionState.FAILED, failure=away)
+    body = m.UpdateTaskExecutionStates(resource_id=ResourceID("w1"), job_id=JOB, sequence=99, updates=(update,))
+    player.deliver("w1", body)
+    view = player.core.view()
+    assert view.status is JobStatus.RESTARTING
+    assert view.reason == "hdfs://nn does not answer (for 13 s; no); what has failed of it runs again"
+    assert player.core.summary().reason == view.reason
 
 
 def test_rows_that_a_commit_leaves_out_are_written_by_nobody() -> None:

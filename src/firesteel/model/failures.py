@@ -61,7 +61,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     unbegun: bool = False
     """Of a stream: the attempt has left no checkpoint directory, for it failed before it had all of them."""
     may_pass: bool = False
-    """Of a commit: a full disk, a storage that does not answer, a target that others hold. It is tried again for longer."""
+    """Of a commit: a full disk, a storage that does not answer, a target that others hold. Of an attempt: a storage that has
+    answered before, and does not now. It is tried again for longer."""
     stays: bool = False
     """Of a commit: others have written the target first. It is not tried again, by no worker."""
     verdict: str = ""

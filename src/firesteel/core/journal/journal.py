@@ -13,6 +13,7 @@ from firesteel.core.checkpoint import history
 from firesteel.core.journal.endedattempts import EndedAttempt, Reached, checkpointed, followed, with_newest
 from firesteel.core.journal.keptfailures import with_failure
 from firesteel.core.scheduler.backoff import BackoffState
+from firesteel.core.scheduler.outages import Outage
 from firesteel.model.checkpoints import CheckpointHistory, QueryPoint
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionIndex, ResourceID
@@ -96,6 +97,8 @@ class RestartPlanned(Record, frozen=True):
     """Regions that have used up one of their own retries."""
     is_root: bool = True
     """False: it is answered by the restart that the newest failure is waiting for, and shown with that."""
+    outage: Outage | None = None
+    """The storage that does not answer, where the failure is of that."""
     had_settled: bool = False
     """The region that failed had run for so long that backends which have died under it before do not count any more."""
 
@@ -225,6 +228,8 @@ class JobState(msgspec.Struct, kw_only=True):
     """Regions to run again, with the time before which they do not."""
     restarts: int = 0
     backoff: BackoffState | None = None
+    outage: Outage | None = None
+    """The storage that did not answer when something failed last, if that has not finished since."""
     retried: dict[RegionIndex, int] = {}
     """How many of their own retries regions have used up, over all of their attempts."""
     backend_deaths: dict[RegionIndex, int] = {}
@@ -298,6 +303,8 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
             for region, attempt, outcome in record.finished:
                 _ended(state, region, attempt, ExecutionState.FINISHED, record.at_ms)
                 state.finished[region] = outcome
+            if state.outage is not None and state.outage.region in state.finished:
+                state.outage = None
         case RegionsEnded():
             for index, (region, attempt) in enumerate(record.ended):
                 _ended(state, region, attempt, record.state, record.at_ms, record.reached_by(index))
@@ -365,7 +372,7 @@ def _with_checkpoint(
 
 def _restart(state: JobState, record: RestartPlanned) -> None:
     state.restarting.update((region, record.due_ms) for region in record.regions)
-    state.restarts, state.backoff = record.restarts, record.backoff
+    state.restarts, state.backoff, state.outage = record.restarts, record.backoff, record.outage
     for region in record.retried:
         state.retried[region] = state.retried.get(region, 0) + 1
     if record.entry.failure.backend:

@@ -8,6 +8,7 @@ import msgspec
 
 from firesteel.core.execution.partitions import locations_of
 from firesteel.core.journal.journal import JobState
+from firesteel.core.scheduler.outages import RETRY_MAX_MS, RETRY_MS
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobVertexID, ResourceID
@@ -21,12 +22,6 @@ from firesteel.model.tasks import RESULT_FORMAT, SinkCommit, StagedPart, TaskOut
 
 COMMIT_ATTEMPTS_MAX = 3
 """Times a commit is tried that failed of what does not pass by itself and may be another worker's, before the job fails."""
-
-COMMIT_RETRY_MS = 1_000
-"""Time before a commit that failed is tried again."""
-
-COMMIT_RETRY_MAX_MS = 15_000
-"""The same after many failures that may pass."""
 
 COMMIT_REPEAT_MS = 10_000
 """Time after which a commit that was not answered is sent again; performing it twice is harmless."""
@@ -131,7 +126,7 @@ class SinkCommitter:
         self._labels: dict[ResourceID, Labels] = {}
         """As far as slots that workers have offered tell."""
         self._asked: dict[str, tuple[ResourceID, int]] = {}
-        self._patience_ms, self._pauses = patience_ms, ExponentialBackoff(COMMIT_RETRY_MS, COMMIT_RETRY_MAX_MS)
+        self._patience_ms, self._pauses = patience_ms, ExponentialBackoff(RETRY_MS, RETRY_MAX_MS)
         self._troubles: dict[str, _Trouble] = {}
         self._given_up: dict[str, FailureInfo] = {}
 

@@ -6,6 +6,7 @@ since a producer that runs twice need not produce the same rows in the same orde
 strategy `full` it is all that has run.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
 from firesteel.core.journal.journal import JobState, RestartPlanned
 from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
+from firesteel.core.scheduler.outages import Outage, OutagePatience
 from firesteel.core.scheduler.quarantine import had_settled
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex
@@ -27,6 +29,7 @@ class FailoverPolicy:
     """How a job meets failures, as its settings say."""
 
     strategy: RestartStrategy
+    patience: OutagePatience
     retry_delay_ms: int
     """Time before a region runs again that has retries of its own."""
     restarts_all: bool
@@ -58,6 +61,8 @@ class FailoverPlan:
     """Regions that use up one of their own retries."""
     is_root: bool = True
     """False: the restart that is under way answers this failure too."""
+    outage: Outage | None = None
+    """What is remembered of the storage that does not answer, where the failure is of that."""
 
 
 def plan_failover(
@@ -66,8 +71,30 @@ def plan_failover(
     """What to do about `failed`.
 
     Regions with a limit on their attempts are answered by that alone, all others by the job's restart strategy: once
-    for all that have failed together. Both must allow it where both are concerned, and the longer time counts.
+    for all that have failed together. Both must allow it where both are concerned, and the longer time counts. What has
+    failed of a storage that does not answer uses up neither, as long as that is waited for.
     """
+    if not failed.failure.may_pass:
+        return _by_limits(graph, partitions, policy, state, failed)
+    first, told = RegionIndex(int(failed.regions[0])), failed.failure.shown_message()
+    waiting = policy.patience.notify_failure(state.outage, told, first, failed.at_ms)
+    if isinstance(waiting, str):
+        plan = _by_limits(graph, partitions, policy, state, failed)
+        reason = "; ".join(filter(None, (waiting, plan.reason))) if plan.restart is None else ""
+        return dataclasses.replace(plan, reason=reason, outage=state.outage)
+    return FailoverPlan(
+        _again(graph, partitions, policy, failed),
+        waiting.delay_ms,
+        backoff=state.remembered,
+        is_root=waiting.is_new_attempt,
+        outage=waiting.outage,
+    )
+
+
+def _by_limits(
+    graph: ExecutionGraph, partitions: PartitionTracker, policy: FailoverPolicy, state: JobState, failed: Failed
+) -> FailoverPlan:
+    """By retries and by the restart strategy."""
     limits = attempt_limits(graph, failed.regions)
     is_unlimited = len(limits) < len(failed.regions)
     if failed.failure.kind is FailureKind.NON_RECOVERABLE:
@@ -85,9 +112,14 @@ def plan_failover(
             return FailoverPlan(None, reason=policy.strategy.describe())
         delay_ms, backoff = max(delay_ms, answer.delay_ms), answer.state
         is_root = answer.is_new_attempt or bool(limits)
+    return FailoverPlan(_again(graph, partitions, policy, failed), delay_ms, "", backoff, tuple(limits), is_root)
+
+
+def _again(
+    graph: ExecutionGraph, partitions: PartitionTracker, policy: FailoverPolicy, failed: Failed
+) -> tuple[int, ...]:
     everywhere = np.arange(len(graph.state)) if policy.restarts_all else np.union1d(failed.regions, failed.lost)
-    again = regions_to_restart(graph, partitions, everywhere)
-    return FailoverPlan(tuple(again.tolist()), delay_ms, "", backoff, tuple(limits), is_root)
+    return tuple(regions_to_restart(graph, partitions, everywhere).tolist())
 
 
 def restart_record(
@@ -104,6 +136,7 @@ def restart_record(
         backoff=plan.backoff,
         retried=plan.retried,
         is_root=plan.is_root,
+        outage=plan.outage,
         had_settled=had_settled(state, RegionIndex(entry.region), is_stream=is_stream),
     )
 

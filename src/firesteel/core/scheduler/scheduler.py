@@ -37,6 +37,7 @@ from firesteel.core.scheduler.jobstates import (
     Unended,
     recovered,
 )
+from firesteel.core.scheduler.outages import OutagePatience
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.scheduler.splits import draw_splits
@@ -65,8 +66,9 @@ class DefaultScheduler:
         self.topology, self.settings = Topology(graph), settings
         self._executions = Executions(self.topology, state, settings.exception_history_size, journal)
         self._phase: JobPhase = Created()
-        self._policy = FailoverPolicy(settings.strategy, settings.retry_delay_ms, settings.restarts_all)
-        self._committer = SinkCommitter(graph, settings.commit_patience_ms)
+        patience = OutagePatience(settings.patience_ms, graph.job_id, self._executions.is_stream)
+        self._policy = FailoverPolicy(settings.strategy, patience, settings.retry_delay_ms, settings.restarts_all)
+        self._committer = SinkCommitter(graph, settings.patience_ms)
         self.views = JobViews(self._executions, self._committer, settings.checkpoints)
         self.savepoints = Savepoints(self._executions, settings.savepoints)
         self.checkpoints = CheckpointCoordinator(self._executions, settings.checkpoints)

@@ -15,8 +15,8 @@ class SchedulerSettings:
     """Limit on the time from the job's creation to its end; 0 is none."""
     retry_delay_ms: int = 1_000
     """Time before a region runs again that has retries of its own."""
-    commit_patience_ms: int = 600_000
-    """Time that a commit is tried again which fails of what may pass."""
+    patience_ms: int = 600_000
+    """Time that a commit or a region is tried again which fails of what may pass."""
     restarts_all: bool = False
     """Failover strategy `full`."""
     savepoints: SavepointSettings = field(default_factory=SavepointSettings)

@@ -205,6 +205,8 @@ class JobViews:
         state = self._executions.state
         if state.failure is not None and status in (JobStatus.CANCELLING, JobStatus.CANCELED):
             return state.failure.shown_headline()
+        if state.outage is not None and status is JobStatus.RESTARTING:
+            return f"{state.outage.told}; what has failed of it runs again"
         waits = [item.waits_for for item in running.values() if item.waits_for]
         reasons = [(len(self._executions.pool.waiting), "a slot"), (len(waits), next(iter(waits), ""))]
         commits = self._committer.waits(self._executions.uncommitted()) if status is JobStatus.RUNNING else []

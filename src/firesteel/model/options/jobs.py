@@ -11,7 +11,7 @@ JOB_COMMIT_TIMEOUT = ConfigOption(
     "job.commit-timeout",
     "duration",
     600_000,
-    "How long a job that has only its outputs left to commit tries that again while a disk is full, a storage does not answer, or others hold the target. What can't pass by itself fails the job after three tries.",
+    "How long a job that has only its outputs left to commit tries that again while a disk is full, a storage does not answer, or others hold the target. What can't pass by itself fails the job after three tries. As long are regions run again that fail because a storage does not answer that has answered before; after that, retries and restart strategy have their say.",
 )
 JOB_QUEUE = ConfigOption("job.queue", "str", "default", "The queue a job waits in: see `jobmanager.queues`.")
 JOB_TIMEOUT = ConfigOption(

@@ -265,6 +265,8 @@ class FakeSpark:
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
         elif mishaps.strikes("task failure", faults.task_failure):
             failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
+            if self.world.stream("storage away").random() < 0.5:
+                failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="a storage is away", may_pass=True)
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
         else:
             outcome = self._write(job, deployment)

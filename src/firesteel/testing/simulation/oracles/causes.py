@@ -85,8 +85,10 @@ class Causes:
 
 
 def _attempts_are_limited(core: JobMasterCore, state: JobState) -> None:
-    """No region has failed more often than its vertices say, whatever the job's restart strategy."""
-    failed = dict.fromkeys((each.region, each.attempt) for root in state.exceptions for each in root.together())
+    """No region has failed more often than its vertices say, whatever the job's restart strategy, but of storages that are
+    away."""
+    told = (each for root in state.exceptions for each in root.together() if not each.failure.may_pass)
+    failed = dict.fromkeys((each.region, each.attempt) for each in told)
     for region, times in Counter(region for region, _ in failed if region >= 0).items():
         stated = (v.max_attempts for v in core.topology.logical_of(RegionIndex(region)).vertices)
         limit = min((attempts for attempts in stated if attempts is not None), default=times)
