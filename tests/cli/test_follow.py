@@ -203,7 +203,7 @@ def test_finished_vertices_keep_their_figures() -> None:
 def test_the_start_of_spark_is_shown_and_does_not_count() -> None:
     waits = msgspec.structs.replace(PROGRESS, waits_for="a Spark that starts", tasks_done=0, tasks_total=0, rows_read=0)
     waiting = vertex(ExecutionState.RUNNING, start_time_ms=1_000, progress=(waits,))
-    assert vertex_state(waiting) == "RUNNING, waits for Spark"
+    assert vertex_state(waiting) == "RUNNING, waits"
     running = msgspec.structs.replace(waiting, progress=(PROGRESS,))
     assert vertex_state(running) == "RUNNING"
     assert vertex_progress(running, now_ms=31_000, computes_since_ms=28_000).left == "9.0 s"

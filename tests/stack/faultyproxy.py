@@ -33,7 +33,7 @@ class FaultyProxy(ThreadingHTTPServer):
 
     def __init__(self, url: str, seed: int, chance: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.behind, self._chance = urlsplit(url), chance
+        self.behind, self.chance = urlsplit(url), chance
         self._random, self._lock = random.Random(seed), threading.Lock()
         self.done: dict[str, int] = dict.fromkeys(FAULTS, 0)
 
@@ -44,7 +44,7 @@ class FaultyProxy(ThreadingHTTPServer):
     def fault(self) -> str:
         """What becomes of the next request; empty: nothing."""
         with self._lock:
-            if self._random.random() >= self._chance:
+            if self._random.random() >= self.chance:
                 return ""
             fault = self._random.choice(FAULTS)
             self.done[fault] += 1

@@ -22,6 +22,7 @@ from tools import hadoop
 LIMIT_S = 120.0
 NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 YARN = "org.apache.hadoop.yarn.server"
 SCHEDULER = f"{YARN}.resourcemanager.scheduler.capacity"
 HOST = "127.0.0.1"
@@ -46,6 +47,12 @@ class Servers:
         self.configuration.mkdir(parents=True, exist_ok=True)
         (self.configuration / f"{name}.xml").write_text(f"<configuration>{''.join(lines)}</configuration>")
 
+    def run(self, main: str, *arguments: str) -> int:
+        """The exit code of what comes to an end."""
+        code = self.start(main, *arguments).wait(LIMIT_S)
+        del self._processes[main]
+        return code
+
     def start(self, main: str, *arguments: str) -> "subprocess.Popen[bytes]":
         installation = find_installation()
         jars = f"{self.configuration}:{hadoop.home()}/*:{hadoop.cryptography()}/*:{installation.home}/jars/*"
@@ -60,6 +67,11 @@ class Servers:
             process = self._processes.pop(main)
             process.send_signal(signal.SIGTERM)
             process.wait(LIMIT_S)
+
+    def kill(self, main: str) -> None:
+        process = self._processes.pop(main)
+        process.kill()
+        process.wait(LIMIT_S)
 
     def pid(self, main: str) -> int:
         return self._processes[main].pid
@@ -104,13 +116,18 @@ class Hdfs:
         self.servers.configure("hdfs-site", properties)
 
     def start(self) -> None:
-        assert self.servers.start(NAMENODE, "-format", "-nonInteractive").wait(LIMIT_S) == 0, self.servers.log()
+        assert self.servers.run(NAMENODE, "-format", "-nonInteractive") == 0, self.servers.log()
         self.servers.start(NAMENODE)
         self.servers.start(DATANODE)
         self.servers.wait_until(self._writes)
 
-    def stop_namenode(self) -> None:
-        self.servers.stop(NAMENODE)
+    def kill_namenode(self) -> None:
+        self.servers.kill(NAMENODE)
+
+    def set_safe_mode(self, what: str) -> None:
+        """`enter` or `leave`."""
+        admin = self.servers.run(ADMIN, "-safemode", what)
+        assert admin == 0, self.servers.log()
 
     def start_namenode(self) -> None:
         self.servers.start(NAMENODE)

@@ -1,11 +1,17 @@
 """A job whose regions store results where workers share them, and what is done to it; for all storages."""
 
+import asyncio
+import re
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
+from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID
+from firesteel.model.states import JobStatus
+from firesteel.model.views import JobView
 from tests.integration.cluster.files import HEADER
 from tests.integration.cluster.test_jobs import rows_of
 from tests.integration.cluster.test_session_cluster import LIMIT_S, Session, wait_for
@@ -34,6 +40,7 @@ def counts(numbers: DataFrame, directory: str, context) -> DataFrame:
 def result(counts: DataFrame, output: str) -> None:
     fs.write_parquet(counts, output)
 """
+OUTAGE_LIMIT_S = 900.0
 EXPECTED = {k: len(range(k, 4_000, 7)) for k in range(7)}
 RETRY = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100 ms"}
 
@@ -65,6 +72,17 @@ def kill_a_worker(directory: Path, options: Mapping[str, str]) -> None:
         assert sorted(path.name for path in directory.glob("numbers-*")) == ["numbers-0-0", "numbers-1-0"]
     finally:
         session.command("cluster", "stop")
+
+
+async def reason_told(cluster: MiniCluster, job_id: JobID, pattern: str, status: JobStatus) -> JobView:
+    """The first view in this status that gives such a reason."""
+    async with asyncio.timeout(OUTAGE_LIMIT_S):
+        while True:
+            view = await cluster.client.request_job(job_id)
+            if view.status is status and re.search(pattern, view.reason):
+                return view
+            assert not view.status.is_globally_terminal, view.exceptions
+            await asyncio.sleep(0.05)
 
 
 def _arguments(options: Mapping[str, str]) -> list[str]:

@@ -9,11 +9,12 @@ from firesteel.adapters.storage.resultsprobe import IDENTITY
 from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobResult
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_session_cluster import LIMIT_S
 from tests.stack.conftest import Do, s3_settings, started, until
-from tests.stack.faultyproxy import faulty_proxy
-from tests.stack.storedresults import BODY, EXPECTED, RETRY, found, kill_a_worker
+from tests.stack.faultyproxy import FaultyProxy, faulty_proxy
+from tests.stack.storedresults import BODY, EXPECTED, RETRY, found, kill_a_worker, reason_told
 from tests.stack.test_s3_commits import keys_at
 
 RESULTS = "shared results"
@@ -75,3 +76,32 @@ def test_a_worker_that_is_killed_costs_no_stored_result(s3: str, keys: S3Keys, t
     with faulty_proxy(s3, seed=13, chance=0.02) as proxy:
         kill_a_worker(tmp_path, shared_in(proxy.url))
         assert sum(proxy.done.values()) > 3, proxy.done
+
+
+async def _outlived(files: Files, directory: Path, proxy: FaultyProxy) -> JobResult:
+    """A job without a restart strategy: while its consumer runs the server fails all requests, until that has failed of it."""
+    job_id = await files.submit(files.write(BODY), {"directory": str(directory), "output": str(directory / "out")})
+    await until((directory / "counts").exists, LIMIT_S)
+    proxy.chance = 1.0
+    waits = r"waits? for s3://firesteel, which does not answer \(for \d+ s; http://"
+    await reason_told(files.cluster, job_id, waits, JobStatus.RUNNING)
+    (directory / "hold").unlink()
+    again = r"^s3://firesteel does not answer \(for \d+ s; .*\); what has failed of it runs again$"
+    await reason_told(files.cluster, job_id, again, JobStatus.RESTARTING)
+    proxy.chance = 0.0
+    return await files.cluster.client.request_job_result(job_id)
+
+
+def test_a_job_outlives_a_server_that_is_away(s3: str, keys: S3Keys, do: Do, tmp_path: Path) -> None:
+    (tmp_path / "hold").touch()
+    with faulty_proxy(s3, seed=13, chance=0.0) as proxy:
+        cluster = do(started({**shared_in(proxy.url), "cluster.work-dir": str(tmp_path / "cluster")}))
+        try:
+            result = do(_outlived(Files(cluster, do, tmp_path), tmp_path, proxy))
+        finally:
+            do(cluster.close())
+    assert result.status is JobStatus.FINISHED, result.failure
+    assert found(tmp_path / "out") == EXPECTED
+    assert sorted(path.name for path in tmp_path.glob("numbers-*")) == ["numbers-0-0", "numbers-1-0"], (
+        "what was stored is read again, and made once"
+    )

@@ -56,6 +56,15 @@ def scheme_name(uri: str) -> str:
     return parts["scheme"].lower() if parts is not None else ""
 
 
+def storage_of(uri: str) -> str:
+    """The file system of HDFS, or the bucket, that it is in, as a URI without a path; empty for any other."""
+    parts = _PARTS.fullmatch(uri)
+    known = SCHEMES.get(parts["scheme"].lower()) if parts is not None else None
+    if parts is None or known is None or known.ours in ("", "local") or not parts["authority"]:
+        return ""
+    return f"{known.ours}://{parts['authority']}"
+
+
 def bucket_and_path(uri: str) -> tuple[str, str]:
     """Bucket, and the path in it without `/` at its ends; as Hadoop reads it, so nothing is unquoted.
 

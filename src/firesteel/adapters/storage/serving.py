@@ -1,5 +1,6 @@
 """What serves a URI, by the table in `schemes`: a store for sinks, or directories for whatever Spark writes and reads."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 NOTHING_SET: Mapping[str, str] = {}
 """`settings`, here and elsewhere, are those of `hadoop_settings`."""
+_NOBODYS = "_firesteel_nobodys"
+"""Name of nothing."""
 _BY_SPARK = "; let Spark write there itself, with df.write in a sink that is declared idempotent=True"
 
 
@@ -46,6 +49,16 @@ def directories_at(uri: str, settings: Mapping[str, str] = NOTHING_SET, *, patie
 
     keys = keys_of(uri, settings)
     return ObjectDirectories(Patient(keys, lambda: None) if patient else keys)
+
+
+def check_takes_writes(storage: str, settings: Mapping[str, str] = NOTHING_SET) -> None:
+    """Ask for what changes nothing, once: of a NameNode for a write, to which it says no in safe mode. `storage` is one of
+    `storage_of`. Raises OSError, and ValueError where its name is none that could be asked."""
+    if scheme_of(storage).ours == "hdfs":
+        _hdfs_of(f"{storage}/{_NOBODYS}", settings).make_directory("/")
+    else:
+        with contextlib.suppress(FileNotFoundError):  # a tenth of the price of a listing
+            keys_of(f"{storage}/{_NOBODYS}", settings).get(_NOBODYS)
 
 
 def _hdfs_of(uri: str, settings: Mapping[str, str]) -> "WebHdfs":

@@ -74,8 +74,8 @@ def vertex_state(vertex: VertexView) -> str:
     text = vertex.status.name
     if vertex.parallelism > 1:
         text += f" {vertex.tasks.get('FINISHED', 0)}/{vertex.parallelism} finished"
-    if waits_for_spark(vertex):
-        text += ", waits for Spark"
+    if waits(vertex):
+        text += ", waits"
     return f"{text} (attempt {vertex.attempts})" if vertex.attempts > 1 else text
 
 
@@ -118,8 +118,8 @@ def _stream_progress(queries: Sequence[QueryProgress]) -> VertexProgress:
     )
 
 
-def waits_for_spark(vertex: VertexView) -> bool:
-    """Whether it runs, and nothing of it can compute before Spark is there."""
+def waits(vertex: VertexView) -> bool:
+    """Whether it runs, and nothing of it can compute before something is there: Spark, or a storage."""
     return bool(vertex.progress) and all(each.waits_for for each in vertex.progress)
 
 
@@ -171,9 +171,9 @@ def duration(milliseconds: float) -> str:
 
 def _reason(view: JobView) -> str:
     """Why it waits. A job that runs lacks a slot for a moment with each region that is due: that is no news."""
-    waits = view.queue is not None or any(each.waits_for for vertex in view.vertices for each in vertex.progress)
+    is_held = view.queue is not None or any(each.waits_for for vertex in view.vertices for each in vertex.progress)
     commits = all(vertex.status is ExecutionState.FINISHED for vertex in view.vertices)
-    return view.reason if view.status is not JobStatus.RUNNING or waits or commits else ""
+    return view.reason if view.status is not JobStatus.RUNNING or is_held or commits else ""
 
 
 def _kind(reason: str) -> str:

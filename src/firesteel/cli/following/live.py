@@ -15,7 +15,7 @@ from firesteel.cli.following.follow import (
     new_failures,
     vertex_progress,
     vertex_state,
-    waits_for_spark,
+    waits,
 )
 from firesteel.model.states import ExecutionState
 from firesteel.model.views import JobView, VertexView
@@ -95,7 +95,7 @@ class LiveDisplay:
         self._last: JobView | None = None
         self._note = "starting"
         self._computes_since_ms: dict[str, int] = {}
-        """When a vertex was seen waiting for Spark last."""
+        """When a vertex was seen waiting last."""
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(
             console=self._console,
@@ -117,7 +117,7 @@ class LiveDisplay:
             with contextlib.suppress(OSError):  # the terminal has gone
                 self._console.print(f"failed: {describe_failure(failure)}", markup=False, highlight=False, style="red")
         now_ms = round(time.time() * 1_000)
-        self._computes_since_ms |= {vertex.id: now_ms for vertex in view.vertices if waits_for_spark(vertex)}
+        self._computes_since_ms |= {vertex.id: now_ms for vertex in view.vertices if waits(vertex)}
         self._last, self._note = view, ""
 
     def close(self) -> None:

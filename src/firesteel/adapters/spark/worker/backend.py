@@ -40,6 +40,7 @@ from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.adapters.spark.worker.sinkoutput import SinkOutput
 from firesteel.adapters.spark.worker.stacks import AttemptStacks
 from firesteel.adapters.spark.worker.statereader import StateReader
+from firesteel.adapters.spark.worker.storagewatch import StorageWatch
 from firesteel.adapters.storage.resultslocation import results_location
 from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.adapters.storage.sinks import remove_location
@@ -104,6 +105,7 @@ class SparkTaskBackend:
         sessions = SideSessions(self._shared, self._master.user, self._session_settings({}))
         self._output = SinkOutput(self._forks, self._artifacts, intended, sessions, self._storage)
         self._states, self._stacks = StateReader(self._forks, self._checkpoints, sessions), AttemptStacks()
+        self._watch = StorageWatch(self._storage, self._results)
         self._printed = KeptLogs(self._work_dir / "logs", config.get_option(options.TASK_LOGS_KEPT))
 
     async def start(self) -> None:
@@ -131,6 +133,7 @@ class SparkTaskBackend:
         await self._forks.start()
         self._services.start(self._memory.watch(), "memory-guard")
         self._services.start(self._jvms.watch(), "jvm-figures")
+        self._services.start(self._watch.watch(), "storage-watch")
         self._services.start(keep_process_logs_short(self._work_dir / "logs", self._config), "process-logs")
         if not self._master.is_local or (self._has_peers and "://" in self._results):
             where = self._results or str(self._work_dir / "partitions")
@@ -223,7 +226,8 @@ class SparkTaskBackend:
         self._running[run.task.deployment.attempt] = run
         finished = False
         try:
-            outcome = (await run.converse(on_running, on_progress, draw_splits)).outcome
+            async with self._watch.over(run, on_progress) as progressed:
+                outcome = (await run.converse(on_running, progressed, draw_splits)).outcome
             await run.all_printed()
             await keep_rows(self._blobs, outcome, Path(run.task.partitions))
             finished = True
