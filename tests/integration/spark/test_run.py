@@ -16,6 +16,7 @@ from firesteel.adapters.spark.worker.attempt import AttemptRun
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.runtime.background import BackgroundTasks
+from firesteel.runtime.ports import TaskFailedError
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, deployment, function, run, settled
 from tests.processes import descendants
 
@@ -95,6 +96,18 @@ def test_a_job_is_released_when_its_attempts_are_cleared_up(
 
     do(story())
     assert not (backend._work_dir / "attempts" / job.graph.job_id).exists()
+
+
+def test_an_attempt_makes_no_directories_where_others_have_cleared_up(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker has died, and another one has removed what was there."""
+    monkeypatch.setattr("firesteel.adapters.spark.worker.backend.make_directories", lambda task: None)
+    parameters = {"input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out")}
+    job = jobs.job(WORD_COUNT, WORD_COUNT_FUNCTIONS, parameters=parameters)
+    with pytest.raises(TaskFailedError):
+        do(run(backend, job))
+    assert not [path for name in ("attempts", "logs") for path in (backend._work_dir / name).glob(job.graph.job_id)]
 
 
 def test_regions_meet_over_stored_results_with_any_column_names(

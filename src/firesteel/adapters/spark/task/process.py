@@ -353,8 +353,7 @@ def environment_mismatch(built_with: RuntimeEnvironment) -> FailureInfo | None:
 
 
 def _use_directory_and_log(task: wire.RunTask) -> None:
-    Path(task.directory).mkdir(parents=True, exist_ok=True)
-    Path(task.log).parent.mkdir(parents=True, exist_ok=True)
+    """Which the worker has made: where it has died since, others may have cleared up after it by now."""
     os.chdir(task.directory)
     place(task)
     os.environ[CLIENT_DIRECTORY_VARIABLE] = task.client_directory

@@ -6,6 +6,7 @@ A task process of a stream that was killed is followed by another one, as long a
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -232,6 +233,13 @@ class AttemptRun:
                 async with asyncio.timeout(_EOF_GRACE_SECONDS):
                     self._verdict = await asyncio.shield(self.seat.take().server.death())
         return self._verdict or failure
+
+
+def make_directories(task: wire.RunTask) -> None:
+    """Those that its process works and logs in. It makes none itself: it may begin when its worker has died, and others have
+    cleared up, and what it made then would stay for good."""
+    for directory in (task.directory, os.path.dirname(task.log)):
+        os.makedirs(directory, exist_ok=True)
 
 
 async def awaited(

@@ -26,7 +26,7 @@ from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
-from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, is_script, wants_spark
+from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, is_script, make_directories, wants_spark
 from firesteel.adapters.spark.worker.clusterprobe import ClusterProbe, refused
 from firesteel.adapters.spark.worker.figures import JvmFigures
 from firesteel.adapters.spark.worker.interpreter import job_settings, unpacked_interpreter
@@ -207,6 +207,7 @@ class SparkTaskBackend:
             earlier = self._cleanups.get(deployment.attempt.job_id)
             checkpoints = await prepared(self._checkpoints, job.graph, deployment, earlier)
             task = msgspec.structs.replace(await self._assignment(job, deployment, seat), checkpoints=checkpoints)
+            await asyncio.to_thread(make_directories, task)
             run = AttemptRun(task, await self._forks.take(), seat, self._forks.take)
             if task.pipes:
                 run.printed = await self._open_pipes(task)
