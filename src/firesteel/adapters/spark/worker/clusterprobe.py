@@ -96,7 +96,8 @@ class ClusterProbe:
             was_cut = False
             if isinstance(self._backend.server, ForeignServer):
                 self._backend.server.application_id = answer.application
-            self._judge(answer, where, len(await asyncio.to_thread(directories.files, place)))
+            seen = 0 if answer.error else len(await asyncio.to_thread(directories.files, place))
+            self._judge(answer, where, seen)
             await asyncio.to_thread(_remove, directories, place)
             text = "%s can be used: tried within %.1f s on %s"
             logger.info(text, self._who, time.monotonic() - begun, ", ".join(answer.hosts))
