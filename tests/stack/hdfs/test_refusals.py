@@ -30,9 +30,9 @@ from tests.stack.test_s3_hosts import REAL, exit_code
 from tests.stack.test_s3_sinks import PIPELINE
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def wrong(do: Do, storage: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
-    """A cluster of a user who may write nothing but `/open`."""
+    """A cluster of a user who may write nothing but `/open`, as this process is meanwhile."""
     client = storage.client()
     client.make_directory("/open")
     client._asked("PUT", "/open", "SETPERMISSION", permission="777")
