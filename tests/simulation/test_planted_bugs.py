@@ -330,7 +330,7 @@ PLANTS = {
         (two_in_a_slot, 380, 430),
         (old_news_counts, 0, 30),
         (acknowledged_before_durable, 0, 10),
-        (acknowledged_before_the_group_is_through, 40, 90),
+        (acknowledged_before_the_group_is_through, 0, 50),
         (only_the_last_of_a_group_is_written, 0, 10),
         (end_shown_early, 0, 20),
         (shown_as_archived_before_it_is_stored, 0, 20),
