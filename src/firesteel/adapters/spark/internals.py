@@ -7,7 +7,6 @@ by those who need it, since clients that open returned rows come through here as
 import atexit
 import copy
 import functools
-import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -49,32 +48,6 @@ def change_relation(frame: Any, change: Callable[[Any], Any]) -> None:
     if "plan" not in vars(plan):
         make = plan.plan
         plan.plan = lambda client: change(make(client))
-
-
-class _Drawing:
-    """Stands for the module `random` where PySpark draws seeds."""
-
-    def __init__(self) -> None:
-        self.seeds: set[int] = set()
-
-    def randint(self, lowest: int, highest: int) -> int:
-        seed = random.randint(lowest, highest)
-        self.seeds.add(seed)
-        return seed
-
-
-_DRAWING = _Drawing()
-
-
-def drawn_seeds() -> set[int]:
-    """Seeds that PySpark has drawn for who gave none, in this process since this was first called."""
-    from pyspark.sql import dataframe
-    from pyspark.sql.connect import dataframe as connect_dataframe
-    from pyspark.sql.connect.functions import builtin
-
-    for module, name in ((dataframe, "random"), (connect_dataframe, "random"), (builtin, "py_random")):
-        setattr(module, name, _DRAWING)
-    return _DRAWING.seeds
 
 
 def physical_plan_of(frame: Any) -> str:

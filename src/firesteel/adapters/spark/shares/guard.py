@@ -16,6 +16,7 @@ from firesteel.adapters.spark.shares.marking import OBSERVE, Input, Marking, bro
 from firesteel.adapters.spark.shares.physical import Judgement, Rows, judge, seeds_in
 from firesteel.adapters.spark.shares.pieces import Pieces
 from firesteel.adapters.spark.shares.planner import Planner
+from firesteel.adapters.spark.shares.seeds import drawn_seeds
 from firesteel.model.jobgraph import Function, JobEdge
 
 _HARMLESS_COMMANDS = (
@@ -51,7 +52,7 @@ class ShareGuard:
     def __init__(self, session: Any, parallelism: int, approved: Path) -> None:
         self._session, self._parallelism = session, parallelism
         self._planner, self._approvals = Planner(session), Approvals(approved)
-        self._drawn_seeds = internals.drawn_seeds()
+        self._drawn_seeds = drawn_seeds()
         self._given: dict[int, Input] = {}
         self._numbers = itertools.count(1)
         self._views: list[Any] = []

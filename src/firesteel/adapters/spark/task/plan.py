@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.exchange.fileorigins import FileOrigins
 from firesteel.adapters.spark.exchange.layout import Layout, layout_of
 from firesteel.adapters.spark.exchange.partitions import StoredResults
@@ -21,6 +20,7 @@ from firesteel.adapters.spark.session.context import AttemptContext, RuntimeCont
 from firesteel.adapters.spark.session.places import places_of
 from firesteel.adapters.spark.session.settings import Changes, merged, refuse_change
 from firesteel.adapters.spark.shares.guard import APPROVED, ShareGuard
+from firesteel.adapters.spark.shares.seeds import drawn_seeds
 from firesteel.adapters.spark.splits.argument import splits_argument
 from firesteel.adapters.spark.splits.finder import SplitFinder
 from firesteel.adapters.spark.streams.queries import (
@@ -97,7 +97,7 @@ class RegionPlan:
         if vertices[0].functions[0].kind is FunctionKind.SPLITS:
             return self._find_splits(vertices[0])
         if vertices[0].parallelism > 1:
-            internals.drawn_seeds()  # also those of what stands at module level
+            drawn_seeds()  # also those of what stands at module level
         self.load(resolve)  # imports first: a broken module must not cost a started query
         if self._is_stream:
             self._attempt.allow_write = refuse_batch_write
