@@ -327,9 +327,11 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
 
 def _inputs(executions: Executions, vertex: JobVertex) -> tuple[InputPlace, ...]:
     """What its sources declare to read, and what the first of its subtasks was seen to read: each once."""
-    values = redacted_values(executions.topology.graph.parameters)
-    declared = ((each.name, each.splits) for each in vertex.functions if each.kind is FunctionKind.SOURCE)
-    found = [InputPlace(name, place) for name, splits in declared if splits for place in places_read(splits, values)]
+    found: list[InputPlace] = []
+    if any(each.splits is not None for each in vertex.functions):  # seldom, and this is made at every look
+        values = redacted_values(executions.topology.graph.parameters)
+        declared = ((each.name, each.splits) for each in vertex.functions if each.kind is FunctionKind.SOURCE)
+        found += [InputPlace(name, at) for name, splits in declared if splits for at in places_read(splits, values)]
     outcome = executions.partitions.outcomes.get(RegionIndex(executions.topology.by_vertex[vertex.id].offset))
     if outcome is not None:
         mine = {each.name for each in vertex.functions}

@@ -58,6 +58,7 @@ class RegionPlan:
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
         self._reads: list[InputPlace] = []
+        """Told by the first subtask for all."""
         self._settings: dict[str, Changes] = {}
         """With which the result of each function is made."""
         self._origins = FileOrigins()
@@ -116,7 +117,7 @@ class RegionPlan:
         return TaskOutcome(
             partitions=tuple(self._stored_here),
             sinks=tuple(self._attempt.sinks),
-            reads=tuple(self._reads) if self._deployment.subtask == 0 else (),
+            reads=tuple(self._reads),
         )
 
     def load(self, resolve: Resolve) -> None:
@@ -208,7 +209,7 @@ class RegionPlan:
                 self._guard.returned(function, result)
 
     def _note_places(self, source: Function, frame: Any) -> None:
-        if source.splits is None:  # else its splits say so
+        if source.splits is None and self._deployment.subtask == 0:  # else its splits say so
             found = places_of(frame, self._session.get().client, self._session.names.views)
             self._reads += [InputPlace(source.name, place, columns) for place, columns in found.items()]
 
@@ -281,7 +282,8 @@ class RegionPlan:
     def _splits(self, source: Function, declared: InputFormat) -> Any:
         """Splits that were drawn, or, when nothing is to be shared, all there are."""
         found = self._finder.find(declared, 1) if self._drawn is None else self._drawn
-        if found.schema and not any(each.function == source.name for each in self._reads):
+        is_told = self._deployment.subtask > 0 or any(each.function == source.name for each in self._reads)
+        if found.schema and not is_told:
             columns = columns_declared(found.schema)
             self._reads += [
                 InputPlace(source.name, at, columns) for at in places_read(declared, self._graph.parameters)
