@@ -123,7 +123,7 @@ async def run(cluster: MiniCluster, job: BuiltJob, **parameters: str) -> float:
 @asynccontextmanager
 async def bare_client(cluster: MiniCluster, module: str = "benchmarks.bare", *settings: str) -> AsyncIterator[Process]:
     """A process with a session on the cluster's own Spark, waiting for work: inputs to count by default."""
-    endpoint = await spark_endpoint(cluster)
+    endpoint = await spark_endpoint(cluster, for_outsider=True)
     arguments = (str(endpoint.port), endpoint.token, *settings)
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, *arguments, cwd=ROOT, stdin=PIPE, stdout=PIPE
@@ -139,12 +139,12 @@ async def bare_client(cluster: MiniCluster, module: str = "benchmarks.bare", *se
             await client.wait()
 
 
-async def spark_endpoint(cluster: MiniCluster) -> SparkAddress:
+async def spark_endpoint(cluster: MiniCluster, *, for_outsider: bool = False) -> SparkAddress:
     """Where the cluster's only Spark listens. No interface tells: nobody but a benchmark goes there past firesteel."""
     (worker,) = cluster.workers.values()
     backend = worker.backend
     assert isinstance(backend, SparkTaskBackend)
-    return await backend.endpoint()
+    return await backend.endpoint(for_outsider=for_outsider)
 
 
 def fresh_copy(texts: Path) -> str:

@@ -3,10 +3,9 @@
 The reference are the same functions called by plain PySpark, on the same Spark.
 """
 
-import asyncio
+import contextlib
 import json
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from benchmarks.report import ROOT
 from benchmarks.tpch import QUERIES
 from benchmarks.tpch.tables import make_tables, parameters_of
-from benchmarks.warm import spark_endpoint
+from benchmarks.warm import bare_client
 from firesteel.minicluster import MiniCluster
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.conftest import Do
@@ -48,10 +46,11 @@ class Reference:
     def __init__(self, cluster: MiniCluster, do: Do, tables: Path, scratch: Path) -> None:
         self._do, self._tables, self._scratch = do, tables, scratch
         self._answers: dict[str, pa.Table] = {}
-        endpoint = do(spark_endpoint(cluster))
         settings = [f"{key}={value}" for key, value in SETTINGS.items()]
-        command = [sys.executable, "-m", "benchmarks.tpch.bare", str(endpoint.port), endpoint.token, *settings]
-        self._process: Process = do(asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE))
+        self._open = contextlib.AsyncExitStack()
+        self._process: Process = do(
+            self._open.enter_async_context(bare_client(cluster, "benchmarks.tpch.bare", *settings))
+        )
 
     def answer(self, name: str) -> pa.Table:
         if name not in self._answers:
@@ -69,9 +68,7 @@ class Reference:
         return written(output)
 
     async def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        await self._process.wait()
+        await self._open.aclose()
 
 
 @pytest.fixture(scope="module")

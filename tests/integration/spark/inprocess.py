@@ -33,7 +33,7 @@ class InProcess:
     """A Connect session on a backend, and a directory for stored results."""
 
     def __init__(self, backend: SparkTaskBackend, directory: Path, do: Callable[[Any], Any]) -> None:
-        endpoint = do(backend.endpoint())
+        endpoint = do(backend.endpoint(for_outsider=True))
         self.session = AttemptSession(lambda: endpoint, SessionName("tester", str(uuid.uuid4())), "tests", SETTINGS)
         self.directory = directory
 

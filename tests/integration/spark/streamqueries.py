@@ -63,7 +63,7 @@ class Sessions:
     """Connect sessions on one backend, closed while it lives."""
 
     def __init__(self, backend: SparkTaskBackend, do: Callable[[Any], Any]) -> None:
-        endpoint = do(backend.endpoint())
+        endpoint = do(backend.endpoint(for_outsider=True))
         self._endpoint = endpoint
         self._opened: list[AttemptSession] = []
 

@@ -32,7 +32,7 @@ class Sessions:
     """New ones, as attempts have them, one after another."""
 
     def __init__(self, backend: SparkTaskBackend, do: Runner) -> None:
-        self._endpoint = do(backend.endpoint())
+        self._endpoint = do(backend.endpoint(for_outsider=True))
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Any]:

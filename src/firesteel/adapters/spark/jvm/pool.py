@@ -18,7 +18,7 @@ from firesteel.adapters.spark.clusters.foreign import ForeignServer
 from firesteel.adapters.spark.jvm import runaways
 from firesteel.adapters.spark.jvm.server import SparkServer
 from firesteel.adapters.spark.jvm.warmup import WarmUp
-from firesteel.model.ids import JobID, RegionAttemptID
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 from firesteel.model.resources import SparkApplication
 from firesteel.model.tasks import TaskDeployment
 from firesteel.runtime.background import BackgroundTasks
@@ -31,6 +31,9 @@ QUIET_SAMPLES = 30
 
 RUNAWAY_SAMPLES = 5
 """Tasks that were cancelled and work for so many seconds more are not about to end."""
+
+OUTSIDER = RegionAttemptID(JobID("outsider"), RegionIndex(0), 0)
+"""Stands for all who run queries of their own there: without a user, a JVM would be replaced for what seems to run on."""
 
 
 class SparkBackend:

@@ -22,7 +22,7 @@ from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_ho
 from firesteel.adapters.spark.clusters.sessions import former_sessions, session_of
 from firesteel.adapters.spark.clusters.yarn import located
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
-from firesteel.adapters.spark.jvm.pool import BackendPool, Seat, SparkBackend
+from firesteel.adapters.spark.jvm.pool import OUTSIDER, BackendPool, Seat, SparkBackend
 from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
@@ -173,8 +173,10 @@ class SparkTaskBackend:
     def _supervisors(self) -> list[int]:
         return self._pool.supervisors() if self._pool is not None else []
 
-    async def endpoint(self) -> wire.SparkAddress:
-        """Address of the JVM that attempts share. Raises TaskFailedError."""
+    async def endpoint(self, *, for_outsider: bool = False) -> wire.SparkAddress:
+        """Address of the JVM that attempts share; an outsider queries it past this worker. Raises TaskFailedError."""
+        if for_outsider:
+            self._shared().admit(OUTSIDER)
         return await self._shared().server.endpoint()
 
     def _shared(self) -> SparkBackend:
