@@ -9,7 +9,6 @@ import asyncio
 import json
 import shutil
 import statistics
-import sys
 import tempfile
 import uuid
 from asyncio.subprocess import Process
@@ -21,7 +20,6 @@ from benchmarks.report import ROOT, Report, Series, Verdict
 from benchmarks.tpch import QUERIES
 from benchmarks.tpch.tables import make_tables, parameters_of
 from benchmarks.warm import bare_client, run
-from firesteel.adapters.spark.jvm import pool
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import ExchangeMode
@@ -49,7 +47,6 @@ async def _measure(rounds: int, scale: float, *, warm_up: bool = True) -> Report
     tables, small = (make_tables(ROOT / "build" / f"tpch-{each:g}", each) for each in (scale, QUICK_SCALE))
     seconds: dict[str, dict[str, list[float]]] = {side: {name: [] for name in QUERIES} for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
-        pool.RUNAWAY_SAMPLES = sys.maxsize  # the bare client is no attempt: its queries would be taken for lost ones
         options = {"cluster.work-dir": f"{scratch}/work", "taskmanager.spark.heap": HEAP}
         async with MiniCluster(fs.Configuration(options)) as cluster:
             suite = _Suite(cluster, tables, scale, Path(scratch, "suite"))
