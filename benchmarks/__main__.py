@@ -70,6 +70,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"one short round of {', '.join(LONG)}")
     parser.add_argument("--minutes", type=float, help="how long killers kill")
     parser.add_argument("--scale", type=float, help="scale factor of tpch's tables")
+    parser.add_argument("--spark-master", help="a cluster of Spark's for tpch, as spark://HOST:PORT")
     parser.add_argument("--baseline", type=Path, help="a JSON file of a former run, to compare with")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.case if name not in (*CASES, *LONG)]:
@@ -79,8 +80,8 @@ def main() -> int:
     for name in arguments.case or CASES:
         console.print(f"measuring {name} ...")
         if name in LONG:
-            own = {"killers": "minutes", "tpch": "scale"}
-            more = {option: getattr(arguments, option) for case, option in own.items() if case == name}
+            own = {"killers": ["minutes"], "tpch": ["scale", "spark_master"]}
+            more = {option: getattr(arguments, option) for option in own.get(name, ())}
             reports.append(LONG[name](arguments.rounds, quick=arguments.quick, **more))
         else:
             reports.append(CASES[name](arguments.rounds))

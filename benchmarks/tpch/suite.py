@@ -1,8 +1,9 @@
 """TPC-H on a running cluster: what firesteel adds to the same PySpark code run bare, fused and through stored results.
 
-All sides use one Spark Connect server, warmed on small tables, with the same settings. Query by query every side runs
-once, in an order that turns from round to round, so that noise hits all alike. The ratio of a round is that of the sums
-over all queries. "By hand" is the bare code that writes and reads again, as Parquet, what the stored side stores.
+All sides use one Spark Connect server, warmed on small tables, with the same settings; with `--spark-master` it is the
+driver of an application on that cluster. Query by query every side runs once, in an order that turns from round to
+round, so that noise hits all alike. The ratio of a round is that of the sums over all queries. "By hand" is the bare
+code that writes and reads again, as Parquet, what the stored side stores.
 """
 
 import asyncio
@@ -36,18 +37,19 @@ SIDES = {"bare": 0, "by hand": 0, "fused": 1, "stored": 2}
 """With what parallelism: above 1 there are stored results between the vertices. 0: without firesteel."""
 
 
-def measure(rounds: int, *, quick: bool = False, scale: float | None = None) -> Report:
+def measure(rounds: int, *, quick: bool = False, scale: float | None = None, spark_master: str | None = None) -> Report:
     """Seconds a suite of every side; one short round on small tables with `quick`."""
+    more = {"taskmanager.spark.master": spark_master} if spark_master else {}
     if quick:
-        return asyncio.run(_measure(1, scale or QUICK_SCALE, warm_up=False))
-    return asyncio.run(_measure(rounds, scale or SCALE))
+        return asyncio.run(_measure(1, scale or QUICK_SCALE, more, warm_up=False))
+    return asyncio.run(_measure(rounds, scale or SCALE, more))
 
 
-async def _measure(rounds: int, scale: float, *, warm_up: bool = True) -> Report:
+async def _measure(rounds: int, scale: float, more: Mapping[str, str], *, warm_up: bool = True) -> Report:
     tables, small = (make_tables(ROOT / "build" / f"tpch-{each:g}", each) for each in (scale, QUICK_SCALE))
     seconds: dict[str, dict[str, list[float]]] = {side: {name: [] for name in QUERIES} for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch:
-        options = {"cluster.work-dir": f"{scratch}/work", "taskmanager.spark.heap": HEAP}
+        options = {"cluster.work-dir": f"{scratch}/work", "taskmanager.spark.heap": HEAP, **more}
         async with MiniCluster(fs.Configuration(options)) as cluster:
             suite = _Suite(cluster, tables, scale, Path(scratch, "suite"))
             await suite.run("fused", "q06")
