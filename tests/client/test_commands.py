@@ -49,6 +49,12 @@ def test_jobs_from_the_command_line(command, etl: str, served: Served, script: T
     again = out.strip()
     assert served.do(served.rest.cluster.client.request_job(JobID(again))).parameters["input"] == "y"
     assert "only what has ended is tried again" in command("retry", again, *master)[2]
+    code, _, err = command("retry", job_id, "-p", "input=y", *master)
+    assert (code, f"wordcount was tried once more, as {again}, which is RUNNING" in err) == (2, True)
+    code, other, _ = command("retry", job_id, *master)
+    assert (code, other.strip() != again) == (0, True), "with other parameters it is another one"
+    command("cancel", other.strip(), *master)
+    command("wait", other.strip(), *master)
     command("cancel", again, *master)
     command("wait", again, *master)
     assert command("list", *master)[1:] == ("", "no jobs that have not ended; --all lists the others too\n")

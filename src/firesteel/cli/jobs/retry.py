@@ -1,6 +1,7 @@
 """`firesteel retry JOB`: a job that failed or was cancelled, once more."""
 
-import uuid
+import contextlib
+import hashlib
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argu
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.branches import JobCopy, WireValue
 from firesteel.model.ids import JobID
+from firesteel.runtime.client import UnknownJob
 
 
 @click.command()
@@ -23,6 +25,7 @@ def retry(job: str, parameters: tuple[str, ...], as_json: bool, **cluster: Any) 
     """Submit JOB, which failed or was cancelled, once more: the same graph, options and code under a new id.
 
     Everything runs anew, a stream from where it was started. Prints the new id; `firesteel attach` follows it.
+    Given twice, it runs once: what has been tried once more is told with its id, which can be tried again itself.
     """
     changed: dict[str, WireValue] = dict(map(_split, parameters))
 
@@ -31,13 +34,25 @@ def retry(job: str, parameters: tuple[str, ...], as_json: bool, **cluster: Any) 
         view = await client.request_job(job_id)
         if not view.status.is_globally_terminal:
             raise CommandError(f"{view.name} is {view.status.value}: only what has ended is tried again", BAD_USAGE)
-        again = JobID(uuid.uuid4().hex)
+        again = _next(job_id, changed)
+        with contextlib.suppress(UnknownJob):
+            earlier = await client.request_job(again)
+            raise CommandError(
+                f"{view.name} was tried once more, as {again}, which is {earlier.status.value}: "
+                f"`firesteel attach {again}` follows it, `firesteel retry {again}` tries it again when it has ended",
+                BAD_USAGE,
+            )
         await client.copy_job(job_id, JobCopy(job_id=again, parameters=changed))
         return job_id, again
 
     job_id, again = asked(work, **cluster)
     click.echo(msgspec.json.encode({"retried": job_id, "jobId": again}) if as_json else again)
     return FINISHED
+
+
+def _next(job_id: JobID, parameters: dict[str, WireValue]) -> JobID:
+    """The id of a job that is tried once more: the same, whoever asks for it and however often."""
+    return JobID(hashlib.sha256(msgspec.json.encode((job_id, sorted(parameters.items())))).hexdigest()[:32])
 
 
 def _split(text: str) -> tuple[str, str]:
