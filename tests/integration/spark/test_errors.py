@@ -1,12 +1,15 @@
 """Attempts that fail: whose fault, which function, which line."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from firesteel.adapters.spark.worker import attempt
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.failures import FailureInfo, FailureKind, failure_labels
 from firesteel.model.ids import DataSetID
@@ -129,6 +132,11 @@ def test_exception_in_the_function_itself(
         ("import pathlib; return pathlib.Path()", "returned an object of pathlib.PosixPath, not a DataFrame of Spark"),
         ("import sys; sys.exit(3)", "source ended the process with sys.exit(3)"),
         ("import os; os._exit(3)", "the task process ended with status 3 before it had a result"),
+        ("raise OSError('no file ' + chr(0xDC80))", r"OSError: no file \udc80"),
+        (
+            "raise type('Mute', (ValueError,), {'__str__': lambda self: 1 / 0})",
+            "Mute: (it says nothing: its text raises ZeroDivisionError)",
+        ),
     ],
 )
 def test_what_a_function_must_not_do(
@@ -137,6 +145,33 @@ def test_what_a_function_must_not_do(
     failure = failure_of(backend, do, source_job(jobs, tmp_path, f"def source(spark):\n    {statement}\n"))
     assert failure.kind is FailureKind.USER
     assert says in failure.message
+
+
+def test_a_function_that_closes_the_worker_s_connection(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "_CLOSED_GRACE_SECONDS", 0.5)
+    body = "import os, time\ndef source(spark):\n    os.closerange(3, 1000)\n    time.sleep(600)\n"
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, body))
+    assert "the task process has closed its connection with the worker, and went on" in failure.message
+
+
+def test_what_a_function_has_started_ends_with_it(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    body = """
+import pathlib, subprocess
+def source(spark, mark):
+    pathlib.Path(mark).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+    return spark.range(3)
+"""
+    source = function("source", wants_session=True, parameters=("mark",))
+    mark = tmp_path / "mark"
+    parameters = {"output": str(tmp_path / "out"), "mark": str(mark)}
+    job = jobs.job(f"{HEAD}{body}{RESULT}", (source, SOURCE_AND_SINK[1]), parameters=parameters)
+    do(run(backend, job, deployment(job)))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(mark.read_text())).wait(300)
 
 
 def test_module_that_cannot_be_imported(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 import os
 import sys
-import traceback
 from types import ModuleType
 from typing import Any
 
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.stackdump import write_stacks_on_signal
 from firesteel.adapters.spark.task.entrypoints import resolve
-from firesteel.adapters.spark.task.errors import MAX_TRACE_CHARS
+from firesteel.adapters.spark.task.errors import text_of, trace_of
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.pipeline import declarations
 
@@ -42,9 +41,8 @@ def _call(call: wire.CallFunction) -> wire.CallResult | wire.Failed:
     try:
         return wire.CallResult(resolve(call.entry_point)(call.payload))
     except BaseException as error:
-        text = "".join(traceback.format_exception(error))[-MAX_TRACE_CHARS:]
-        message = f"{type(error).__name__}: {error}"
-        failure = FailureInfo(kind=FailureKind.USER, message=message, exception=type(error).__name__, trace=text)
+        name, trace = type(error).__name__, trace_of(error)
+        failure = FailureInfo(kind=FailureKind.USER, message=f"{name}: {text_of(error)}", exception=name, trace=trace)
         return wire.Failed(failure)
     finally:
         sys.stdout.flush()

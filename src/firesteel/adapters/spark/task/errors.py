@@ -50,24 +50,24 @@ def describe(
     code has given Spark to read."""
     from pyspark.errors import PySparkException
 
-    trace = "".join(traceback.format_exception(error))[-MAX_TRACE_CHARS:]
+    text, trace = text_of(error), trace_of(error)
     locate = _Locator(plan, code)
     if isinstance(error, PartitionLost):
-        return FailureInfo(kind=FailureKind.PARTITION, message=str(error), partitions=(error.location,), trace=trace)
+        return FailureInfo(kind=FailureKind.PARTITION, message=text, partitions=(error.location,), trace=trace)
     if isinstance(error, (ResultsUnreachable, QueryStopped)):
-        return FailureInfo(kind=FailureKind.ENVIRONMENT, message=str(error), exception=_raised(error), trace=trace)
+        return FailureInfo(kind=FailureKind.ENVIRONMENT, message=text, exception=_raised(error), trace=trace)
     if isinstance(error, PySparkException):
         failure = _spark_failure(error, plan, locate, trace)
-        if scheme := missing_scheme(str(error)):
+        if scheme := missing_scheme(text):
             advice = missing_jars(scheme, uri_of(scheme))
             return msgspec.structs.replace(failure, message=advice, kind=FailureKind.NON_RECOVERABLE)
-        if failure.kind is not FailureKind.PARTITION and (sentence := told_by_hadoop(str(error))):
+        if failure.kind is not FailureKind.PARTITION and (sentence := told_by_hadoop(text)):
             hopeless = FailureKind.NON_RECOVERABLE
             failure = msgspec.structs.replace(failure, message=sentence, kind=hopeless, spark_error="")
             return _with_path(failure, locate, explain_path)
-        if sentence := clusterfailures.told_of(str(error)):
+        if sentence := clusterfailures.told_of(text):
             return msgspec.structs.replace(failure, message=sentence, kind=FailureKind.ENVIRONMENT, spark_error="")
-        sentence, is_hopeless = kafkafailures.told_of(str(error))
+        sentence, is_hopeless = kafkafailures.told_of(text)
         if sentence:
             kind = FailureKind.NON_RECOVERABLE if is_hopeless else failure.kind
             return msgspec.structs.replace(failure, message=sentence, kind=kind)
@@ -85,6 +85,24 @@ def describe(
     return _with_path(failure, locate, explain_path) if isinstance(error, SourceSilent) else failure
 
 
+def text_of(error: BaseException) -> str:
+    """What it says, as text that can be sent: a file's name may be none, and the user's own class may fail to say anything."""
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"(it says nothing: its text raises {type(broken).__name__})"
+    return _sendable(text)
+
+
+def trace_of(error: BaseException) -> str:
+    """The end of its traceback, as text that can be sent."""
+    return _sendable("".join(traceback.format_exception(error))[-MAX_TRACE_CHARS:])
+
+
+def _sendable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
+
+
 def _raised(error: BaseException) -> str:
     """The class that the user's code has raised: not of the refusal that stands for it."""
     cause = error.__cause__ if isinstance(error, UserError) else None
@@ -93,18 +111,18 @@ def _raised(error: BaseException) -> str:
 
 def _plain_message(error: BaseException) -> str:
     if isinstance(error, UserError):
-        return str(error)
+        return text_of(error)
     if isinstance(error, MemoryError):
         return "MemoryError: the task process could not get more memory; collect less data into Python"
     if isinstance(error, ModuleNotFoundError):
-        return f"{error}: is it installed on the worker, or part of the job's package?"
-    text = str(error)
+        return f"{text_of(error)}: is it installed on the worker, or part of the job's package?"
+    text = text_of(error)
     return _shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str) -> FailureInfo:
     name, condition = type(error).__name__, str(error.getCondition() or "")
-    text = str(error)
+    text = text_of(error)
     kind = FailureKind.ENVIRONMENT if _is_environment(name, text) else FailureKind.USER
     worker = _python_worker_error(text)
     full = next((mark for mark in _DISK_FULL if mark in text), "") if worker is None else ""

@@ -149,11 +149,16 @@ def _reap() -> list[tuple[int, int]]:
     ended: list[tuple[int, int]] = []
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return ended
-        if pid == 0:
+        if found is None:
             return ended
+        with contextlib.suppress(
+            ProcessLookupError
+        ):  # what it has started: nobody else has its number before the next line
+            os.killpg(found.si_pid, signal.SIGKILL)
+        pid, status = os.waitpid(found.si_pid, 0)
         ended.append((pid, os.waitstatus_to_exitcode(status)))
 
 

@@ -35,6 +35,8 @@ _KILL_HINTS = {
     signal.SIGABRT: "a native library gave up",
 }
 _EOF_GRACE_SECONDS = 1.0
+_CLOSED_GRACE_SECONDS = 10.0
+_CLOSED = "the task process has closed its connection with the worker, and went on (os.closerange in the user's code?)"
 _TELL_SECONDS = 1.0
 """Time between two words of an attempt that waits for its backend."""
 CACHED_MAX = 1_000
@@ -108,7 +110,7 @@ class AttemptRun:
                 case wire.Failed(failure=failure):
                     raise TaskFailedError(await self._blamed(failure))
                 case None:
-                    status = await self.child.exited
+                    status = await self._exit_status()
                     if not await self._is_succeeded(status):
                         return self._without_report(status)
                 case _:
@@ -117,6 +119,14 @@ class AttemptRun:
     def _assign(self, task: wire.RunTask) -> None:
         self.child.send(task)
         self.child.end_of_stream_after_exit(_EOF_GRACE_SECONDS)
+
+    async def _exit_status(self) -> int:
+        """Status of a process that has closed its end. One that goes on all the same can't report any more; a script need not."""
+        if not self.task.pipes:
+            done, _ = await asyncio.wait((self.child.exited,), timeout=_CLOSED_GRACE_SECONDS)
+            if not done:
+                self.condemn(FailureInfo(kind=FailureKind.USER, message=_CLOSED))
+        return await self.child.exited
 
     async def _is_succeeded(self, status: int) -> bool:
         """Whether another process has taken the place of one that has ended without a report."""
