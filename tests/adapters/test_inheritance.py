@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.adapters.spark.jvm.launch import SECRETS_NAME
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME
 from firesteel.adapters.spark.streams.usednotes import note_used
@@ -214,8 +215,10 @@ def test_a_worker_that_was_stopped_keeps_its_logs_where_they_are(tmp_path: Path)
     assert idle is not None
     fill(busy.path)
     (idle.path / "logs").mkdir()
-    busy.stop()
-    idle.stop()
+    for each in (busy, idle):
+        (each.path / SECRETS_NAME).touch()
+        each.stop()
+        assert not (each.path / SECRETS_NAME).exists()
     assert not (idle.path / LOCK).exists()
 
     async def story() -> None:

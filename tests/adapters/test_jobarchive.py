@@ -52,6 +52,7 @@ def test_files_outlive_their_writer_and_memory_is_bounded(tmp_path: Path) -> Non
         assert await later.get(JobID(f"{0:032x}")) == view(0)
         await later.put(view(100))
         assert [file.name[:10] for file in files_in(directory)] == [f"{number:010d}" for number in range(101)]
+        assert {file.stat().st_mode & 0o777 for file in files_in(directory)} == {0o600}, "jobs' parameters are in it"
         await later.keep([JobID(f"{0:032x}")])
         assert sorted(path.name[:10] for path in directory.iterdir()) == ["0000000000", "notes.txt"]
         await archive.put(view(101))

@@ -157,7 +157,10 @@ class FileJobArchive:
         written = path.with_suffix(".part")
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
-            written.write_bytes(b"".join((head, *jobs.values())))
+            with open(
+                os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+            ) as file:  # parameters are in it
+                file.writelines((head, *jobs.values()))
             os.replace(written, path)
         except BaseException:
             written.unlink(missing_ok=True)

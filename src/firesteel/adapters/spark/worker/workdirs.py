@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from firesteel.adapters.spark.jvm.launch import SECRETS_NAME
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED
 from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, jobs_noted
 from firesteel.adapters.storage.temporary import try_lock
@@ -100,6 +101,7 @@ class WorkDirectory:
     def stop(self) -> None:
         """This process, whose directory it is, ends as it should. What jobs may still need is left to others to clear."""
         if self.path.exists():
+            (self.path / SECRETS_NAME).unlink(missing_ok=True)
             if self.jobs():
                 stopped = msgspec.structs.replace(self.owner, was_stopped=True)
                 os.ftruncate(self._lock, 0)
