@@ -104,6 +104,13 @@ def test_json_has_every_row() -> None:
     ]
 
 
+def test_columns_of_one_name_are_all_there() -> None:
+    table = pa.Table.from_arrays([pa.array([number]) for number in range(6)], names=["a", "a", "A", "a_1", "a", "{}"])
+    assert records({"top": ResultRows(stream(table))}) == {
+        "top": [{"a": 0, "a_2": 1, "A": 2, "a_1": 3, "a_3": 4, "{}": 5}],
+    }
+
+
 def test_the_result_names_what_was_returned() -> None:
     assert result_lines(RESULT)[1] == "  top: 2 rows"
 

@@ -38,16 +38,28 @@ async def fetch_rows(client: ClusterOperations, result: JobResult) -> dict[str, 
 
 
 def records(rows: RowsByFunction) -> dict[str, list[dict[str, Any]]]:
-    """Rows for JSON: an object for each row. Of columns with one name the last is kept.
+    """Rows for JSON: an object for each row.
 
     JSON has no NaN and no infinity: they are the texts that Spark's `to_json` writes.
     """
-    return {
-        function: [
-            dict(zip(table.columns, map(_for_json, line), strict=True)) for line in zip(*table.values(), strict=True)
-        ]
-        for function, table in rows.items()
-    }
+    return {function: _objects(table) for function, table in rows.items()}
+
+
+def _objects(table: "ResultRows") -> list[dict[str, Any]]:
+    names = _members(table.columns)
+    return [dict(zip(names, map(_for_json, line), strict=True)) for line in zip(*table.values(), strict=True)]
+
+
+def _members(columns: list[str]) -> list[str]:
+    """Names that are one column's each: the second `a` is `a_1`, or the next that no column has."""
+    names: list[str] = []
+    for column in columns:
+        name, number = column, 0
+        while name in names or (number and name in columns):
+            number += 1
+            name = f"{column}_{number}"
+        names.append(name)
+    return names
 
 
 def _for_json(value: Any) -> Any:
