@@ -2,8 +2,10 @@
 
 import asyncio
 import base64
+import gc
 import json
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ import trustme
 
 from firesteel.adapters.ha.kubernetes import KubernetesRegister
 from firesteel.adapters.ha.kubernetesaccess import HOST, PORT, KubernetesAccess, configured_access
-from firesteel.adapters.ha.kubernetesapi import KubernetesApi
+from firesteel.adapters.ha.kubernetesapi import ApiError, KubernetesApi
 from firesteel.adapters.ha.registers import leader_register
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import Registered
@@ -103,6 +105,23 @@ def test_nobody_answers(api_server: ApiServer) -> None:
         said = refusal({**api_server.options(), CONFIG_FILE: str(file)})
     assert " has not answered " in said
     assert " in 5 s: the address is from the context 'it' of " in said
+
+
+def test_nobody_answers_by_tls() -> None:
+    """No half-made connection is left open: Python would say so."""
+
+    async def story(port: int) -> None:
+        tls = ssl.create_default_context()
+        api = KubernetesApi(KubernetesAccess(f"https://127.0.0.1:{port}", "here", tls, "nobody"))
+        with pytest.raises(ApiError, match=r" has not answered .+ in 4 s: the address is from nobody"):
+            await api.get("api/v1/configmaps", "any", dict)
+        await api.close()
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        asyncio.run(story(silent.getsockname()[1]))
+    gc.collect()
 
 
 def test_a_config_map_of_somebody_else(api_server: ApiServer) -> None:

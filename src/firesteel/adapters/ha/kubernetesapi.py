@@ -15,6 +15,9 @@ from firesteel.model import options
 REQUEST_LIMIT_S = 5.0
 """Time for one request and its answer."""
 
+CONNECT_LIMIT_S = 4.0
+"""Of it, time for a new connection. The client's own limit: cancelled from outside, it leaves a half-made one open."""
+
 WATCH_S = 240
 """Time after which the server ends a watch, to be begun anew."""
 
@@ -130,7 +133,13 @@ class KubernetesApi:
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         url = httpcore.URL(f"{self._access.server}{path}")
         host = url.host if url.port is None else b"%b:%d" % (url.host, url.port)
-        return httpcore.Request(method, url, headers=[(b"Host", host), *headers.items()], content=body)
+        return httpcore.Request(
+            method,
+            url,
+            headers=[(b"Host", host), *headers.items()],
+            content=body,
+            extensions={"timeout": {"connect": CONNECT_LIMIT_S}},
+        )
 
     @contextlib.asynccontextmanager
     async def _answer(self, request: httpcore.Request, limit_s: float) -> AsyncIterator[httpcore.Response]:
@@ -145,7 +154,8 @@ class KubernetesApi:
                     yield answer
                 finally:
                     await answer.aclose()
-        except TimeoutError:
+        except (TimeoutError, httpcore.ConnectTimeout) as late:
+            limit_s = CONNECT_LIMIT_S if isinstance(late, httpcore.ConnectTimeout) else limit_s
             raise ApiError(f"{self} has not answered {platform.node()} in {limit_s:g} s{said_by}") from None
         except BROKEN as error:
             said = str(error) or type(error).__name__
