@@ -30,7 +30,8 @@ checkers and editors: `@pipeline.transform(parallelism=4, retries=2)`. Those mar
 PARAMETERS = """
 ## Parameters
 
-An argument that names no other function, and is not `spark` or `context`, is a job parameter: `--param NAME=VALUE` on the
+The argument `spark` is the session, as `SparkSession.builder.getOrCreate()` is in a function. An argument that names no
+other function, and is neither `spark` nor `context`, is a job parameter: `--param NAME=VALUE` on the
 command line, or a value of the type in `ClusterClient.submit(..., {"NAME": value})`. Its annotation is its type (without
 one, that of its default, else `str`), its default the value when none is given; `T | None = None` gives `None`. Functions
 that take the same parameter must agree on both. All that are missing are named at once.

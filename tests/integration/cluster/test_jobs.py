@@ -224,3 +224,22 @@ def leftovers(work_dir: Path) -> list[Path]:
     """What attempts have left below the work directory; logs stay, and rows and output of jobs."""
     blobs = [each for each in paths_now(work_dir, "blobs/*") if not is_kept(each)]
     return sorted([*paths_now(work_dir, "worker-*/attempts/*"), *paths_now(work_dir, "worker-*/partitions/*"), *blobs])
+
+
+def test_session_builders_in_functions_give_the_attempts_session(files: Files, tmp_path: Path) -> None:
+    """As many write it who come from scripts; what the builder sets is a setting of the function."""
+    body = """
+@pipeline.source
+def moments() -> DataFrame:
+    spark = SparkSession.builder.appName("x").config("spark.sql.session.timeZone", "Asia/Tokyo").getOrCreate()
+    return spark.sql("SELECT timestamp_seconds(0) AS moment")
+
+@pipeline.sink
+def hours(moments: DataFrame, output: str) -> None:
+    spark = SparkSession.builder.appName("y").config("spark.executor.memory", "9g").getOrCreate()
+    assert spark.session_id == moments.sparkSession.session_id
+    fs.write_parquet(moments.selectExpr("hour(moment) AS hour"), output)
+"""
+    done = files.do(files.run(files.write(body), {"output": str(tmp_path / "out")}))
+    assert done.status is JobStatus.FINISHED, done.failure
+    assert rows_of(tmp_path / "out") == [{"hour": 9}]

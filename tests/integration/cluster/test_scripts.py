@@ -150,8 +150,8 @@ def test_a_script_runs_as_it_does_with_spark_submit(scripts: Scripts, do: Do, tm
     assert "last pool 6\n" in out
     assert "last thread 7\n" in out
     assert out.endswith("at the end\n")
-    assert "spark.master 'local[7]' in the script is ignored" in done.err
-    assert "spark.executor.memory=9g in the script has no effect" in done.err
+    assert "spark.master 'local[7]' in the code is ignored" in done.err
+    assert "spark.executor.memory=9g in the code has no effect" in done.err
     assert "Hive support has no effect" in done.err
     assert "setLogLevel" not in done.err
 

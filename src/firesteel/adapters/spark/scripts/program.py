@@ -46,7 +46,7 @@ class ScriptProgram:
         if _is_there(self._task.client_directory):
             self._paths.install()
         sys.argv = [self._function.entry_point, *self._function.arguments]
-        open_sessions_for_builders(self._session)
+        open_sessions_for_builders(self._session, for_script=True)
         failure: FailureInfo | None
         try:
             failure = self._execute()

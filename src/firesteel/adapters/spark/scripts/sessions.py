@@ -1,4 +1,4 @@
-"""The session builders of a script: they give the attempt's session, and say what of their settings has no effect."""
+"""The session builders of user code: they give the attempt's session, and say what of their settings has no effect."""
 
 import sys
 from collections.abc import Mapping
@@ -19,10 +19,13 @@ _QUIET = ("spark.app.name", "spark.api.mode")
 _HADOOP = "spark.hadoop."
 
 
-def open_sessions_for_builders(sessions: AttemptSession) -> None:
-    """Have `SparkSession.builder` give this attempt's session to the script that this process is for, from here on."""
+def open_sessions_for_builders(sessions: AttemptSession, *, for_script: bool) -> None:
+    """Have `SparkSession.builder` give this attempt's session to the code that this process runs, from here on.
+
+    The first settings that a script gives to a builder are those that its session begins with, to which `RESET` goes back.
+    """
     told: dict[str, None] = {}
-    is_first = iter([True])
+    is_first = iter([for_script])
 
     def get_or_create(builder: Any) -> Any:
         session = sessions.get()
@@ -52,11 +55,9 @@ def _apply(session: Any, options: Mapping[str, Any], told: dict[str, None]) -> d
     for key, value in options.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key in _PLACES:
-            _warn_once(
-                told, key, f"{key} {text!r} in the script is ignored: it runs on the cluster that it was given to"
-            )
+            _warn_once(told, key, f"{key} {text!r} in the code is ignored: it runs on the cluster that it was given to")
         elif not _is_set(session, key, text):
-            what = "Hive support" if key == _CATALOG else f"{key}={text} in the script"
+            what = "Hive support" if key == _CATALOG else f"{key}={text} in the code"
             advice = f"set {key} for the cluster, in its configuration or with -D when it is started"
             _warn_once(told, key, f"{what} has no effect: it is fixed since Spark was started; {advice}")
         else:

@@ -18,6 +18,10 @@ from firesteel.adapters.spark.session.sqltext import SKIPPED, text_of
 Changes = Mapping[str, str | None]
 """Settings that differ from the job's own; None: unset."""
 _FOR_SPEED_OR_WRITING = (
+    "spark.app.name",
+    "spark.driver.",
+    "spark.dynamicAllocation.",
+    "spark.executor.",
     "spark.sql.adaptive.",
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout",

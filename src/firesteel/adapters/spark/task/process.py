@@ -19,7 +19,8 @@ from pyspark.logger import PySparkLogger
 from firesteel.adapters.spark import internals, wire
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.scripts.program import ScriptProgram
-from firesteel.adapters.spark.session.attempt import AttemptSession, offer_by_default
+from firesteel.adapters.spark.scripts.sessions import open_sessions_for_builders
+from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.session.caching import CacheWatch
 from firesteel.adapters.spark.session.context import AttemptContext
 from firesteel.adapters.spark.session.counted import SparkCounts, counted_once
@@ -115,7 +116,7 @@ class TaskProcess:
             failure = ScriptProgram(first, self._task, self.session, self._paths, self.describe).run()
             return wire.Finished(TaskOutcome(), True) if failure is None else wire.Failed(failure, True)
         _silence_error_records()
-        offer_by_default(self.session)
+        open_sessions_for_builders(self.session, for_script=False)
         self._paths.install()
         if follow is not None:
             self._follow_queries(follow)
