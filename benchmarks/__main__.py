@@ -69,6 +69,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--quick", action="store_true", help=f"one short round of {', '.join(LONG)}")
     parser.add_argument("--minutes", type=float, help="how long killers kill")
+    parser.add_argument("--on-spark", action="store_true", help="killers: on a standalone cluster of Spark's")
     parser.add_argument("--scale", type=float, help="scale factor of tpch's tables")
     parser.add_argument("--spark-master", help="a cluster of Spark's for tpch, as spark://HOST:PORT")
     parser.add_argument("--baseline", type=Path, help="a JSON file of a former run, to compare with")
@@ -80,7 +81,7 @@ def main() -> int:
     for name in arguments.case or CASES:
         console.print(f"measuring {name} ...")
         if name in LONG:
-            own = {"killers": ["minutes"], "tpch": ["scale", "spark_master"]}
+            own = {"killers": ["minutes", "on_spark"], "tpch": ["scale", "spark_master"]}
             more = {option: getattr(arguments, option) for option in own.get(name, ())}
             reports.append(LONG[name](arguments.rounds, quick=arguments.quick, **more))
         else:

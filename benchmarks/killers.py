@@ -9,13 +9,11 @@ import asyncio
 import contextlib
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -24,6 +22,7 @@ import pyarrow.parquet as parquet
 
 import firesteel as fs
 from benchmarks.failover import Process, _leader
+from benchmarks.loads import loads
 from benchmarks.report import Report, Series, Verdict
 from benchmarks.soak import expected
 from firesteel.adapters.spark.worker.workdirs import LOCK
@@ -32,6 +31,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.pipeline.build import BuildRequest, BuiltJob, build_file
+from tools.standalone import Standalone, end, standalone
 
 MASTERS, WORKERS, SLOTS = 2, 2, 4
 MINUTES, MINUTES_QUICK = 30.0, 2.0
@@ -46,6 +46,8 @@ EVERY_S = {
     "leader": 60.0,
 }
 """Mean time between two kills of a kind."""
+OF_SPARK_EVERY_S = {"executor": 40.0, "Spark Worker": 90.0, "Spark Master": 120.0}
+"""The same of what is Spark's, where the workers' applications are on a cluster of it."""
 DOWN_S, STARTS_MAX = 2.0, 30
 """Until something that was killed is started again, and how often that is tried."""
 END_S, CLEAR_S = 900.0, 300.0
@@ -56,11 +58,7 @@ SETTINGS = {
     "jobmanager.rpc.address": "127.0.0.1",
     "taskmanager.numberOfTaskSlots": str(SLOTS),
 }
-LOADS = (
-    "while True: sum(range(100_000))",
-    "import os, sys\nwhile True:\n with open(sys.argv[1], 'wb') as f:\n  f.write(bytes(32 << 20)); os.fsync(f.fileno())",
-)
-"""What else the machine has to do: a program that computes, and one that writes."""
+ON_SPARK = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2"}
 SOURCE = """
 import firesteel as fs
 from pyspark.sql import DataFrame, SparkSession, functions as F
@@ -101,22 +99,27 @@ class Ended(msgspec.Struct, frozen=True):
     """What is wrong with what it has written."""
 
 
-def measure(rounds: int, *, quick: bool = False, minutes: float | None = None) -> Report:
-    """One round of so many minutes."""
-    return asyncio.run(_measure((minutes or (MINUTES_QUICK if quick else MINUTES)) * 60))
+def measure(rounds: int, *, quick: bool = False, minutes: float | None = None, on_spark: bool = False) -> Report:
+    """One round of so many minutes; `on_spark` on a standalone cluster of Spark's, which is killed too, without other loads."""
+    return asyncio.run(_measure((minutes or (MINUTES_QUICK if quick else MINUTES)) * 60, on_spark))
 
 
-async def _measure(seconds: float) -> Report:
-    with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch, _loads(Path(scratch)):
-        story = Story(Path(scratch))
-        return await story.run(seconds)
+async def _measure(seconds: float, on_spark: bool) -> Report:
+    with tempfile.TemporaryDirectory(prefix="firesteel-bench-") as scratch, contextlib.ExitStack() as ends:
+        folder, spark = Path(scratch), None
+        if on_spark:
+            spark = await asyncio.to_thread(ends.enter_context, standalone(folder / "spark", workers=2, cores=2))
+        else:
+            ends.enter_context(loads(folder))
+        return await Story(folder, spark).run(seconds)
 
 
 class Story:
     """The cluster, the jobs and the killers."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, spark: Standalone | None) -> None:
+        self._folder, self._spark = folder, spark
+        self._every_s = EVERY_S | (OF_SPARK_EVERY_S if spark is not None else {})
         self._masters: list[Process] = []
         self._workers: list[Process] = []
         self._kills: Counter[str] = Counter()
@@ -136,7 +139,7 @@ class Story:
                     clients = [group.create_task(self._submit(client, job)) for _ in range(CLIENTS)]
                     until = time.monotonic() + seconds
                     async with asyncio.TaskGroup() as killers:
-                        for kind in EVERY_S:
+                        for kind in self._every_s:
                             killers.create_task(self._kill_until(until, kind, urls))
                     self._is_over, stopped = True, time.monotonic()
                     self._say("the killers have stopped")
@@ -148,7 +151,8 @@ class Story:
                         each.cancel()
                 for number, job_id in self._under_way.items():
                     self._say(f"job {number} ({job_id}) has not ended: {(await client.request_job(job_id)).reason}")
-                left = await self._left()
+                left = await self._left(self._look)
+        left |= await self._left(self._look_at_spark)
         return self._report(took_s, left)
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +208,7 @@ class Story:
 
     # ── killers ──────────────────────────────────────────────────────────────────────────────
     async def _kill_until(self, until: float, kind: str, urls: list[str]) -> None:
-        while (pause_s := random.expovariate(1 / EVERY_S[kind])) < until - time.monotonic():
+        while (pause_s := random.expovariate(1 / self._every_s[kind])) < until - time.monotonic():
             await asyncio.sleep(pause_s)
             if kind == "leader":
                 place = await _leader(urls)
@@ -212,6 +216,8 @@ class Story:
             elif kind == "worker":
                 await asyncio.to_thread(self._note_processes)
                 await self._end_and_start(random.choice(self._workers), kind)
+            elif kind in OF_SPARK_EVERY_S:
+                await asyncio.to_thread(self._kill_of_spark, kind)
             else:
                 await asyncio.to_thread(self._kill, kind)
 
@@ -237,6 +243,30 @@ class Story:
                 self._kills[kind] += 1
                 self._say(f"kill {kind} {victim.pid}")
 
+    def _kill_of_spark(self, kind: str) -> None:
+        """A Worker goes with its executors, and is followed by another one; a Master comes back where it was."""
+        spark = self._spark
+        assert spark is not None
+        assert spark.master is not None
+        if kind == "executor":
+            if executors := spark.executors():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    random.choice(executors).kill()
+                    self._note_kill(kind)
+            return
+        victim = spark.master if kind == "Spark Master" else spark.workers.pop(random.randrange(len(spark.workers)))
+        end(victim)
+        self._note_kill(kind)
+        time.sleep(DOWN_S)
+        if kind == "Spark Master":
+            spark.start_master()
+        else:
+            spark.start_worker()
+
+    def _note_kill(self, kind: str) -> None:
+        self._kills[kind] += 1
+        self._say(f"kill {kind}")
+
     def _note_processes(self) -> list[tuple[psutil.Process, str]]:
         """All that is below the workers now, with what it is."""
         found: list[tuple[psutil.Process, str]] = []
@@ -252,11 +282,11 @@ class Story:
         return found
 
     # ── what is left ─────────────────────────────────────────────────────────────────────────
-    async def _left(self) -> dict[str, int]:
+    async def _left(self, look: Callable[[], dict[str, list[str]]]) -> dict[str, int]:
         """Wait until it is nothing, for a limited time."""
         until = time.monotonic() + CLEAR_S
         while True:
-            found = await asyncio.to_thread(self._look)
+            found = await asyncio.to_thread(look)
             if not any(found.values()) or time.monotonic() > until:
                 for what, paths in found.items():
                     if paths:
@@ -280,11 +310,17 @@ class Story:
             "processes": [str(pid) for pid, begun in self._seen.items() if pid not in now and _lives(pid, begun)],
         }
 
+    def _look_at_spark(self) -> dict[str, list[str]]:
+        """Once the workers have ended, whose applications they were."""
+        return {"executors": [str(each.pid) for each in self._spark.executors()]} if self._spark is not None else {}
+
     # ── the cluster ──────────────────────────────────────────────────────────────────────────
     @contextlib.asynccontextmanager
     async def _cluster(self) -> AsyncIterator[None]:
         places = {"high-availability.storageDir": self._folder / "shared", "cluster.work-dir": self._folder / "work"}
         options = {**SETTINGS, **{key: str(path) for key, path in places.items()}}
+        if self._spark is not None:
+            options |= {"taskmanager.spark.master": self._spark.url, **ON_SPARK}
         arguments = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
         async with contextlib.AsyncExitStack() as ends:
             for kind, processes, count in (
@@ -349,18 +385,6 @@ def _ports(master: Process) -> tuple[str, ...]:
     rpc = master.found.split(",")[0].rpartition(":")[2]
     rest = master.found.rpartition(":")[2]
     return "-D", f"jobmanager.rpc.port={rpc}", "-D", f"rest.port={rest}"
-
-
-@contextlib.contextmanager
-def _loads(folder: Path) -> Iterator[None]:
-    programs = [(sys.executable, "-c", program, str(folder / "load")) for program in LOADS]
-    begun = [subprocess.Popen(program) for program in programs]
-    try:
-        yield
-    finally:
-        for each in begun:
-            each.kill()
-            each.wait()
 
 
 def _inside(path: str) -> list[str]:

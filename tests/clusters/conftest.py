@@ -9,8 +9,8 @@ import pytest
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
-from tests.clusters.standalone import Standalone, standalone
 from tests.integration.spark.jobs import JobMaker, Runner
+from tools.standalone import Standalone, standalone
 
 SMALL = {"taskmanager.spark.heap": "700m", "taskmanager.spark.class-data-archive": "false"}
 ON_EXECUTORS = {**SMALL, "spark.executor.memory": "512m", "spark.executor.cores": "2"}

@@ -21,9 +21,9 @@ from firesteel.adapters.spark.wire import SessionName
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from tests.clusters.conftest import SMALL
-from tests.clusters.standalone import ConnectServer
 from tests.clusters.work import begun, counting_job, rows_staged
 from tests.integration.spark.jobs import JobMaker, Runner, deployment, run, settled
+from tools.standalone import ConnectServer
 
 TOKEN = "a token of theirs"
 TASKS = 3_000

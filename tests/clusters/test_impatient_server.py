@@ -19,11 +19,11 @@ from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
 from tests.clusters.conftest import SMALL
-from tests.clusters.standalone import ConnectServer
 from tests.integration.cluster.conftest import Do
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_reattachment import kill, until_reattached
 from tests.integration.cluster.test_streams import COPY, Stream, until_batch, until_counted, write_stream
+from tools.standalone import ConnectServer
 
 PATIENCE_S = 15
 SETTINGS = (

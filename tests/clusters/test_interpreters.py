@@ -8,9 +8,9 @@ from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from firesteel.model.tasks import JobInformation
 from tests.clusters.conftest import SMALL
-from tests.clusters.standalone import ConnectServer
 from tests.environments import environment, tarred, zipped
 from tests.integration.spark.jobs import JobMaker, Runner, function, run
+from tools.standalone import ConnectServer
 
 JOB = """
 import os, sys, time

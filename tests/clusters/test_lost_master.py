@@ -13,9 +13,9 @@ from firesteel.model.failures import FailureKind
 from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
 from tests.clusters.conftest import ON_EXECUTORS
-from tests.clusters.standalone import standalone
 from tests.clusters.work import begun, counting_job, rows_staged
 from tests.integration.spark.jobs import JobMaker, Runner, run
+from tools.standalone import standalone
 
 LOOKS_S = 30.0
 """Beside that time: looks at the master, the end of a driver, and a machine that others use."""

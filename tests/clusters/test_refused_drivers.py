@@ -13,8 +13,8 @@ from firesteel.model.failures import FailureKind
 from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
 from tests.clusters.conftest import ON_EXECUTORS
-from tests.clusters.standalone import Standalone, free_port, standalone
 from tests.integration.spark.jobs import Runner
+from tools.standalone import Standalone, free_port, standalone
 
 SECRET_S = 60.0
 """The start of a JVM, on a machine that others use, and its first word with the master. Spark itself would try for longer."""

@@ -10,9 +10,9 @@ from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from tests.clusters.conftest import ON_EXECUTORS
-from tests.clusters.standalone import Standalone
 from tests.clusters.work import begun, counting_job, rows_staged
 from tests.integration.spark.jobs import JobMaker, Observed, Runner, run
+from tools.standalone import Standalone
 
 
 def test_a_job_runs_on_executors_with_its_modules_and_says_where(

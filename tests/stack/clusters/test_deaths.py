@@ -18,9 +18,9 @@ from firesteel.model.options import Configuration
 from firesteel.model.tasks import TaskOutcome
 from firesteel.runtime.ports import TaskFailedError
 from tests.clusters.conftest import ON_EXECUTORS
-from tests.clusters.standalone import Standalone, end, standalone, wait_for
 from tests.clusters.work import begun, counting_job, rows_staged
 from tests.integration.spark.jobs import JobMaker, Observed, run
+from tools.standalone import Standalone, end, standalone, wait_for
 
 Work = Coroutine[Any, Any, TaskOutcome]
 

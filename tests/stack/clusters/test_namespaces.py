@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.clusters.conftest import ON_EXECUTORS
-from tests.clusters.standalone import Standalone
+from tools.standalone import Standalone
 
 DRIVER, CLUSTER = "10.213.7.1", "10.213.7.2"
 LIMIT_S = 600

@@ -12,7 +12,7 @@ from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.options import Configuration
 from firesteel.runtime.ports import TaskFailedError
 from tests.clusters.conftest import ON_EXECUTORS
-from tests.clusters.standalone import free_port
+from tools.standalone import free_port
 
 UNREACHABLE_S = 6.0
 

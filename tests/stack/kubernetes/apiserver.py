@@ -14,11 +14,11 @@ import pytest
 import trustme
 import yaml
 
-from tests.clusters.standalone import free_port
 from tests.durable.kubernetes import LIMIT_S, ApiServer, running
 from tests.durable.zookeeper import DIES_WITH_PARENT
 from tests.tidy.source import ROOT
 from tools.kubernetes import program
+from tools.standalone import free_port
 
 MANIFESTS = ROOT / "deploy" / "kubernetes"
 NAMESPACE = "firesteel"
