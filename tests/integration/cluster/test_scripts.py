@@ -307,3 +307,18 @@ def test_a_script_is_tried_again_when_it_was_asked_for(scripts: Scripts, do: Do,
     assert once.result.failure.exit_code == 128 + 6
     assert (first.result.status, first.result.restarts) == (JobStatus.FINISHED, 1)
     assert (first.out, second.out) == ("here\n", "here\n")
+
+
+REPLACES = """from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+spark.range(5).createOrReplaceTempView("seen")
+made = spark.sql("select * from seen")
+spark.range(3).createOrReplaceTempView("seen")
+print(made.count(), made.count())
+"""
+
+
+def test_a_view_that_is_replaced_before_it_is_read_is_told(scripts: Scripts, do: Do) -> None:
+    done = do(scripts.run("replaces.py", REPLACES))
+    assert (done.result.status, done.out) == (JobStatus.FINISHED, "3 3\n")
+    assert done.err.count("the view 'seen' was changed after a part of this query was made with it") == 1

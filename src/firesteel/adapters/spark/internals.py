@@ -42,6 +42,13 @@ def plan_id_of(frame: Any) -> int:
     return int(frame._plan._plan_id)
 
 
+def next_plan_id() -> int:
+    """The number that the next relation of this process gets: they are counted as they are made."""
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    return int(LogicalPlan._nextPlanId)
+
+
 def change_relation(frame: Any, change: Callable[[Any], Any]) -> None:
     """Have all DataFrames that hold this plan, also those made of it before, send it changed from now on. Once a plan."""
     plan = frame._plan

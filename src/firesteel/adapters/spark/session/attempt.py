@@ -18,6 +18,7 @@ from firesteel.adapters.spark.clusters.masters import LOOPBACK
 from firesteel.adapters.spark.clusters.sessions import further_session
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
+from firesteel.adapters.spark.session.meanings import Meanings
 from firesteel.adapters.spark.session.names import SessionNames
 from firesteel.adapters.spark.session.resets import Resets
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
@@ -80,7 +81,8 @@ class AttemptSession:
         self._resets = Resets(self.begun)
         self._session: Any = None
         self._changed: SessionSettings | None = None
-        self.names = SessionNames()
+        self.meanings = Meanings()
+        self.names = SessionNames(self.meanings)
         self.before_setting: Callable[[str], None] = lambda name: None
         """Told the name of a setting that the user's code is about to change; may refuse that."""
         self.on_open: Callable[[Any], None] = lambda session: None
@@ -144,7 +146,8 @@ class AttemptSession:
         self.begun.update(self._settings)
         if self._settings and is_new:
             internals.set_all(session.conf, self._settings, silent=False)
-        self._changed = SessionSettings(session, self._settings, self._setting_changes)
+        internals.add_hook(session.client, self.meanings)
+        self._changed = SessionSettings(session, self._settings, self._setting_changes, self.meanings)
         # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.
         begin = functools.partial(internals.begin_on_server, session.client)
         threading.Thread(target=begin, name="open-session", daemon=True).start()

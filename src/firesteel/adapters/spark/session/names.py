@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.session.meanings import Meanings
 from firesteel.adapters.spark.session.sqltext import SKIPPED, text_of
 
 _NAME = r"(?P<name>(?:`[^`]+`|[\w$]+)(?:\.(?:`[^`]+`|[\w$]+))*)"
@@ -34,7 +35,8 @@ _DATABASE = ("the current database", "")
 class SessionNames:
     """Owners of the names of one attempt's sessions. A hook of their clients."""
 
-    def __init__(self) -> None:
+    def __init__(self, meanings: Meanings) -> None:
+        self._meanings = meanings
         self.function = ""
         """The function that is being called; empty in a script, where all names are the script's."""
         self._owners: dict[tuple[str, str], str] = {}
@@ -50,7 +52,11 @@ class SessionNames:
 
     def on_execute_plan(self, request: Any) -> Any:
         """Raises PipelineRefused for a name that another function has given."""
-        for kind, name in _given(request.plan) if self.function else ():
+        for kind, name in _given(request.plan):
+            if name:
+                self._meanings.name_given(kind, name)
+            if not self.function:
+                continue
             owner = self._owners.setdefault((kind, name), self.function)
             if (kind, name) == _DATABASE:
                 raise PipelineRefused(

@@ -12,6 +12,7 @@ from typing import Any
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.session.meanings import Meanings
 from firesteel.adapters.spark.session.resets import RESET
 from firesteel.adapters.spark.session.sqltext import SKIPPED, text_of
 
@@ -60,8 +61,10 @@ def changes_rows(name: str) -> bool:
 class SessionSettings:
     """Settings of one session that were changed, by whomever. A hook of its client."""
 
-    def __init__(self, session: Any, job: Mapping[str, str], before_change: Callable[[str], None]) -> None:
-        self._session, self._job = session, dict(job)
+    def __init__(
+        self, session: Any, job: Mapping[str, str], before_change: Callable[[str], None], meanings: Meanings
+    ) -> None:
+        self._session, self._job, self._meanings = session, dict(job), meanings
         self._changed: dict[str, str | None] = {}
         self._unclear: dict[str, None] = {}
         """Names that SQL text has set, as which values only Spark knows."""
@@ -77,6 +80,7 @@ class SessionSettings:
             unclear, self._unclear = list(self._unclear), {}
         for name in unclear:
             self._note(name, self._session.conf.get(name, None))
+            self._meanings.setting_known(name, self._changed.get(name))
         return dict(self._changed)
 
     def switch(self, wanted: Changes) -> None:
@@ -95,6 +99,8 @@ class SessionSettings:
         for name in [each for each in self._set_in(text) if each not in _OURS] if text else ():
             self._before_change(name)
             self._unclear[name] = None
+            if changes_rows(name):
+                self._meanings.setting_changed(name, text, by_user=True)
         return request
 
     def _set_in(self, text: str) -> list[str]:
@@ -115,6 +121,8 @@ class SessionSettings:
         result = self._ask(operation)
         for name, value in values.items():
             self._note(name, value)
+            if changes_rows(name):
+                self._meanings.setting_changed(name, self._changed.get(name), by_user=not self._is_switching)
         return result
 
     def _note(self, name: str, value: str | None) -> None:
