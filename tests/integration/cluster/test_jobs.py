@@ -243,3 +243,28 @@ def hours(moments: DataFrame, output: str) -> None:
     done = files.do(files.run(files.write(body), {"output": str(tmp_path / "out")}))
     assert done.status is JobStatus.FINISHED, done.failure
     assert rows_of(tmp_path / "out") == [{"hour": 9}]
+
+
+def test_functions_that_a_loop_makes_have_the_values_of_their_turn(files: Files, tmp_path: Path) -> None:
+    body = """
+@pipeline.source
+def numbers(spark: SparkSession) -> DataFrame:
+    rows = spark.range(1)
+    for step in range(3):
+        add = F.udf(lambda value: value + step, "long")
+        rows = rows.withColumn(f"plus{step}", add("id"))
+    def tenfold(parts):
+        for part in parts:
+            yield part * factor
+    factor = 10
+    rows = rows.mapInPandas(tenfold, rows.schema)
+    factor = step = 1_000
+    return rows
+
+@pipeline.sink
+def written(numbers: DataFrame, output: str) -> None:
+    fs.write_parquet(numbers, output)
+"""
+    done = files.do(files.run(files.write(body), {"output": str(tmp_path / "out")}))
+    assert done.status is JobStatus.FINISHED, done.failure
+    assert rows_of(tmp_path / "out") == [{"id": 0, "plus0": 0, "plus1": 10, "plus2": 20}]

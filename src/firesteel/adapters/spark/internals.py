@@ -136,16 +136,6 @@ def _settings(writer: Any) -> Any:
     return RuntimeConf(writer._session.client)
 
 
-def is_second_run(error: Exception) -> bool:
-    """Whether that is why a query could not be started."""
-    return "another query with same id is already active" in str(error)
-
-
-def is_python_late(error: Exception) -> bool:
-    """Whether it is why a query could not be started that its Python process had not connected to the JVM in time."""
-    return "Python worker failed to connect back" in str(error)
-
-
 def time_zone(writer: Any) -> str:
     """That of the session in which a writer of a stream starts its query."""
     return _settings(writer).get("spark.sql.session.timeZone") or ""
@@ -363,6 +353,21 @@ def options_of(builder: Any) -> Mapping[str, Any]:
     """The settings that a session builder was given."""
     options: Mapping[str, Any] = builder._options
     return options
+
+
+def wrap_function_calls(pin: Callable[[Any], Any]) -> None:
+    """Have columns of a UDF, and all that takes a Python function, hold `pin(UDF)` in place of the function."""
+    from pyspark.sql.connect.udf import UserDefinedFunction
+
+    udfs: Any = UserDefinedFunction
+    original = udfs._build_common_inline_user_defined_function
+
+    def build(udf: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(udf, *args, **kwargs)
+        made._function._func = pin(udf)
+        return made
+
+    udfs._build_common_inline_user_defined_function = build
 
 
 def place_files(directory: str) -> None:

@@ -19,6 +19,10 @@ from firesteel.model.streams import AVAILABLE_NOW, QueryProgress
 POLL_SECONDS = 0.5
 """Time between two looks at all queries, and so between two reports of their progress."""
 
+_RUNS_ALREADY = "another query with same id is already active"
+_PYTHON_IS_LATE = "Python worker failed to connect back"
+"""In what Spark says why a query could not be started."""
+
 SECOND_RUN_SECONDS = 20.0
 """So long a query waits for another one with its id to end: those of an attempt before end a moment after their session."""
 
@@ -185,9 +189,9 @@ class StreamingQueries:
                 starts += 1
                 query = sink.writer.start()
             except Exception as error:
-                if starts < STARTS_MAX and internals.is_python_late(error):
+                if starts < STARTS_MAX and _PYTHON_IS_LATE in str(error):
                     continue
-                if not internals.is_second_run(error):
+                if _RUNS_ALREADY not in str(error):
                     raise
                 if time.monotonic() > give_up:
                     raise QueryStopped(_RUNS_ALREADY.format(uid=uid)) from error

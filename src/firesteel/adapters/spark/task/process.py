@@ -26,6 +26,7 @@ from firesteel.adapters.spark.session.context import AttemptContext
 from firesteel.adapters.spark.session.counted import SparkCounts, counted_once
 from firesteel.adapters.spark.session.instants import OneInstant
 from firesteel.adapters.spark.session.interpreter import use_interpreter
+from firesteel.adapters.spark.session.pinned import pin_functions
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
 from firesteel.adapters.spark.session.shipment import Shipment, place
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
@@ -110,6 +111,7 @@ class TaskProcess:
         if follow is None:
             self._channel.send(wire.Running())
         self._caches.install()
+        pin_functions()
         first = self._task.job.graph.vertices[0].functions[0]
         if first.is_script:
             self._plan.active = first
