@@ -146,6 +146,7 @@ class AttemptSession:
         self.begun.update(self._settings)
         if self._settings and is_new:
             internals.set_all(session.conf, self._settings, silent=False)
+        self.meanings.forget()
         internals.add_hook(session.client, self.meanings)
         self._changed = SessionSettings(session, self._settings, self._setting_changes, self.meanings)
         # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.

@@ -30,17 +30,27 @@ class Meanings:
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], list[_Meaning]] = {}
         self._settings: dict[str, list[_Meaning]] = {}
+        self.is_users_code = False
+        """Whether code of the user runs: what we set ourselves, to store or to plan, is no change of his."""
         self.on_older: Callable[[str], None] = _refuse
         """Told why a query that is about to run has other rows than its code says; may refuse it."""
 
+    def forget(self) -> None:
+        """A session is opened, in which nothing has a meaning yet."""
+        self._names.clear()
+        self._settings.clear()
+
     def name_given(self, kind: str, name: str) -> None:
         """A view, function or variable is being registered, changed or dropped; `name` in lower case."""
+        if not self.is_users_code:
+            return
         known = self._names.setdefault((kind, name), [])
         known.append(_Meaning(internals.next_plan_id(), len(known), True))
 
     def setting_changed(self, name: str, value: object, *, by_user: bool) -> None:
         """`value` is any text that tells it from others, until `setting_known`."""
-        self._settings.setdefault(name, []).append(_Meaning(internals.next_plan_id(), value, by_user))
+        if self.is_users_code or not by_user:
+            self._settings.setdefault(name, []).append(_Meaning(internals.next_plan_id(), value, by_user))
 
     def setting_known(self, name: str, value: str | None) -> None:
         """What the last change has made of it."""
