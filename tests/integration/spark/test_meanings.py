@@ -1,4 +1,4 @@
-"""A query of which a part is older than what it names: refused, where plain PySpark has other rows; all else runs."""
+"""A query of which a part is older than what it names is told, where PySpark without Connect has other rows; no other is."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from firesteel.adapters.spark.exchange.results import ResultRows
-from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.staged.rows import staged_rows
 from firesteel.pipeline.authoring import Pipeline
 from tests.integration.spark.inprocess import InProcess
@@ -73,20 +72,31 @@ def two_zones(spark: Any) -> Any:
     return first.union(spark.range(1).selectExpr(HOUR))
 
 
+def variable_in_an_expression(spark: Any) -> Any:
+    spark.sql("declare or replace variable least = 1")
+    made = spark.range(3).where("id >= least")
+    spark.sql("set var least = 2")
+    return made
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
         (replaced_view, "the view 'seen' was changed after a part of this query was made with it"),
         (replaced_view_as_a_table, "the view 'seen' was changed"),
         (changed_variable, "the variable 'v' was changed"),
+        (variable_in_an_expression, "the variable 'least' was changed"),
         (setting_taken_back, f"{ZONE} was changed"),
         (two_zones, f"{ZONE} was changed"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_part_that_is_older_is_refused(local: InProcess, function: Callable[[Any], Any], says: str) -> None:
-    with pytest.raises(PipelineRefused, match=says):
-        returned(local, function)
+def test_a_part_that_is_older_is_told(
+    local: InProcess, function: Callable[[Any], Any], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local.session.meanings._told.clear()
+    returned(local, function)
+    assert capsys.readouterr().err.count(says) == 1
 
 
 def one_name_again_and_again(spark: Any) -> Any:
@@ -114,6 +124,39 @@ def set_before(spark: Any) -> Any:
     return spark.range(2).selectExpr(HOUR)
 
 
+def the_same_again(spark: Any) -> Any:
+    """As a helper does that is called twice; other things have its name, too."""
+
+    def part(least: int) -> Any:
+        spark.range(5).createOrReplaceTempView("rates")
+        return spark.sql(f"select id from rates where id >= {least} and 'from rates' <> '' -- from rates")
+
+    return part(4).union(part(3))
+
+
+def other_things_have_its_name(spark: Any) -> Any:
+    spark.range(1).createOrReplaceTempView("t")
+    made = spark.sql("select t.id from (select 7 as id) as t where 'from t' <> ''")
+    spark.range(2).createOrReplaceTempView("t")
+    return made
+
+
+def fixed_under_the_setting(spark: Any) -> Any:
+    spark.conf.set(ZONE, "Asia/Tokyo")
+    made = spark.range(2).selectExpr(HOUR).localCheckpoint()
+    spark.conf.unset(ZONE)
+    return made
+
+
+def in_another_session(spark: Any) -> Any:
+    spark.range(2).createOrReplaceTempView("apart")
+    made = spark.sql("select * from apart")
+    other = spark.newSession()
+    other.range(7).createOrReplaceTempView("apart")
+    other.range(8).createOrReplaceTempView("apart")
+    return made
+
+
 def set_after_the_read(spark: Any) -> Any:
     rows = spark.range(2)
     spark.conf.set(ZONE, "Asia/Tokyo")
@@ -127,13 +170,22 @@ def set_after_the_read(spark: Any) -> Any:
         (asked_in_between, [2, 4]),
         (set_before, [9, 10]),
         (set_after_the_read, [9, 10]),
+        (the_same_again, [3, 4, 4]),
+        (other_things_have_its_name, [7]),
+        (fixed_under_the_setting, [9, 10]),
+        (in_another_session, [0, 1]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 @pytest.mark.parametrize("twice", [False, True])
-def test_what_plain_pyspark_has_too_runs(
-    local: InProcess, function: Callable[[Any], Any], ids: list[int], twice: bool
+def test_what_pyspark_has_too_is_not(
+    local: InProcess,
+    function: Callable[[Any], Any],
+    ids: list[int],
+    twice: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Also in a region whose session has run another before."""
     for _ in range(1 + twice):
         assert returned(local, function) == ids
+    assert "was changed after" not in capsys.readouterr().err

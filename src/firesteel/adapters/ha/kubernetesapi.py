@@ -15,8 +15,8 @@ from firesteel.model import options
 REQUEST_LIMIT_S = 5.0
 """Time for one request and its answer."""
 
-CONNECT_LIMIT_S = 4.0
-"""Of it, time for a new connection. The client's own limit: cancelled from outside, it leaves a half-made one open."""
+CONNECT_LIMIT_S = 2.4
+"""Of it, time for a new connection, and as much for its TLS. The client's own limit: cancelled from outside, it leaves a half-made one open."""
 
 WATCH_S = 240
 """Time after which the server ends a watch, to be begun anew."""

@@ -12,6 +12,7 @@ from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argu
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.branches import JobCopy, WireValue
 from firesteel.model.ids import JobID
+from firesteel.model.states import JobStatus
 from firesteel.runtime.client import UnknownJob
 
 
@@ -37,10 +38,12 @@ def retry(job: str, parameters: tuple[str, ...], as_json: bool, **cluster: Any) 
         again = _next(job_id, changed)
         with contextlib.suppress(UnknownJob):
             earlier = await client.request_job(again)
+            ended_well = earlier.status is JobStatus.FINISHED
+            more = (
+                "submit its file anew" if ended_well else f"`firesteel retry {again}` tries it again when it has ended"
+            )
             raise CommandError(
-                f"{view.name} was tried once more, as {again}, which is {earlier.status.value}: "
-                f"`firesteel attach {again}` follows it, `firesteel retry {again}` tries it again when it has ended",
-                BAD_USAGE,
+                f"{view.name} was tried once more, as {again}, which is {earlier.status.value}: {more}", BAD_USAGE
             )
         await client.copy_job(job_id, JobCopy(job_id=again, parameters=changed))
         return job_id, again

@@ -26,9 +26,7 @@ def open_sessions_for_builders(sessions: AttemptSession, *, for_script: bool) ->
     """
     told: dict[str, None] = {}
     is_first = iter([for_script])
-    if for_script:  # it may have been written for Spark Connect
-        sessions.meanings.is_users_code = True
-        sessions.meanings.on_older = lambda why: _warn_once(told, why, why)
+    sessions.meanings.is_users_code = for_script
 
     def get_or_create(builder: Any) -> Any:
         session = sessions.get()

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -20,6 +20,7 @@ from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
 from firesteel.adapters.spark.session.meanings import Meanings
 from firesteel.adapters.spark.session.names import SessionNames
+from firesteel.adapters.spark.session.pinned import PinnedFunctions
 from firesteel.adapters.spark.session.resets import Resets
 from firesteel.adapters.spark.session.settings import Changes, SessionSettings
 from firesteel.adapters.spark.wire import SessionName, SparkAddress
@@ -83,6 +84,7 @@ class AttemptSession:
         self._changed: SessionSettings | None = None
         self.meanings = Meanings()
         self.names = SessionNames(self.meanings)
+        self.functions = PinnedFunctions(lambda: self.meanings.is_users_code)
         self.before_setting: Callable[[str], None] = lambda name: None
         """Told the name of a setting that the user's code is about to change; may refuse that."""
         self.on_open: Callable[[Any], None] = lambda session: None
@@ -121,6 +123,16 @@ class AttemptSession:
         """From here on it is another one, in which nothing has happened yet."""
         with self._opening:
             self._session = self._open(self._another())
+
+    @contextlib.contextmanager
+    def code_of(self, function: str) -> Iterator[None]:
+        """One of the pipeline's functions is called: names are its own, and what it changes was changed by the user."""
+        self.functions.forget()
+        self.names.function, self.meanings.is_users_code = function, True
+        try:
+            yield
+        finally:
+            self.names.function, self.meanings.is_users_code = "", False
 
     def _setting_changes(self, name: str) -> None:
         self.before_setting(name)

@@ -54,7 +54,7 @@ class SessionNames:
         """Raises PipelineRefused for a name that another function has given."""
         for kind, name in _given(request.plan):
             if name:
-                self._meanings.name_given(kind, name)
+                self._meanings.name_given(request.session_id, kind, name, request.plan)
             if not self.function:
                 continue
             owner = self._owners.setdefault((kind, name), self.function)

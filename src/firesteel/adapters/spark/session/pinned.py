@@ -5,13 +5,13 @@ that a loop makes would all have the loop's last values, and a query that runs t
 """
 
 import pickle
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.serializers import CloudPickleSerializer
 
 from firesteel.adapters.spark import internals
-
-_PINNED = "_firesteel_pinned"
 
 
 class PinnedFunction:
@@ -25,14 +25,24 @@ class PinnedFunction:
         return pickle.loads, (self._pickled,)
 
 
-def pin_functions() -> None:
-    """In this process, from here on."""
-    internals.wrap_function_calls(_pinned)
+class PinnedFunctions:
+    """Those of one process: what `is_users_code` calls. While a module is imported, what a function needs may not be there yet."""
 
+    def __init__(self, is_users_code: Callable[[], bool]) -> None:
+        self._is_users_code = is_users_code
+        self._pinned = weakref.WeakKeyDictionary[Any, PinnedFunction]()
 
-def _pinned(udf: Any) -> PinnedFunction:
-    own = vars(udf)
-    if _PINNED not in own:
-        own[_PINNED] = PinnedFunction(udf.func)
-    pinned: PinnedFunction = own[_PINNED]
-    return pinned
+    def install(self) -> None:
+        """In this process, from here on."""
+        internals.wrap_function_calls(self._function_of)
+
+    def forget(self) -> None:
+        """Another of the pipeline's functions is called, which may run in a process of its own: it calls anew."""
+        self._pinned.clear()
+
+    def _function_of(self, udf: Any) -> Any:
+        if not self._is_users_code():
+            return udf.func
+        if udf not in self._pinned:
+            self._pinned[udf] = PinnedFunction(udf.func)
+        return self._pinned[udf]

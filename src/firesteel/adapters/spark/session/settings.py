@@ -65,6 +65,7 @@ class SessionSettings:
         self, session: Any, job: Mapping[str, str], before_change: Callable[[str], None], meanings: Meanings
     ) -> None:
         self._session, self._job, self._meanings = session, dict(job), meanings
+        self._id = internals.session_id_of(session.client)
         self._changed: dict[str, str | None] = {}
         self._unclear: dict[str, None] = {}
         """Names that SQL text has set, as which values only Spark knows."""
@@ -80,7 +81,7 @@ class SessionSettings:
             unclear, self._unclear = list(self._unclear), {}
         for name in unclear:
             self._note(name, self._session.conf.get(name, None))
-            self._meanings.setting_known(name, self._changed.get(name))
+            self._meanings.setting_known(self._id, name, self._changed.get(name))
         return dict(self._changed)
 
     def switch(self, wanted: Changes) -> None:
@@ -100,7 +101,7 @@ class SessionSettings:
             self._before_change(name)
             self._unclear[name] = None
             if changes_rows(name):
-                self._meanings.setting_changed(name, text, by_user=True)
+                self._meanings.setting_changed(request.session_id, name, text, by_user=True)
         return request
 
     def _set_in(self, text: str) -> list[str]:
@@ -122,7 +123,7 @@ class SessionSettings:
         for name, value in values.items():
             self._note(name, value)
             if changes_rows(name):
-                self._meanings.setting_changed(name, self._changed.get(name), by_user=not self._is_switching)
+                self._meanings.setting_changed(self._id, name, self._changed.get(name), by_user=not self._is_switching)
         return result
 
     def _note(self, name: str, value: str | None) -> None:

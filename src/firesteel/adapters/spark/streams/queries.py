@@ -19,7 +19,7 @@ from firesteel.model.streams import AVAILABLE_NOW, QueryProgress
 POLL_SECONDS = 0.5
 """Time between two looks at all queries, and so between two reports of their progress."""
 
-_RUNS_ALREADY = "another query with same id is already active"
+_IS_ACTIVE = "another query with same id is already active"
 _PYTHON_IS_LATE = "Python worker failed to connect back"
 """In what Spark says why a query could not be started."""
 
@@ -191,7 +191,7 @@ class StreamingQueries:
             except Exception as error:
                 if starts < STARTS_MAX and _PYTHON_IS_LATE in str(error):
                     continue
-                if _RUNS_ALREADY not in str(error):
+                if _IS_ACTIVE not in str(error):
                     raise
                 if time.monotonic() > give_up:
                     raise QueryStopped(_RUNS_ALREADY.format(uid=uid)) from error

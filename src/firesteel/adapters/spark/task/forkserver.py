@@ -149,16 +149,11 @@ def _reap() -> list[tuple[int, int]]:
     ended: list[tuple[int, int]] = []
     while True:
         try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return ended
-        if found is None:
+        if pid == 0:
             return ended
-        with contextlib.suppress(
-            ProcessLookupError
-        ):  # what it has started: nobody else has its number before the next line
-            os.killpg(found.si_pid, signal.SIGKILL)
-        pid, status = os.waitpid(found.si_pid, 0)
         ended.append((pid, os.waitstatus_to_exitcode(status)))
 
 

@@ -233,13 +233,12 @@ class RegionPlan:
         """Call it with the settings that its inputs were made with."""
         wanted = merged(function.name, ((name, self._settings[name]) for name in function.inputs))
         self._session.switch_settings(wanted)
-        self._session.names.function, self._session.meanings.is_users_code = function.name, True
         if function.inputs:
             self._session.before_setting = functools.partial(refuse_change, function.name, function.inputs)
         try:
-            return self._origins.call(function, functools.partial(self.callables[function.name], **arguments))
+            with self._session.code_of(function.name):
+                return self._origins.call(function, functools.partial(self.callables[function.name], **arguments))
         finally:
-            self._session.names.function, self._session.meanings.is_users_code = "", False
             self._session.before_setting = lambda name: None
             self._settings[function.name] = self._session.settings()
 

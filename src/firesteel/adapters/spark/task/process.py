@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -26,7 +27,6 @@ from firesteel.adapters.spark.session.context import AttemptContext
 from firesteel.adapters.spark.session.counted import SparkCounts, counted_once
 from firesteel.adapters.spark.session.instants import OneInstant
 from firesteel.adapters.spark.session.interpreter import use_interpreter
-from firesteel.adapters.spark.session.pinned import pin_functions
 from firesteel.adapters.spark.session.relativepaths import ClientPaths
 from firesteel.adapters.spark.session.shipment import Shipment, place
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
@@ -64,6 +64,8 @@ def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
         os._exit(report.failure.exit_code if isinstance(report, wire.Failed) else 0)
     channel.send(report)
     _run_exit_handlers()
+    if not task.pipes:  # a script may leave something that runs on, as everywhere
+        _end_what_was_started()
 
 
 class TaskProcess:
@@ -111,7 +113,7 @@ class TaskProcess:
         if follow is None:
             self._channel.send(wire.Running())
         self._caches.install()
-        pin_functions()
+        self.session.functions.install()
         first = self._task.job.graph.vertices[0].functions[0]
         if first.is_script:
             self._plan.active = first
@@ -221,9 +223,9 @@ class TaskProcess:
         except Exception as second:
             return FailureInfo(
                 kind=FailureKind.USER,
-                message=f"{type(error).__name__}: {error}",
+                message=f"{type(error).__name__}: {errors.text_of(error)}",
                 exception=type(error).__name__,
-                trace=f"(its details could not be read: {second!r})",
+                trace=f"(its details could not be read: {type(second).__name__}: {errors.text_of(second)})",
             )
 
     def _load_functions(self) -> None:
@@ -375,6 +377,15 @@ def _flush() -> None:
             stream.flush()
         except (OSError, ValueError):  # the user's code closed it, or the disk is full
             continue
+
+
+def _end_what_was_started() -> None:
+    """Kill the rest of this process's group, whose number is nobody else's while it lives."""
+    own = os.getpid()
+    for pid in [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]:
+        with contextlib.suppress(OSError):
+            if os.getpgid(pid) == own:
+                os.kill(pid, signal.SIGKILL)
 
 
 def _run_exit_handlers() -> None:
