@@ -94,7 +94,7 @@ def variable_in_an_expression(spark: Any) -> Any:
 def test_a_part_that_is_older_is_told(
     local: InProcess, function: Callable[[Any], Any], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local.session.meanings._told.clear()
+    local.session.meanings._shown.clear()
     returned(local, function)
     assert capsys.readouterr().err.count(says) == 1
 

@@ -55,7 +55,7 @@ class Meanings:
         self._settings: dict[tuple[str, str], list[_Meaning]] = {}
         self.is_users_code = False
         """Whether code of the user runs: what we set ourselves, to store or to plan, is no change of his."""
-        self._told = set[str]()
+        self._shown = set[str]()
 
     def forget(self) -> None:
         """A session is opened, in which nothing has a meaning yet."""
@@ -86,15 +86,15 @@ class Meanings:
             texts = list(_texts(relation)) if names else []
             for (_, kind, name), known in names:
                 if _is_older(known, number) and any(_mentions(text, kind, name) for text in texts):
-                    self._tell(f"the {kind} {name!r}", "give the later one another name")
+                    self._show(f"the {kind} {name!r}", "give the later one another name")
             for (_, name), known in settings if relation.WhichOneof("rel_type") not in _WITHOUT_EXPRESSIONS else ():
                 if _is_older(known, number):
-                    self._tell(name, "set it once, or in functions of their own")
+                    self._show(name, "set it once, or in functions of their own")
         return request
 
-    def _tell(self, what: str, advice: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
+    def _show(self, what: str, advice: str) -> None:
+        if what not in self._shown:
+            self._shown.add(what)
             print(
                 f"firesteel: {what} was changed after a part of this query was made with it: Spark Connect looks it up when"
                 f" the query runs, so that part has the later one, which it has not in PySpark without; {advice}",
