@@ -17,6 +17,12 @@ ZONE = "spark.sql.session.timeZone"
 HOUR = "hour(timestamp_seconds(id * 3600)) as id"
 
 
+@pytest.fixture(autouse=True)
+def nothing_shown_yet(local: InProcess) -> None:
+    """Each name and setting is shown once, which would hide it from the test after."""
+    local.session.meanings._shown.clear()
+
+
 def returned(local: InProcess, function: Callable[[Any], Any]) -> list[int]:
     """The ids of a pipeline with this one source."""
     pipeline = Pipeline("one")
@@ -94,7 +100,6 @@ def variable_in_an_expression(spark: Any) -> Any:
 def test_a_part_that_is_older_is_told(
     local: InProcess, function: Callable[[Any], Any], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local.session.meanings._shown.clear()
     returned(local, function)
     assert capsys.readouterr().err.count(says) == 1
 
