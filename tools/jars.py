@@ -14,6 +14,7 @@ _JVM = Path(__file__).parents[1] / "src/firesteel/adapters/spark/jvm"
 JARS = {
     _JVM / "hadoop/local-files.jar": _JVM / "hadoop/LocalFiles.java",
     _JVM / "scheduling/server.jar": _JVM / "scheduling/Server.java",
+    _JVM / "results/stored-rows.jar": _JVM / "results/StoredRows.java",
     _JVM / "tasks/task-classes.jar": _JVM / "tasks/TaskClasses.java",
 }
 """Sources by jar."""

@@ -103,9 +103,11 @@ class Standalone:
 
 
 class ConnectServer:
-    """A Connect server in `local[2]`, which is not ours."""
+    """A Connect server in `local[2]`, which is not ours: it knows no class of ours, but with `classes`."""
 
-    def __init__(self, directory: Path, settings: Sequence[str] = (), *, token: str = "", port: int = 0) -> None:
+    def __init__(
+        self, directory: Path, settings: Sequence[str] = (), *, token: str = "", port: int = 0, classes: bool = False
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         installation = launch.find_installation()
         log = directory / f"connect-{time.monotonic_ns()}.log"
@@ -121,7 +123,9 @@ class ConnectServer:
             f"spark.sql.warehouse.dir={directory / 'warehouse'}",
             *settings,
         ]
-        command = [*launch.archive_command(installation), "-Xmx700m", *(f"-D{each}" for each in chosen)]
+        java, option, with_ours, *flags = launch.archive_command(installation)
+        class_path = with_ours if classes else f"{installation.home}/jars/*"
+        command = [java, option, class_path, *flags, "-Xmx700m", *(f"-D{each}" for each in chosen)]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
         environment |= {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token} if token else {}
         with open(log, "wb") as file:

@@ -15,10 +15,12 @@ import pytest
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.adapters.spark.clusters.masters import read_master, server_address
 from firesteel.adapters.spark.clusters.sessions import session_of
+from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.session.channel import open_channel
 from firesteel.adapters.spark.task.sessionhand import SessionHand
 from firesteel.adapters.spark.wire import SessionName
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
+from firesteel.model.ids import DataSetID
 from firesteel.model.options import Configuration
 from tests.clusters.conftest import SMALL
 from tests.clusters.work import begun, counting_job, rows_staged
@@ -48,6 +50,29 @@ def hand(url: str) -> Iterator[SessionHand]:
     endpoint = server_address(read_master(url))
     with open_channel(endpoint) as channel:
         yield SessionHand(channel, endpoint)
+
+
+def test_results_that_a_worker_with_a_spark_of_its_own_has_stored_are_read_there(url: str, tmp_path: Path) -> None:
+    """And what is stored there is Parquet: executors elsewhere know no class of ours. A token goes without TLS to "localhost"."""
+    from pyspark.sql.connect.session import SparkSession
+
+    theirs = ConnectServer(tmp_path / "server", classes=True)
+    try:
+        local, spark = (
+            SparkSession.builder.remote(each).create() for each in (theirs.url, url.replace("127.0.0.1", "localhost"))
+        )
+        stored = [
+            results.store(made.range(number, number + 5), str(tmp_path / str(number)), DataSetID("d"), 0)
+            for results, made, number in ((StoredResults(), local, 0), (StoredResults(has_classes=False), spark, 5))
+        ]
+        assert {file.suffix for file in tmp_path.rglob("part-*")} == {".rows", ".parquet"}
+        frame = StoredResults(has_classes=False).read(spark, stored, 0, tmp_path / "read")
+        assert sorted(row.id for row in frame.collect()) == list(range(10))
+        for session in (local, spark):
+            session.client.release_session()
+            session.client.close()
+    finally:
+        theirs.close()
 
 
 def is_closed(hand: SessionHand, session: SessionName) -> bool:

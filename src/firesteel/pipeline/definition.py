@@ -42,7 +42,7 @@ class FunctionOptions(TypedDict, total=False):
     """What the subtasks of a source share: `file_splits(...)`, `range_splits(...)`, `date_splits(...)` or
     `kafka_splits(...)`. The function gets the splits it is to read as the argument `splits`."""
     share: Share
-    """How the result reaches its consumers: `store` keeps it once, in Parquet; `recompute` computes it for each;
+    """How the result reaches its consumers: `store` keeps it once, in files; `recompute` computes it for each;
     `cache` has Spark cache it, for consumers that are fused with it into one region."""
     idempotent: bool
     """Whether a sink that uses none of fs.write_* does no harm when it writes twice."""

@@ -73,6 +73,6 @@ def jobs(blobs: LocalBlobStore, tmp_path: Path) -> JobMaker:
     return JobMaker(blobs, tmp_path)
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path / "stored"))
+@pytest.fixture(params=["rows", "parquet"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path / "stored"), has_classes=request.param == "rows")

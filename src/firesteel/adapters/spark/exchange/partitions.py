@@ -1,6 +1,6 @@
-"""Results that outlive their attempt: Parquet, columns by position, in a directory of the attempt's own.
+"""Results that outlive their attempt: columns by position, in a directory of the attempt's own, in one of two forms.
 
-A result of several subpartitions is written by one Spark action into a directory for each, which Spark names by it.
+A result of several subpartitions is written by one Spark action into a directory for each, which is named by it.
 """
 
 import contextlib
@@ -12,11 +12,13 @@ from typing import Any
 
 import msgspec
 
+from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
 from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
 from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable
 from firesteel.adapters.spark.exchange.storedfiles import read_files
+from firesteel.adapters.spark.jvm.launch import STORED_ROWS
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.storage.serving import NOTHING_SET, directories_at
 from firesteel.model.ids import DataSetID
@@ -27,20 +29,22 @@ _TIMESTAMP_UNIT = "spark.sql.parquet.outputTimestampType"
 _OPEN_FILES_MAX = "spark.sql.maxConcurrentOutputFileWriters"
 _ROW_GROUP_BYTES = 128 << 20
 """Memory that one of Spark's tasks takes for all the files it has open: Parquet's own limit for one."""
-_FORMAT = {
-    "compression": "lz4_raw",
-    "parquet.enable.dictionary": "false",
+_PARQUET = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
+"""What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it."""
+_COMMIT = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-"""What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it. The
-directory is the attempt's own, and what is in it counts only once the attempt has ended well: one rename a file will do."""
+"""The directory is the attempt's own, and what is in it counts only once the attempt has ended well: one rename a file will
+do."""
 
 
 class StoredResults:
-    """Stores and reads results in one attempt. `settings` are those of storages."""
+    """Stores and reads results in one attempt. `settings` are those of storages; `has_classes` says that Spark's tasks know our
+    classes: they run in a JVM of ours."""
 
-    def __init__(self, settings: Mapping[str, str] = NOTHING_SET) -> None:
+    def __init__(self, settings: Mapping[str, str] = NOTHING_SET, *, has_classes: bool = True) -> None:
+        self._has_classes = has_classes
         self.files = ResultFiles(partial(directories_at, settings=settings))
 
     def store(
@@ -55,8 +59,11 @@ class StoredResults:
         voids = check_storable(columns, own_schema)
         schema = _stored_schema(own_schema, voids)
         laid_out = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
-        with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
-            _writer(laid_out, layout).parquet(self.files.as_spark(location))
+        if self._has_classes and "://" not in location:
+            _rows_writer(laid_out, layout).save(self.files.as_spark(location))
+        else:
+            with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
+                _parquet_writer(laid_out, layout).save(self.files.as_spark(location))
         sizes = self.files.written(location)
         ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(sizes) < 2 or is_ordered(frame))
         by_subpartition = _by_subpartition(list(sizes), layout.subpartitions)
@@ -88,6 +95,9 @@ class StoredResults:
         manifests = [share.manifest for share in shares]
         _check_alike(stored, manifests)
         sizes = {f"{share.location}/{name}": size for share in shares for name, size in share.sizes.items()}
+        if not self._has_classes and any(form_of(name) is ROWS for name in sizes):
+            spark.addArtifacts(str(STORED_ROWS))
+            self._has_classes = True
         in_order = len(stored) == 1 and manifests[0].ordered
         frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order)
         columns, voids = stored[0].columns, manifests[0].voids
@@ -104,7 +114,7 @@ def _settings_of(spark: Any, schema: Any, files_open: int) -> dict[str, str]:
     if "timestamp" in schema.simpleString() and spark.conf.get(_TIMESTAMP_UNIT, None) == "TIMESTAMP_MILLIS":
         held[_TIMESTAMP_UNIT] = "TIMESTAMP_MICROS"
     if files_open > 1:
-        held[_OPEN_FILES_MAX] = str(files_open)
+        held[_OPEN_FILES_MAX] = str(files_open + 1)  # at the number itself Spark begins to sort
     return held
 
 
@@ -120,8 +130,13 @@ def _settings_held(spark: Any, held: Mapping[str, str]) -> Iterator[None]:
             spark.conf.set(name, value) if value is not None else spark.conf.unset(name)
 
 
-def _writer(laid_out: Spread, layout: Layout) -> Any:
-    writer = laid_out.frame.write.mode("overwrite").options(**_FORMAT)
+def _rows_writer(laid_out: Spread, layout: Layout) -> Any:
+    writer = laid_out.frame.write.mode("overwrite").format(ROWS.source).options(**_COMMIT)
+    return writer.option("subpartitions", layout.subpartitions)
+
+
+def _parquet_writer(laid_out: Spread, layout: Layout) -> Any:
+    writer = laid_out.frame.write.mode("overwrite").format(PARQUET.source).options(**_COMMIT, **_PARQUET)
     if laid_out.files_open > 1:
         writer = writer.option("parquet.block.size", _ROW_GROUP_BYTES // laid_out.files_open)
     return writer.partitionBy(SUBPARTITION) if layout.subpartitions > 1 else writer

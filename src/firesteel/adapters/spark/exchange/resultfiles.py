@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from firesteel.adapters.spark.exchange import footers
+from firesteel.adapters.spark.exchange.forms import form_of, rows_of
 from firesteel.adapters.spark.refusals import StorageFailed
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.errors import TargetRefused
@@ -71,10 +72,10 @@ class ResultFiles:
         """Those that were read: they don't change."""
 
     def written(self, location: str) -> dict[str, int]:
-        """Sizes of the Parquet files that Spark has written there, in the order of its tasks."""
+        """Sizes of the files that Spark has written there, in the order of its tasks."""
         with _told():
             found = self._at(location).files(location)
-        return {name: found[name] for name in sorted(found, key=_place_of_task) if name.endswith(".parquet")}
+        return {name: found[name] for name in sorted(found, key=_place_of_task) if form_of(name)}
 
     def as_spark(self, location: str) -> str:
         return self._at(location).as_spark(location)
@@ -106,7 +107,7 @@ class ResultFiles:
 
     def rows_in(self, location: str, names: Iterable[str]) -> int:
         """Rows of these files, -1 when they are not counted."""
-        return footers.rows_of(partial(self._at(location).end_of, location), tuple(names))
+        return rows_of(partial(self._at(location).end_of, location), tuple(names))
 
     def _share(self, partition: ResultPartition, subtask: int) -> Share:
         manifest, directories = self._manifest(partition), self._at(partition.location)

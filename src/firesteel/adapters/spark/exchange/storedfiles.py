@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from firesteel.adapters.spark.exchange.forms import PARQUET, by_form
+
 ORDERED_MARK = "firesteel-in-order"
 """Begins the names of directories with lists of files whose order counts: a plan that has one reads rows in order."""
 _UNLISTED = "read only with spark.sql.streaming.fileStreamSink.ignoreMetadata at false.parquet"
@@ -19,16 +21,22 @@ _BLOCK_BYTES = 32 * 1024 * 1024
 
 
 def read_files(spark: Any, schema: Any, files: Mapping[str, int], directory: Path, *, in_order: bool) -> Any:
-    """A frame of these Parquet files, with their sizes in bytes, with exactly that schema. They are named as Spark names
-    them; `directory` is the caller's own, on this machine, for the lists."""
+    """A frame of these files, with their sizes in bytes, with exactly that schema. They are named as Spark names them;
+    `directory` is the caller's own, on this machine, for the lists."""
     reader = spark.read.schema(schema)  # a known schema saves Spark a job
     # A job that is lenient with the files of its sources must still not lose rows of its own results.
     reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true")
-    entries = [_entry(file, size) for file, size in files.items()]
-    parts = [[entry] for entry in entries] if in_order and entries else [entries]
+    parts = [
+        (form, part)
+        for form, found in by_form(files).items()
+        for part in ([[entry] for entry in _entries(found)] if in_order else [_entries(found)])
+    ] or [(PARQUET, [])]
     name = ORDERED_MARK if in_order else "files"
     return _one_after_another(
-        [reader.parquet(_listed(part, directory / f"{name}-{n}")) for n, part in enumerate(parts)]
+        [
+            reader.format(form.source).load(_listed(part, directory / f"{name}-{n}"))
+            for n, (form, part) in enumerate(parts)
+        ]
     )
 
 
@@ -38,6 +46,10 @@ def _listed(entries: Sequence[str], directory: Path) -> str:
     (directory / _UNLISTED).touch()
     (log / "0").write_text("\n".join(["v1", *entries]))
     return str(directory)
+
+
+def _entries(files: Mapping[str, int]) -> list[str]:
+    return [_entry(file, size) for file, size in files.items()]
 
 
 def _entry(file: str, size_bytes: int) -> str:

@@ -67,6 +67,8 @@ LOCAL_FILES = Path(__file__).with_name("hadoop") / "local-files.jar"
 """Local files without a process for each; its source is beside it."""
 SERVER = Path(__file__).with_name("scheduling") / "server.jar"
 """The main class; its source is beside it."""
+STORED_ROWS = Path(__file__).with_name("results") / "stored-rows.jar"
+"""The form in which results are stored; its source is beside it."""
 TASK_CLASSES = Path(__file__).with_name("tasks") / "task-classes.jar"
 """A plugin of Spark's by which sessions share generated code; its source is beside it."""
 
@@ -254,7 +256,7 @@ def _is_all_here(settings: Mapping[str, str]) -> bool:
 
 def base_class_path(installation: SparkInstallation) -> str:
     """Spark's own jars and ours, in an order that is always the same: an archive of classes fits one order only."""
-    return f"{installation.home}/jars/*:{LOCAL_FILES}:{SERVER}:{TASK_CLASSES}"
+    return f"{installation.home}/jars/*:{LOCAL_FILES}:{SERVER}:{TASK_CLASSES}:{STORED_ROWS}"
 
 
 def configuration_directories() -> tuple[str, ...]:

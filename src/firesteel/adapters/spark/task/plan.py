@@ -54,7 +54,7 @@ class RegionPlan:
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
-        self._results = StoredResults(attempt.storage)
+        self._results = StoredResults(attempt.storage, has_classes=attempt.has_classes)
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
         self._reads: list[InputPlace] = []

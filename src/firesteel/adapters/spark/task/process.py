@@ -88,6 +88,7 @@ class TaskProcess:
             result_max_bytes=task.result_max_bytes,
             report_staging=self._report_staging,
             storage=task.storage,
+            has_classes=task.has_classes,
         )
         self._attempt.draw_splits = self._draw_splits
         self._attempt.caches_unseen = lambda: channel.send(wire.Cached(task.session.session_id))

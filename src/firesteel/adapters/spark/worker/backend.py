@@ -344,6 +344,7 @@ class SparkTaskBackend:
             scheduler_pool=seat.scheduler_pool,
             settings=self._session_settings(job_settings(job.graph)),
             is_backend_shared=seat.is_shared,
+            has_classes=self._master.is_local,
             storage=self._storage,
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),

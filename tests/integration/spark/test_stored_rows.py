@@ -1,0 +1,100 @@
+"""The form of stored results that is Spark's own rows."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
+from firesteel.adapters.spark.exchange.partitions import StoredResults
+from firesteel.model.ids import DataSetID
+from firesteel.model.tasks import ResultPartition
+from tests.integration.spark.inprocess import InProcess
+
+pytestmark = pytest.mark.spark
+WIDE = 300_000
+"""Bytes of a row that is longer than a block."""
+MANY = 200_000
+"""Rows of several blocks."""
+
+
+@pytest.fixture
+def results() -> StoredResults:
+    return StoredResults()
+
+
+def stored(results: StoredResults, frame: Any, folder: Path, layout: Layout = WHOLE) -> ResultPartition:
+    return results.store(frame, str(folder / "stored"), DataSetID("d"), 0, layout=layout)
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted((folder / "stored").rglob("*.rows"))
+
+
+def test_a_file_is_read_by_several_tasks_each_row_once(
+    local: InProcess, results: StoredResults, tmp_path: Path
+) -> None:
+    partition = stored(results, local.spark.range(0, MANY, 1, 1).selectExpr("id", "uuid() as u"), tmp_path)
+    assert partition.rows == MANY
+    (file,) = files(tmp_path)
+    frame = results.read(local.spark, [partition], 0, tmp_path / "read")
+    local.spark.conf.set("spark.sql.files.maxPartitionBytes", str(file.stat().st_size // 5))
+    try:
+        found = frame.selectExpr("id", "spark_partition_id() as task").groupBy("task").count().collect()
+        total = frame.selectExpr("count(distinct id)", "count(distinct u)", "sum(id)").first()
+    finally:
+        local.spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert len(found) > 3
+    assert total is not None
+    assert tuple(total) == (MANY, MANY, MANY * (MANY - 1) // 2)
+
+
+def test_rows_longer_than_a_block_are_rows(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
+    partition = stored(results, local.spark.range(5).selectExpr("id", f"repeat('x', {WIDE}) as text"), tmp_path)
+    frame = results.read(local.spark, [partition], 0, tmp_path / "read")
+    assert sorted(tuple(row) for row in frame.selectExpr("id", "length(text)").collect()) == [
+        (number, WIDE) for number in range(5)
+    ]
+
+
+@pytest.mark.parametrize("subpartitions", [1, 3])
+def test_some_columns_are_read_in_any_order(
+    local: InProcess, results: StoredResults, tmp_path: Path, subpartitions: int
+) -> None:
+    made = local.spark.range(50).selectExpr(
+        "id", "named_struct('a', id * 2, 'b', array(id, null)) as s", "if(id % 2 = 0, null, string(id)) as t"
+    )
+    partition = stored(results, made, tmp_path, Layout(subpartitions, ("id",)))
+    found = []
+    for subtask in range(subpartitions):
+        frame = results.read(local.spark, [partition], subtask, tmp_path / f"read-{subtask}")
+        found += [tuple(row) for row in frame.selectExpr("t", "s.b[0]", "s.a").collect()]
+    expected = [(None if number % 2 == 0 else str(number), number, number * 2) for number in range(50)]
+    assert sorted(found, key=lambda row: row[1]) == expected
+
+
+def test_variants_are_kept(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
+    partition = stored(results, local.spark.sql("""select parse_json('{"a": [1, null]}') as v"""), tmp_path)
+    row = results.read(local.spark, [partition], 0, tmp_path / "read").selectExpr("to_json(v)").first()
+    assert tuple(row) == ('{"a":[1,null]}',)
+
+
+@pytest.mark.parametrize("place", [100, -2], ids=["in a block", "in the mark"])
+def test_a_damaged_file_gives_no_row(local: InProcess, results: StoredResults, tmp_path: Path, place: int) -> None:
+    partition = stored(results, local.spark.range(0, 1000, 1, 1), tmp_path)
+    frame = results.read(local.spark, [partition], 0, tmp_path / "read")
+    (file,) = files(tmp_path)
+    data = bytearray(file.read_bytes())
+    data[place] ^= 0x10
+    file.write_bytes(data)
+    with pytest.raises(PySparkException, match=f"{file.name} is damaged: run the job again"):
+        frame.collect()
+
+
+def test_a_file_that_is_cut_off_has_no_number_of_rows(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
+    partition = stored(results, local.spark.range(10), tmp_path)
+    for file in files(tmp_path):
+        file.write_bytes(file.read_bytes()[:-1])
+    names = [str(file.relative_to(partition.location)) for file in files(tmp_path)]
+    assert results.files.rows_in(partition.location, names) == -1
