@@ -56,18 +56,20 @@ def test_results_that_a_worker_with_a_spark_of_its_own_has_stored_are_read_there
     """And what is stored there is Parquet: executors elsewhere know no class of ours. A token goes without TLS to "localhost"."""
     from pyspark.sql.connect.session import SparkSession
 
-    theirs = ConnectServer(tmp_path / "server", classes=True)
+    theirs, there = ConnectServer(tmp_path / "server", classes=True), StoredResults(has_classes=False)
     try:
         local, spark = (
             SparkSession.builder.remote(each).create() for each in (theirs.url, url.replace("127.0.0.1", "localhost"))
         )
         stored = [
             results.store(made.range(number, number + 5), str(tmp_path / str(number)), DataSetID("d"), 0)
-            for results, made, number in ((StoredResults(), local, 0), (StoredResults(has_classes=False), spark, 5))
+            for results, made, number in ((StoredResults(), local, 0), (there, spark, 5))
         ]
         assert {file.suffix for file in tmp_path.rglob("part-*")} == {".rows", ".parquet"}
-        frame = StoredResults(has_classes=False).read(spark, stored, 0, tmp_path / "read")
+        frame = there.read(spark, stored, 0, tmp_path / "read")
         assert sorted(row.id for row in frame.collect()) == list(range(10))
+        there.store(frame, str(tmp_path / "again"), DataSetID("d"), 0)
+        assert {file.suffix for file in (tmp_path / "again").rglob("part-*")} == {".parquet"}
         for session in (local, spark):
             session.client.release_session()
             session.client.close()

@@ -28,7 +28,7 @@ class ResultPartition(msgspec.Struct, frozen=True, kw_only=True):
     dataset_id: DataSetID
     subtask: int
     location: str
-    """URI of the directory under the attempt's own, holding Parquet files."""
+    """URI of the directory under the attempt's own, holding files of Spark's own rows or Parquet."""
     rows: int = -1
     """Number of rows, or -1 when not known."""
     size_bytes: int = -1

@@ -233,7 +233,7 @@ def test_stored_result_that_is_gone(backend: SparkTaskBackend, do: Runner, jobs:
     (stored,) = outcome.partitions
     whole = failure_of(backend, do, job, names=["result"], region=1, inputs=[gone(stored, tmp_path)])
     assert (whole.kind, whole.partitions) == (FailureKind.PARTITION, (str(tmp_path / "gone"),))
-    for file in Path(stored.location).glob("*.parquet"):
+    for file in Path(stored.location).glob("part-*"):
         file.write_bytes(b"PAR1 no longer")
     broken = failure_of(backend, do, job, names=["result"], region=1, attempt=1, inputs=[stored])
     assert (broken.kind, broken.partitions) == (FailureKind.PARTITION, (stored.location,))

@@ -1,14 +1,14 @@
 """All attempts of a job see one present, given by its master, under Spark's own names and types."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import pyarrow.parquet
 import pytest
 
+from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.worker.backend import SparkTaskBackend
 from firesteel.model.tasks import JobInformation, TaskOutcome
+from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.jobs import JobMaker, Runner, deployment, function, run
 
 pytestmark = pytest.mark.spark
@@ -41,10 +41,11 @@ def started(backend: SparkTaskBackend, do: Runner) -> None:
     do(backend.endpoint())
 
 
-def stored(outcome: TaskOutcome) -> list[list[Any]]:
+def stored(local: InProcess, outcome: TaskOutcome, folder: Path) -> list[list[str]]:
     (partition,) = outcome.partitions
-    table = pyarrow.parquet.read_table(sorted(Path(partition.location).glob("*.parquet")))
-    return [[str(value) for value in row.values()] for row in table.to_pylist()]
+    frame = StoredResults().read(local.spark, [partition], 0, folder / partition.location.replace("/", "-"))
+    local.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return [[str(value) for value in row.values()] for row in frame.toArrow().to_pylist()]
 
 
 def job_of(jobs: JobMaker, instant_ms: int, name: str) -> JobInformation:
@@ -52,17 +53,22 @@ def job_of(jobs: JobMaker, instant_ms: int, name: str) -> JobInformation:
     return msgspec.structs.replace(jobs.job(JOB, functions, blocking=[name]), instant_ms=instant_ms)
 
 
-def test_every_attempt_has_the_instant_of_the_job(backend: SparkTaskBackend, jobs: JobMaker, do: Runner) -> None:
+def test_every_attempt_has_the_instant_of_the_job(
+    backend: SparkTaskBackend, jobs: JobMaker, do: Runner, local: InProcess, tmp_path: Path
+) -> None:
     job = job_of(jobs, INSTANT_MS, "moments")
-    first, second = (stored(do(run(backend, job, deployment(job, ["moments"], attempt=attempt)))) for attempt in (0, 1))
+    outcomes = (do(run(backend, job, deployment(job, ["moments"], attempt=attempt))) for attempt in (0, 1))
+    first, second = (stored(local, outcome, tmp_path) for outcome in outcomes)
     at, there = "2020-02-29 23:59:59.123000", "2020-03-01"
     assert first == second
-    ((moment, next_day, now, date, current, local, again),) = first
+    ((moment, next_day, now, date, current, here, again),) = first
     assert {moment[:26], now[:26], again[:26]} == {at}
-    assert (next_day, date, current, local) == ("2020-03-02", there, there, "2020-03-01 13:59:59.123000")
+    assert (next_day, date, current, here) == ("2020-03-02", there, there, "2020-03-01 13:59:59.123000")
 
 
-def test_without_one_each_query_has_its_own(backend: SparkTaskBackend, jobs: JobMaker, do: Runner) -> None:
+def test_without_one_each_query_has_its_own(
+    backend: SparkTaskBackend, jobs: JobMaker, do: Runner, local: InProcess, tmp_path: Path
+) -> None:
     job = job_of(jobs, 0, "plain")
-    ((moment,),) = stored(do(run(backend, job, deployment(job, ["plain"]))))
+    ((moment,),) = stored(local, do(run(backend, job, deployment(job, ["plain"]))), tmp_path)
     assert moment > "2024", "of this day"

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, UserDefinedType
 
 from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
 from firesteel.adapters.spark.exchange.partitions import StoredResults
+from firesteel.adapters.spark.exchange.resultfiles import Manifest
+from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
 from firesteel.model.tasks import ResultPartition
 from tests.integration.spark.inprocess import InProcess
+from tests.integration.spark.storages import Storage
 
 pytestmark = pytest.mark.spark
 WIDE = 300_000
@@ -22,6 +26,22 @@ MANY = 200_000
 @pytest.fixture
 def results() -> StoredResults:
     return StoredResults()
+
+
+class Place(UserDefinedType):
+    @classmethod
+    def sqlType(cls) -> DataType:
+        return IntegerType()
+
+    @classmethod
+    def module(cls) -> str:
+        return __name__
+
+
+class Name(Place):
+    @classmethod
+    def sqlType(cls) -> DataType:
+        return StringType()
 
 
 def stored(results: StoredResults, frame: Any, folder: Path, layout: Layout = WHOLE) -> ResultPartition:
@@ -80,7 +100,18 @@ def test_variants_are_kept(local: InProcess, results: StoredResults, tmp_path: P
     assert tuple(row) == ('{"a":[1,null]}',)
 
 
-@pytest.mark.parametrize("place", [100, -2], ids=["in a block", "in the mark"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(3, id="number of rows of a block"),
+        pytest.param(7, id="length of a block"),
+        pytest.param(100, id="a row"),
+        pytest.param(-29, id="place of a block"),
+        pytest.param(-25, id="number of fields"),
+        pytest.param(-21, id="number of blocks"),
+        pytest.param(-2, id="mark"),
+    ],
+)
 def test_a_damaged_file_gives_no_row(local: InProcess, results: StoredResults, tmp_path: Path, place: int) -> None:
     partition = stored(results, local.spark.range(0, 1000, 1, 1), tmp_path)
     frame = results.read(local.spark, [partition], 0, tmp_path / "read")
@@ -88,8 +119,20 @@ def test_a_damaged_file_gives_no_row(local: InProcess, results: StoredResults, t
     data = bytearray(file.read_bytes())
     data[place] ^= 0x10
     file.write_bytes(data)
-    with pytest.raises(PySparkException, match=f"{file.name} is damaged: run the job again"):
+    with pytest.raises(PySparkException, match=rf"FAILED_READ_FILE.*{file.name}"):
         frame.collect()
+
+
+def test_a_list_that_spark_is_told_to_overlook_is_no_empty_result(
+    local: InProcess, storage: Storage, tmp_path: Path
+) -> None:
+    local.spark.conf.set("spark.sql.streaming.fileStreamSink.ignoreMetadata", "true")
+    try:
+        partition = stored(storage.results, local.spark.range(5), tmp_path)
+        with pytest.raises(PySparkException, match=r"fileStreamSink\.ignoreMetadata"):
+            storage.results.read(local.spark, [partition], 0, tmp_path / "read").collect()
+    finally:
+        local.spark.conf.unset("spark.sql.streaming.fileStreamSink.ignoreMetadata")
 
 
 def test_a_file_that_is_cut_off_has_no_number_of_rows(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
@@ -98,3 +141,19 @@ def test_a_file_that_is_cut_off_has_no_number_of_rows(local: InProcess, results:
         file.write_bytes(file.read_bytes()[:-1])
     names = [str(file.relative_to(partition.location)) for file in files(tmp_path)]
     assert results.files.rows_in(partition.location, names) == -1
+
+
+def test_types_of_the_users_own_are_alike_when_what_they_hold_is(results: StoredResults, tmp_path: Path) -> None:
+    """Spark calls all of them by one name, and rows are read as they lie."""
+    partitions = []
+    for number, kind in enumerate((Place, Name)):
+        location = tmp_path / str(number)
+        location.mkdir()
+        (location / "part-0.rows").touch()
+        schema = StructType([StructField("c0", kind())]).json()
+        results.files.describe(str(location), Manifest(schema=schema, voids=(), files=(("part-0.rows",),)))
+        partitions.append(
+            ResultPartition(dataset_id=DataSetID("d"), subtask=number, location=str(location), columns=("at",))
+        )
+    with pytest.raises(PipelineRefused, match=r"different columns: \(at\) of struct<c0:udt> int and .* string;"):
+        results.read(None, partitions, 0, tmp_path / "read")

@@ -12,8 +12,8 @@ from typing import BinaryIO, NamedTuple
 
 from firesteel.adapters.spark.exchange import footers
 
-_END = struct.Struct(">iiqq")
-"""End of a file of rows: fields of a row, blocks, rows, mark."""
+_END = struct.Struct(">iiiqq")
+"""End of a file of rows: fields of a row, blocks, checksum, rows, mark."""
 _MARKS = (0x4653524F57530001, 0x4653524F57530002)
 """By the byte order of the machine that wrote it."""
 

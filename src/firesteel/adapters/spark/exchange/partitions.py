@@ -16,7 +16,7 @@ from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
 from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
-from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable
+from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable, types_within
 from firesteel.adapters.spark.exchange.storedfiles import read_files
 from firesteel.adapters.spark.jvm.launch import STORED_ROWS
 from firesteel.adapters.spark.refusals import PipelineRefused
@@ -44,7 +44,7 @@ class StoredResults:
     classes: they run in a JVM of ours."""
 
     def __init__(self, settings: Mapping[str, str] = NOTHING_SET, *, has_classes: bool = True) -> None:
-        self._has_classes = has_classes
+        self._has_classes, self._has_jar = has_classes, has_classes
         self.files = ResultFiles(partial(directories_at, settings=settings))
 
     def store(
@@ -95,9 +95,9 @@ class StoredResults:
         manifests = [share.manifest for share in shares]
         _check_alike(stored, manifests)
         sizes = {f"{share.location}/{name}": size for share in shares for name, size in share.sizes.items()}
-        if not self._has_classes and any(form_of(name) is ROWS for name in sizes):
+        if not self._has_jar and any(form_of(name) is ROWS for name in sizes):
             spark.addArtifacts(str(STORED_ROWS))
-            self._has_classes = True
+            self._has_jar = True
         in_order = len(stored) == 1 and manifests[0].ordered
         frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order)
         columns, voids = stored[0].columns, manifests[0].voids
@@ -186,11 +186,12 @@ def _common_schema(manifests: Sequence[Manifest]) -> Any:
 
 
 def _check_alike(stored: Sequence[ResultPartition], manifests: Sequence[Manifest]) -> None:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructType, UserDefinedType
 
     def shape(index: int) -> tuple[Any, ...]:
         schema = StructType.fromJson(msgspec.json.decode(manifests[index].schema))
-        return stored[index].columns, manifests[index].voids, schema.simpleString()
+        inside = [each.sqlType().simpleString() for each in types_within(schema) if isinstance(each, UserDefinedType)]
+        return stored[index].columns, manifests[index].voids, " ".join([schema.simpleString(), *inside])
 
     first = shape(0)
     texts = {manifest.schema for manifest in manifests}

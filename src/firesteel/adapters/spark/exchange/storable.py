@@ -1,4 +1,4 @@
-"""Types of columns that Parquet can hold or a caller can get, and what is stored in place of those it can't."""
+"""Types of columns that can be stored in any form or a caller can get, and what is stored in place of those it can't."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -16,7 +16,8 @@ from firesteel.adapters.spark.exchange.forms import PARQUET, by_form
 ORDERED_MARK = "firesteel-in-order"
 """Begins the names of directories with lists of files whose order counts: a plan that has one reads rows in order."""
 _UNLISTED = "read only with spark.sql.streaming.fileStreamSink.ignoreMetadata at false.parquet"
-"""A file beside the list, and no Parquet. With that setting Spark would take a list for an empty directory."""
+"""A file beside the list that can't be read, and has a byte for Spark to try. With that setting Spark would take a list for an
+empty directory."""
 _BLOCK_BYTES = 32 * 1024 * 1024
 
 
@@ -43,7 +44,7 @@ def read_files(spark: Any, schema: Any, files: Mapping[str, int], directory: Pat
 def _listed(entries: Sequence[str], directory: Path) -> str:
     log = directory / "_spark_metadata"
     log.mkdir(parents=True, exist_ok=True)
-    (directory / _UNLISTED).touch()
+    (directory / _UNLISTED).write_bytes(b"-")
     (log / "0").write_text("\n".join(["v1", *entries]))
     return str(directory)
 

@@ -37,8 +37,10 @@ logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
 logger.server.level = info
 logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
+logger.written.name = org.apache.spark.sql.execution.datasources.BasicWriteTaskStatsTracker
+logger.written.level = error
 """
-"""Warnings, and the line that names the port (`STARTED`)."""
+"""Warnings, but for one that misses a file where stored rows have several, and the line that names the port (`STARTED`)."""
 CLUSTER_LOG_CONFIGURATION = """\
 logger.client.name = org.apache.spark.deploy.client
 logger.client.level = info

@@ -50,9 +50,10 @@ import scala.runtime.AbstractFunction1;
  * Rows as Spark has them in memory: what is read once, and soon, needs no columns to be made of rows and rows of columns.
  *
  * A file is blocks, their places, and an end. A block is its number of rows, its length before and after LZ4, the CRC-32C of
- * what follows, and that: for each row its length, four bytes of nothing, and Spark's UnsafeRow. The end is the number of
- * fields and of blocks, that of rows, and a mark. All numbers are big-endian, but for those in rows, which are the
- * machine's. A split of a file is read from the first block that begins in it.
+ * that and of what follows, and this: for each row its length, four bytes of nothing, and Spark's UnsafeRow. The end is the
+ * number of fields and of blocks, the CRC-32C of the places and these, the number of rows, and a mark. All numbers are
+ * big-endian, but for those in rows, which are the machine's. A split of a file is read from the first block that begins in
+ * it. A row is not looked at: what the checksums pass is what was written.
  *
  * With the option "subpartitions" above 1 the last field of each row says to which it belongs, and each has a file of its
  * own, in directories as Spark names them: nothing is sorted, and a row costs no lookup of where it goes.
@@ -60,8 +61,9 @@ import scala.runtime.AbstractFunction1;
 public final class StoredRows implements FileFormat, Serializable {
     private static final long MARK =
             0x4653524F57530000L + (ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? 1 : 2);
-    private static final int END_BYTES = 24;
+    private static final int END_BYTES = 28;
     private static final int HEAD_BYTES = 16;
+    private static final int SUMMED_BYTES = 12;
     private static final int BLOCK_BYTES = 256 << 10;
     private static final int ROW_HEAD_BYTES = 8;
     private static final String SUBPARTITIONS = "subpartitions";
@@ -108,6 +110,14 @@ public final class StoredRows implements FileFormat, Serializable {
     @Override
     public int hashCode() {
         return StoredRows.class.hashCode();
+    }
+
+    /** CRC-32C of the first bytes of these. */
+    private static int checksum(byte[] first, int length, byte[] second, int secondLength) {
+        CRC32C sum = new CRC32C();
+        sum.update(first, 0, length);
+        sum.update(second, 0, secondLength);
+        return (int) sum.getValue();
     }
 
     /** Throws what Spark knows to tell of, where its interfaces don't say so. */
@@ -176,18 +186,26 @@ public final class StoredRows implements FileFormat, Serializable {
                 if (files.length == 1 && files[0] == null) {
                     open(0);
                 }
-                closeFrom(0);
+                closeAll();
             } catch (IOException error) {
                 throw StoredRows.<RuntimeException>unchanged(error);
             }
         }
 
         /** All of them, also when one can't be closed. */
-        private void closeFrom(int subpartition) throws IOException {
-            if (subpartition < files.length) {
-                try (Blocks file = files[subpartition]) {
-                    closeFrom(subpartition + 1);
+        private void closeAll() throws IOException {
+            IOException first = null;
+            for (Blocks file : files) {
+                try {
+                    if (file != null) {
+                        file.close();
+                    }
+                } catch (IOException error) {
+                    first = first == null ? error : first;
                 }
+            }
+            if (first != null) {
+                throw first;
             }
         }
 
@@ -209,7 +227,6 @@ public final class StoredRows implements FileFormat, Serializable {
     /** One file that is written. */
     private static final class Blocks implements Closeable {
         private final LZ4Compressor compressor = LZ4Factory.fastestInstance().fastCompressor();
-        private final CRC32C checksum = new CRC32C();
         private final FSDataOutputStream out;
         private final int fields;
         private final List<Long> places = new ArrayList<>();
@@ -245,7 +262,8 @@ public final class StoredRows implements FileFormat, Serializable {
                 flush();
                 ByteBuffer end = ByteBuffer.allocate(Math.addExact(Math.multiplyExact(places.size(), 8), END_BYTES));
                 places.forEach(end::putLong);
-                end.putInt(fields).putInt(places.size()).putLong(rows).putLong(MARK);
+                end.putInt(fields).putInt(places.size());
+                end.putInt(checksum(end.array(), end.position(), end.array(), 0)).putLong(rows).putLong(MARK);
                 out.write(end.array());
             }
         }
@@ -259,11 +277,10 @@ public final class StoredRows implements FileFormat, Serializable {
                 compressed = new byte[most];
             }
             int size = compressor.compress(block, 0, length, compressed, 0, most);
-            checksum.reset();
-            checksum.update(compressed, 0, size);
             places.add(out.getPos());
             ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES);
-            head.putInt(rowsInBlock).putInt(length).putInt(size).putInt((int) checksum.getValue());
+            head.putInt(rowsInBlock).putInt(length).putInt(size);
+            head.putInt(checksum(head.array(), SUMMED_BYTES, compressed, size));
             out.write(head.array());
             out.write(compressed, 0, size);
             rows += rowsInBlock;
@@ -345,7 +362,6 @@ public final class StoredRows implements FileFormat, Serializable {
     /** The rows of one split of a file. Each is good until the next is asked for. */
     private static final class Rows extends AbstractIterator<InternalRow> implements Closeable {
         private final LZ4SafeDecompressor decompressor = LZ4Factory.fastestInstance().safeDecompressor();
-        private final CRC32C checksum = new CRC32C();
         private final FSDataInputStream in;
         private final PartitionedFile file;
         /** Fields of a row, without that of its subpartition. */
@@ -375,12 +391,13 @@ public final class StoredRows implements FileFormat, Serializable {
             in.readFully(size - END_BYTES, end.array());
             fields = end.getInt();
             int inFile = end.getInt();
+            int sum = end.getInt();
             end.getLong();
-            check(end.getLong() == MARK && inFile >= 0 && (fields == expected || fields == expected + 1));
-            long first = size - END_BYTES - 8L * inFile;
-            check(first >= 0);
-            ByteBuffer places = ByteBuffer.allocate(8 * inFile);
-            in.readFully(first, places.array());
+            check(end.getLong() == MARK && inFile >= 0 && 8L * inFile <= size - END_BYTES);
+            ByteBuffer places = ByteBuffer.allocate(Math.multiplyExact(8, inFile));
+            in.readFully(size - END_BYTES - 8L * inFile, places.array());
+            check(checksum(places.array(), places.capacity(), end.array(), 8) == sum);
+            check(fields == expected || fields == expected + 1);
             long begin = -1;
             for (int n = 0; n < inFile; n++) {
                 long place = places.getLong();
@@ -433,6 +450,7 @@ public final class StoredRows implements FileFormat, Serializable {
                 } catch (IOException ignored) {
                     // It was only read.
                 }
+                block = compressed = null; // a task that reads many files keeps all of these to its end
             }
         }
 
@@ -443,12 +461,10 @@ public final class StoredRows implements FileFormat, Serializable {
             length = numbers.getInt();
             int size = numbers.getInt();
             int sum = numbers.getInt();
-            check(rowsInBlock > 0 && length > 0 && size > 0 && size <= file.fileSize());
+            check(size > 0 && size <= file.fileSize());
             compressed = compressed.length < size ? new byte[size] : compressed;
             in.readFully(compressed, 0, size);
-            checksum.reset();
-            checksum.update(compressed, 0, size);
-            check((int) checksum.getValue() == sum);
+            check(checksum(head, SUMMED_BYTES, compressed, size) == sum);
             block = block.length < length ? new byte[length] : block;
             check(decompressor.decompress(compressed, 0, size, block, 0, length) == length);
             at = 0;
@@ -457,7 +473,7 @@ public final class StoredRows implements FileFormat, Serializable {
 
         private void check(boolean holds) throws IOException {
             if (!holds) {
-                throw new EOFException("the stored result " + file.filePath() + " is damaged: run the job again");
+                throw new EOFException("the stored result " + file.filePath() + " is damaged: it is to be made again");
             }
         }
     }
