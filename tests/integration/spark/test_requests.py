@@ -113,7 +113,9 @@ def test_filters_and_columns_are_pushed_through_a_fused_region(local: InProcess,
     assert calls.asked == {"ExecutePlan": 1}
 
 
-def test_filters_and_columns_are_pushed_into_a_stored_result(local: InProcess, numbers: str, tmp_path: Path) -> None:
+def test_filters_and_columns_are_offered_to_what_reads_a_stored_result(
+    local: InProcess, numbers: str, tmp_path: Path
+) -> None:
     pipeline = fs.Pipeline("stored")
 
     @pipeline.source(share="store")
@@ -139,11 +141,10 @@ def test_filters_and_columns_are_pushed_into_a_stored_result(local: InProcess, n
     assert len(written) == 2
     for each in written:
         assert operators(physical_plan(local, each)) == {
-            "Scan parquet": [
+            "Scan storedrows": [
                 "PushedFilters: [IsNotNull(c0), GreaterThan(c0,90)]",
                 "ReadSchema: struct<c0:bigint,c2:string>",
             ],
-            "ColumnarToRow": [],
             "Filter": [],
             "Project": [],
         }

@@ -31,6 +31,7 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -58,7 +59,7 @@ import scala.runtime.AbstractFunction1;
  * With the option "subpartitions" above 1 the last field of each row says to which it belongs, and each has a file of its
  * own, in directories as Spark names them: nothing is sorted, and a row costs no lookup of where it goes.
  */
-public final class StoredRows implements FileFormat, Serializable {
+public final class StoredRows implements FileFormat, DataSourceRegister, Serializable {
     private static final long MARK =
             0x4653524F57530000L + (ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? 1 : 2);
     private static final int END_BYTES = 28;
@@ -67,6 +68,12 @@ public final class StoredRows implements FileFormat, Serializable {
     private static final int BLOCK_BYTES = 256 << 10;
     private static final int ROW_HEAD_BYTES = 8;
     private static final String SUBPARTITIONS = "subpartitions";
+
+    /** In Spark's plans and pages. */
+    @Override
+    public String shortName() {
+        return "storedrows";
+    }
 
     @Override
     public Option<StructType> inferSchema(SparkSession spark, Map<String, String> options, Seq<FileStatus> files) {
