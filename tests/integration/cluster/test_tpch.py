@@ -99,7 +99,11 @@ def test_tpch(name: str, how: dict[str, int], files: Files, tables: Path, refere
     assert done.status is JobStatus.FINISHED, done.failure and done.failure.message
     regions = files.do(files.cluster.client.request_job(done.job_id)).regions
     assert regions == 1 if how is FUSED else regions > 4
-    found, expected = written(output), reference.answer(name)
+    compare(name, written(output), reference.answer(name))
+
+
+def compare(name: str, found: pa.Table, expected: pa.Table) -> None:
+    """The rows of a query with those of the reference, in the query's order."""
     assert found.schema.types == expected.schema.types
     assert found.schema.names == expected.schema.names
     found = found.cast(expected.schema)  # what was stored in between may be null by its schema
