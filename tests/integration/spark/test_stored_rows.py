@@ -105,10 +105,14 @@ def test_variants_are_kept(local: InProcess, results: StoredResults, tmp_path: P
     [
         pytest.param(3, id="number of rows of a block"),
         pytest.param(7, id="length of a block"),
+        pytest.param(11, id="length of what is compressed"),
+        pytest.param(15, id="checksum of a block"),
         pytest.param(100, id="a row"),
         pytest.param(-29, id="place of a block"),
         pytest.param(-25, id="number of fields"),
         pytest.param(-21, id="number of blocks"),
+        pytest.param(-13, id="number of rows"),
+        pytest.param(-9, id="checksum of the places"),
         pytest.param(-2, id="mark"),
     ],
 )

@@ -12,8 +12,8 @@ from typing import BinaryIO, NamedTuple
 
 from firesteel.adapters.spark.exchange import footers
 
-_END = struct.Struct(">iiiqq")
-"""End of a file of rows: fields of a row, blocks, checksum, rows, mark."""
+_END = struct.Struct(">iiqiq")
+"""End of a file of rows: fields of a row, blocks, rows, checksum, mark."""
 _MARKS = (0x4653524F57530001, 0x4653524F57530002)
 """By the byte order of the machine that wrote it."""
 
@@ -43,7 +43,7 @@ def rows_of(open_file: Callable[[str], BinaryIO], names: tuple[str, ...]) -> int
     def rows_in(name: str) -> int:
         with open_file(name) as file:
             file.seek(-_END.size, io.SEEK_END)
-            *_, rows, mark = _END.unpack(file.read())
+            *_, rows, _, mark = _END.unpack(file.read())
             return rows if mark in _MARKS else -1
 
     try:

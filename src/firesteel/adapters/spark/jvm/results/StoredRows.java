@@ -52,7 +52,7 @@ import scala.runtime.AbstractFunction1;
  *
  * A file is blocks, their places, and an end. A block is its number of rows, its length before and after LZ4, the CRC-32C of
  * that and of what follows, and this: for each row its length, four bytes of nothing, and Spark's UnsafeRow. The end is the
- * number of fields and of blocks, the CRC-32C of the places and these, the number of rows, and a mark. All numbers are
+ * number of fields, of blocks and of rows, the CRC-32C of the places and these, and a mark. All numbers are
  * big-endian, but for those in rows, which are the machine's. A split of a file is read from the first block that begins in
  * it. A row is not looked at: what the checksums pass is what was written.
  *
@@ -65,6 +65,7 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
     private static final int END_BYTES = 28;
     private static final int HEAD_BYTES = 16;
     private static final int SUMMED_BYTES = 12;
+    private static final int SUMMED_AT_END = 16;
     private static final int BLOCK_BYTES = 256 << 10;
     private static final int ROW_HEAD_BYTES = 8;
     private static final String SUBPARTITIONS = "subpartitions";
@@ -269,8 +270,8 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
                 flush();
                 ByteBuffer end = ByteBuffer.allocate(Math.addExact(Math.multiplyExact(places.size(), 8), END_BYTES));
                 places.forEach(end::putLong);
-                end.putInt(fields).putInt(places.size());
-                end.putInt(checksum(end.array(), end.position(), end.array(), 0)).putLong(rows).putLong(MARK);
+                end.putInt(fields).putInt(places.size()).putLong(rows);
+                end.putInt(checksum(end.array(), end.position(), end.array(), 0)).putLong(MARK);
                 out.write(end.array());
             }
         }
@@ -398,12 +399,12 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
             in.readFully(size - END_BYTES, end.array());
             fields = end.getInt();
             int inFile = end.getInt();
-            int sum = end.getInt();
             end.getLong();
+            int sum = end.getInt();
             check(end.getLong() == MARK && inFile >= 0 && 8L * inFile <= size - END_BYTES);
             ByteBuffer places = ByteBuffer.allocate(Math.multiplyExact(8, inFile));
             in.readFully(size - END_BYTES - 8L * inFile, places.array());
-            check(checksum(places.array(), places.capacity(), end.array(), 8) == sum);
+            check(checksum(places.array(), places.capacity(), end.array(), SUMMED_AT_END) == sum);
             check(fields == expected || fields == expected + 1);
             long begin = -1;
             for (int n = 0; n < inFile; n++) {
