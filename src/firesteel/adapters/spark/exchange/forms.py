@@ -1,6 +1,6 @@
 """The two forms of files of stored results: Spark's own rows, and Parquet.
 
-Rows are written and read in half the time of columns, by a data source of ours (`jvm/results/StoredRows.java`). Parquet can be
+Rows cost less to write and read than columns; a data source of ours does it (`jvm/results/StoredRows.java`). Parquet can be
 read wherever there is Spark, and is smaller: for tasks that run elsewhere than in a JVM of ours, and for storages at the other
 end of a wire.
 """
