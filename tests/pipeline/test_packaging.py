@@ -13,7 +13,7 @@ import pytest
 
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.pipeline import packaging
-from firesteel.pipeline.packaging import module_root, pack_directory, package_files, pickle_functions
+from firesteel.pipeline.packaging import module_root, pack_directory, package_files, pickle_functions, store_artifact
 
 
 def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -146,3 +146,14 @@ def test_what_the_user_takes_by_value_stays_so() -> None:
         assert __name__ in cloudpickle.list_registry_pickle_by_value()
     finally:
         cloudpickle.unregister_pickle_by_value(module)
+
+
+def test_an_artifact_is_whole_while_other_builds_store_it_again(tmp_path: Path) -> None:
+    content = bytes(1 << 20)
+    _, path = store_artifact(tmp_path, "code.zip", "code", content)
+    with ThreadPoolExecutor(1) as threads:
+        others = threads.submit(lambda: [store_artifact(tmp_path, "code.zip", "code", content) for _ in range(200)])
+        while not others.done():
+            assert path.stat().st_size == len(content)
+        others.result()
+    assert os.listdir(tmp_path) == [path.name]

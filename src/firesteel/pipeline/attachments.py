@@ -15,7 +15,7 @@ import msgspec
 
 from firesteel.model.jobgraph import ARCHIVE_ENDINGS, Artifact, is_plain_name
 from firesteel.pipeline.errors import InvalidPipeline
-from firesteel.pipeline.packaging import pack_directory
+from firesteel.pipeline.packaging import pack_directory, store_artifact
 
 PYTHON_ENDINGS = (".py", ".zip", ".whl", ".egg")
 
@@ -74,11 +74,9 @@ def attach(attachments: Attachments, directory: Path, limit_mib: int) -> list[At
 
 def _python(file: Path, directory: Path) -> Attached:
     if file.suffix == ".py":
-        path = directory / f"{file.name}.zip"
-        path.write_bytes(pack_directory(file.parent, (), {file.name: file}))
-    else:
-        path = file
-    return Attached(_artifact(file.name, "code", path), path)
+        content = pack_directory(file.parent, (), {file.name: file})
+        return Attached(*store_artifact(directory, file.name, "code", content))
+    return Attached(_artifact(file.name, "code", file), file)
 
 
 def _placed(given: str, kind: str, option: str) -> Attached:

@@ -58,7 +58,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     attachments: Attachments = Attachments()
     output_dir: str = ""
-    """Existing directory for the artifacts; empty means none are made (for looking at a plan)."""
+    """Existing directory for the artifacts, also one of other builds; empty means none are made (for looking at a plan)."""
     require_parameters: bool = True
 
 

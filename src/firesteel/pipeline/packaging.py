@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import sys
+import tempfile
 import threading
 import zipfile
 from collections import Counter
@@ -94,10 +95,12 @@ _REGISTERING = threading.Lock()
 
 
 def store_artifact(directory: Path, name: str, kind: str, content: bytes) -> tuple[Artifact, Path]:
-    """Write `content` into `directory` under its SHA-256."""
+    """Write `content` into `directory` under its SHA-256, whole at once: other builds may write and read it there."""
     digest = hashlib.sha256(content).hexdigest()
     path = directory / digest
-    path.write_bytes(content)
+    with tempfile.NamedTemporaryFile(dir=directory, prefix=".", delete=False) as new:
+        new.write(content)
+    os.replace(new.name, path)
     return Artifact(name=name, kind=kind, sha256=digest, size_bytes=len(content)), path
 
 
