@@ -147,5 +147,6 @@ def test_filters_and_columns_are_offered_to_what_reads_a_stored_result(
             ],
             "Filter": [],
             "Project": [],
+            "Coalesce": [],
         }
     assert calls.asked == {"AnalyzePlan": 1, "ExecutePlan": 3}
