@@ -345,7 +345,7 @@ def test_what_is_approved_is_asked_once(inputs: Inputs, monkeypatch: pytest.Monk
     other = Inputs(inputs.spark, inputs.scratch, inputs.approved)
     asked: list[Any] = []
     monkeypatch.setattr(
-        "firesteel.adapters.spark.shares.planner.Planner.explained", lambda planner, plan: asked.append(plan)
+        "firesteel.adapters.spark.shares.planner.Planner.explained", lambda planner, *given: asked.append(given)
     )
     other.judge(body)
     assert not asked

@@ -1,18 +1,37 @@
 """Plans that Spark's planner has approved for a job: asked for once a vertex, not once a subtask."""
 
+import contextlib
+import fcntl
 import hashlib
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from firesteel.adapters.spark.splits.kafka import FORMAT, RANGE_OPTIONS
 
+_TURN_S, _LOOK_S = 10.0, 0.005
+"""How long a process waits for the answer to another one's question before it asks itself, and how often it looks."""
+
 
 class Approvals:
-    """Empty files in a directory of the job's, named by what was approved. Whoever finds one need not ask."""
+    """Empty files in a directory of the job's, named by what was approved. Whoever finds one need not ask, and of those that
+    begin together one asks for all."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    @contextlib.contextmanager
+    def turn(self, digest: str) -> Iterator[None]:
+        """Wait, but not for ever, while another process asks about the same."""
+        with contextlib.ExitStack() as held:  # the turn goes on to the next one, also when this process ends
+            with contextlib.suppress(OSError):
+                self._directory.mkdir(parents=True, exist_ok=True)
+                lock = held.enter_context(open(self._directory / f".{digest}", "wb"))
+                until = time.monotonic() + _TURN_S
+                while not _locked(lock) and digest not in self and time.monotonic() < until:
+                    time.sleep(_LOOK_S)
+            yield
 
     def __contains__(self, digest: str) -> bool:
         return (self._directory / digest).exists()
@@ -20,10 +39,18 @@ class Approvals:
     def add(self, digest: str) -> None:
         """A directory that can't be written to costs the others their question, nothing else."""
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
             (self._directory / digest).touch()
         except OSError:
             return
+
+
+def _locked(file: BinaryIO) -> bool:
+    """Whether this process has the turn now. Raises OSError where there are no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def digest_of(relations: Iterable[Any], settings: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ class ShareGuard:
     def _check_query(self, function: Function, relation: Any) -> None:
         kind = relation.WhichOneof("rel_type")
         if kind == "catalog" and relation.catalog.WhichOneof("cat_type") in _OF_THE_SESSION:
-            self._planner.explained(relation)  # which does it there, too
+            self._planner.explained(relation, self._planner.settings())  # which does it there, too
         if kind in (*_FOR_THE_EYE, "catalog"):
             return
         if self._rows_of(function, relation, "collecting rows into Python") is Rows.SHARE:
@@ -205,31 +205,35 @@ class ShareGuard:
         plain, may_be_share = self._marking().marked(relation, refuse)
         if instead and may_be_share and not self._views:
             return Rows.SHARE
-        digest = digest_of([plain, *self._views], self._planner.settings())
-        if digest in self._approvals:
-            return Rows.SHARE
-        judgement = self._judged(plain, relation)
-        if judgement.problems and judgement.rows is Rows.SHARE:
-            neutral, _ = self._marking().marked(relation, refuse, neutral=True)
-            with contextlib.suppress(PySparkException):  # not every plan can be written so: the first answer stands
-                judgement = judgement.reviewed(self._judged(neutral, relation, keeps_joins=True))
-        if judgement.problems and not (instead and judgement.rows is Rows.SHARE):
-            refuse(judgement.problems[0])
-        if judgement.rows is Rows.SHARE:
-            self._approvals.add(digest)
-        return judgement.rows
+        settings = self._planner.settings()
+        digest = digest_of([plain, *self._views], settings)
+        with self._approvals.turn(digest):
+            if digest in self._approvals:
+                return Rows.SHARE
+            judgement = self._judged(plain, relation, settings)
+            if judgement.problems and judgement.rows is Rows.SHARE:
+                neutral, _ = self._marking().marked(relation, refuse, neutral=True)
+                with contextlib.suppress(PySparkException):  # not every plan can be written so: the first answer stands
+                    judgement = judgement.reviewed(self._judged(neutral, relation, settings, keeps_joins=True))
+            if judgement.problems and not (instead and judgement.rows is Rows.SHARE):
+                refuse(judgement.problems[0])
+            if judgement.rows is Rows.SHARE:
+                self._approvals.add(digest)
+            return judgement.rows
 
-    def _judged(self, marked: Any, relation: Any, *, keeps_joins: bool = False) -> Judgement:
+    def _judged(
+        self, marked: Any, relation: Any, settings: Mapping[str, str], *, keeps_joins: bool = False
+    ) -> Judgement:
         from pyspark.errors import AnalysisException
 
         try:
-            explained = self._planner.explained(marked, keeps_joins=keeps_joins)
+            explained = self._planner.explained(marked, settings, keeps_joins=keeps_joins)
         except AnalysisException:
             self._planner.analyse(relation)  # a mistake of the user's is better told of the user's plan
             raise
         given = seeds_in(explained) - self._drawn_seeds
         if given:  # or Spark has drawn them
-            given &= seeds_in(self._planner.explained(marked, keeps_joins=keeps_joins, anew=True))
+            given &= seeds_in(self._planner.explained(marked, settings, keeps_joins=keeps_joins, anew=True))
         return judge(explained, given=given, files_are_the_users=self._pieces is not None)
 
     # ── refusals ─────────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,6 @@
 """The shadow: a clone of the attempt's session, in which plans of marked inputs are planned and never run."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from firesteel.adapters.spark import internals
@@ -31,48 +32,50 @@ class Planner:
         given = self._session.conf.getAll.items()
         return {key: value for key, value in given if key.startswith("spark.sql.") and key not in _PLANNING}
 
-    def prepare(self) -> Any:
-        """The shadow, before the session changes in a way that it has to be told of apart."""
-        if self._shadow is None:
-            settings = self.settings()
-            client = self._session.client.clone()
-            internals.drop_hooks(client)
-            self._shadow = client
-            internals.set_all(self._conf, _PLANNING, silent=False)
-            self._settings = settings
-        return self._shadow
-
     def run(self, command: Any) -> None:
         """Have the shadow do what the session is about to do, a view for one, with marked plans in it."""
-        self.prepare().execute_command(command)
+        if self._shadow is None:
+            self._clone(self.settings())
+        self._shadow.execute_command(command)
 
-    def explained(self, relation: Any, *, keeps_joins: bool = False, anew: bool = False) -> str:
-        """EXPLAIN FORMATTED of it, under the session's settings. Raises what Spark raises for a plan that is wrong.
+    def explained(
+        self, relation: Any, settings: Mapping[str, str], *, keeps_joins: bool = False, anew: bool = False
+    ) -> str:
+        """EXPLAIN FORMATTED of it, under these settings of the session. Raises what Spark raises for a plan that is wrong.
 
         With `keeps_joins` outer joins stay outer: comparisons in this plan are not what the user has written. With `anew`
         Spark does not go by what it knows of the plan, and draws seeds that nobody has given.
         """
         import pyspark.sql.connect.proto as pb2
 
-        client, settings = self.prepare(), self.settings()
+        if self._shadow is None:
+            self._clone(settings)
+        wanted = dict(settings)
         if keeps_joins:
-            settings[_EXCLUDED] = ",".join(filter(None, (settings.get(_EXCLUDED), _OUTER_TO_INNER)))
+            wanted[_EXCLUDED] = ",".join(filter(None, (wanted.get(_EXCLUDED), _OUTER_TO_INNER)))
         if anew:
-            settings[_PLAN_CACHE] = "false"
-        changed = {key: value for key, value in settings.items() if self._settings.get(key) != value}
-        gone = self._settings.keys() - settings.keys()
+            wanted[_PLAN_CACHE] = "false"
+        changed = {key: value for key, value in wanted.items() if self._settings.get(key) != value}
+        gone = self._settings.keys() - wanted.keys()
         if changed:
             internals.set_all(self._conf, changed, silent=True)
         for key in sorted(gone):
             self._conf.unset(key)
-        self._settings = settings
-        return str(client.explain_string(pb2.Plan(root=relation), explain_mode="formatted"))
+        self._settings = wanted
+        return str(self._shadow.explain_string(pb2.Plan(root=relation), explain_mode="formatted"))
 
     def analyse(self, relation: Any) -> None:
         """Have the attempt's own session analyse a plan. Raises what Spark raises for one that is wrong."""
         import pyspark.sql.connect.proto as pb2
 
         self._session.client.schema(pb2.Plan(root=relation))
+
+    def _clone(self, settings: Mapping[str, str]) -> None:
+        """Make the shadow of the session, which has these settings now."""
+        client = self._session.client.clone()
+        internals.drop_hooks(client)
+        self._shadow, self._settings = client, dict(settings)
+        internals.set_all(self._conf, _PLANNING, silent=False)
 
     @property
     def _conf(self) -> Any:
