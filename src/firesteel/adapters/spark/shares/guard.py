@@ -217,7 +217,7 @@ class ShareGuard:
                     judgement = judgement.reviewed(self._judged(neutral, relation, settings, keeps_joins=True))
             if judgement.problems and not (instead and judgement.rows is Rows.SHARE):
                 refuse(judgement.problems[0])
-            if judgement.rows is Rows.SHARE:
+            if judgement.rows is Rows.SHARE and not judgement.problems:
                 self._approvals.add(digest)
             return judgement.rows
 
