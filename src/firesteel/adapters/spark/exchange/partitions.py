@@ -31,7 +31,7 @@ _ROW_GROUP_BYTES = 128 << 20
 """Memory that one of Spark's tasks takes for all the files it has open: Parquet's own limit for one."""
 _PARQUET = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
 """What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it."""
-_SMALL_BYTES = 1 << 20
+_SMALL_BYTES, _FEW_FILES = 1 << 20, 32
 """So much Spark, too, finds too small for more than one partition (`spark.sql.adaptive.coalescePartitions.minPartitionSize`).
 What is one partition needs no shuffle, whatever is done with it."""
 _COMMIT = {
@@ -103,7 +103,7 @@ class StoredResults:
             self._has_jar = True
         in_order = len(stored) == 1 and manifests[0].ordered
         frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order)
-        if not in_order and len(sizes) > 1 and sum(sizes.values()) <= _SMALL_BYTES:
+        if not in_order and 1 < len(sizes) <= _FEW_FILES and sum(sizes.values()) <= _SMALL_BYTES:
             frame = frame.coalesce(1)
         columns, voids = stored[0].columns, manifests[0].voids
         if voids:
