@@ -65,6 +65,12 @@ class Report:
     notes: tuple[str, ...] = field(default=())
 
 
+def turned(sides: list[str], by: int) -> list[str]:
+    """The sides in an order that turns from round to round, so that none is always the first."""
+    by %= len(sides)
+    return sides[by:] + sides[:by]
+
+
 def number(value: float) -> str:
     """Three significant digits, without an exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -21,7 +21,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 
 import firesteel as fs
-from benchmarks.report import ROOT, Report, Series, Verdict
+from benchmarks.report import ROOT, Report, Series, Verdict, turned
 from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
@@ -60,7 +60,7 @@ async def _measure(rounds: int) -> Report:
             stream = await _Stream.started(cluster, Path(scratch))
             await stream.reaches(FILLING + SETTLE)
             for number in range(rounds):
-                for side in _turned(list(targets), number):
+                for side in turned(list(targets), number):
                     rate, taken = await stream.window(targets[side])
                     rates[side].append(rate)
                     seconds[side] += taken
@@ -162,8 +162,3 @@ def _write_input(directory: Path, batches: int) -> None:
 def _write_rows(file: Path, keys: Sequence[int]) -> None:
     payloads = [base64.b64encode(os.urandom(PAYLOAD_BYTES * 3 // 4)).decode() for _ in keys]
     parquet.write_table(pyarrow.table({"k": list(keys), "v": [1] * len(keys), "payload": payloads}), file)
-
-
-def _turned(sides: list[str], by: int) -> list[str]:
-    by %= len(sides)
-    return sides[by:] + sides[:by]

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import firesteel as fs
-from benchmarks.report import ROOT, Report, Series, Verdict
+from benchmarks.report import ROOT, Report, Series, Verdict, turned
 from benchmarks.tpch import QUERIES
 from benchmarks.tpch.tables import make_tables, parameters_of
 from benchmarks.warm import bare_client, run
@@ -70,7 +70,7 @@ async def _round(suite: "_Suite", sides: list[str], number: int) -> dict[tuple[s
     return {
         (side, name): await suite.run(side, name)
         for position, name in enumerate(QUERIES)
-        for side in _turned(sides, number + position)
+        for side in turned(sides, number + position)
     }
 
 
@@ -142,11 +142,6 @@ class _Suite:
 
 def _settings() -> list[str]:
     return [f"{key}={value}" for key, value in SETTINGS.items()]
-
-
-def _turned(sides: list[str], by: int) -> list[str]:
-    by %= len(sides)
-    return sides[by:] + sides[:by]
 
 
 def _report(seconds: Mapping[str, Mapping[str, list[float]]], scale: float) -> Report:
