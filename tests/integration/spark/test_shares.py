@@ -351,6 +351,20 @@ def test_what_is_approved_is_asked_once(inputs: Inputs, monkeypatch: pytest.Monk
     assert not asked
 
 
+def test_a_plan_that_was_refused_is_not_approved_by_that(inputs: Inputs) -> None:
+    """Once the function has defined a view, the planner is asked what a collect would have of the rows."""
+
+    def body(given: Inputs) -> Any:
+        given.spread.createOrReplaceTempView("words")
+        frame = given.spread.limit(1)
+        with pytest.raises(PipelineRefused, match="collecting rows"):
+            frame.collect()
+        return frame
+
+    with pytest.raises(PipelineRefused, match="limit"):
+        inputs.judge(body)
+
+
 def test_the_refusal_names_function_operator_and_ways_out(inputs: Inputs) -> None:
     with pytest.raises(PipelineRefused) as refused:
         inputs.judge(lambda i: i.spread.limit(1))
