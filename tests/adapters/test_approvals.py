@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -22,6 +23,22 @@ def test_of_subtasks_that_begin_together_one_asks(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as subtasks:
         list(subtasks.map(subtask, range(8)))
     assert len(asked) == 1
+
+
+def test_where_the_first_notes_nothing_the_others_ask_side_by_side(tmp_path: Path) -> None:
+    """As for rows that every subtask has: a barrier that only all of them together pass."""
+    approvals, others = Approvals(tmp_path / "approved"), Barrier(3)
+
+    def subtask() -> None:
+        with approvals.turn("plan"):
+            others.wait(timeout=30)
+
+    with ThreadPoolExecutor(3) as subtasks:
+        with approvals.turn("plan"):
+            waiting = [subtasks.submit(subtask) for _ in range(3)]
+            time.sleep(0.05)
+        for each in waiting:
+            each.result()
 
 
 def test_a_subtask_that_never_answers_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,14 +23,16 @@ class Approvals:
 
     @contextlib.contextmanager
     def turn(self, digest: str) -> Iterator[None]:
-        """Wait, but not for ever, while another process asks about the same."""
-        with contextlib.ExitStack() as held:  # the turn goes on to the next one, also when this process ends
+        """Wait, but not for ever, while the first process asks about the same; those that it has noted nothing for ask at once."""
+        with contextlib.ExitStack() as held:  # the turn ends with this process, too
             with contextlib.suppress(OSError):
                 self._directory.mkdir(parents=True, exist_ok=True)
                 lock = held.enter_context(open(self._directory / f".{digest}", "wb"))
-                until = time.monotonic() + _TURN_S
-                while not _locked(lock) and digest not in self and time.monotonic() < until:
-                    time.sleep(_LOOK_S)
+                is_first, until = _locked(lock), time.monotonic() + _TURN_S
+                if not is_first:
+                    while digest not in self and not _locked(lock) and time.monotonic() < until:
+                        time.sleep(_LOOK_S)
+                    held.close()
             yield
 
     def __contains__(self, digest: str) -> bool:
