@@ -139,6 +139,18 @@ def test_a_list_that_spark_is_told_to_overlook_is_no_empty_result(
         local.spark.conf.unset("spark.sql.streaming.fileStreamSink.ignoreMetadata")
 
 
+def test_the_jobs_largest_number_of_rows_of_a_file_is_for_its_sinks(
+    local: InProcess, storage: Storage, tmp_path: Path
+) -> None:
+    """Files of stored rows are in the order of Spark's tasks: what one task writes stays together."""
+    local.spark.conf.set("spark.sql.files.maxRecordsPerFile", "10")
+    try:
+        partition = stored(storage.results, local.spark.range(100).coalesce(1), tmp_path)
+    finally:
+        local.spark.conf.unset("spark.sql.files.maxRecordsPerFile")
+    assert len(storage.results.files.written(partition.location)) == 1
+
+
 def test_a_file_that_is_cut_off_has_no_number_of_rows(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
     partition = stored(results, local.spark.range(10), tmp_path)
     for file in files(tmp_path):

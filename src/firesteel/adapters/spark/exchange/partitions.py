@@ -37,6 +37,7 @@ What is one partition needs no shuffle, whatever is done with it."""
 _COMMIT = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "maxRecordsPerFile": "0",
 }
 """The directory is the attempt's own, and what is in it counts only once the attempt has ended well: one rename a file will
 do."""
