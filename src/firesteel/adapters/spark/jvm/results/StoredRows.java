@@ -459,6 +459,7 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
                     // It was only read.
                 }
                 block = compressed = null; // a task that reads many files keeps all of these to its end
+                row = null; // it has the block, too
             }
         }
 
