@@ -1,6 +1,8 @@
 """The shadow: a clone of the attempt's session, in which plans of marked inputs are planned and never run."""
 
-from collections.abc import Mapping
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firesteel.adapters.spark import internals
@@ -20,23 +22,23 @@ _OUTER_TO_INNER = "org.apache.spark.sql.catalyst.optimizer.EliminateOuterJoin"
 
 
 class Planner:
-    """Made by the first plan or view that is to be seen; the worker closes the clone with the attempt's session."""
+    """Made by the first plan or view that is to be seen; the worker closes the clone with the attempt's session. Threads of a
+    function take turns: what one asks is answered under its own settings."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
         self._shadow: Any = None
         self._settings: dict[str, str] = {}
+        self._turn = threading.Lock()
 
     def settings(self) -> dict[str, str]:
         """Settings of the attempt's session now that planning depends on."""
-        given = self._session.conf.getAll.items()
-        return {key: value for key, value in given if key.startswith("spark.sql.") and key not in _PLANNING}
+        return _planned_by(self._session.client)
 
     def run(self, command: Any) -> None:
         """Have the shadow do what the session is about to do, a view for one, with marked plans in it."""
-        if self._shadow is None:
-            self._clone(self.settings())
-        self._shadow.execute_command(command)
+        with self._under(self.settings()) as shadow:
+            shadow.execute_command(command)
 
     def explained(
         self, relation: Any, settings: Mapping[str, str], *, keeps_joins: bool = False, anew: bool = False
@@ -48,21 +50,13 @@ class Planner:
         """
         import pyspark.sql.connect.proto as pb2
 
-        if self._shadow is None:
-            self._clone(settings)
         wanted = dict(settings)
         if keeps_joins:
             wanted[_EXCLUDED] = ",".join(filter(None, (wanted.get(_EXCLUDED), _OUTER_TO_INNER)))
         if anew:
             wanted[_PLAN_CACHE] = "false"
-        changed = {key: value for key, value in wanted.items() if self._settings.get(key) != value}
-        gone = self._settings.keys() - wanted.keys()
-        if changed:
-            internals.set_all(self._conf, changed, silent=True)
-        for key in sorted(gone):
-            self._conf.unset(key)
-        self._settings = wanted
-        return str(self._shadow.explain_string(pb2.Plan(root=relation), explain_mode="formatted"))
+        with self._under(wanted) as shadow:
+            return str(shadow.explain_string(pb2.Plan(root=relation), explain_mode="formatted"))
 
     def analyse(self, relation: Any) -> None:
         """Have the attempt's own session analyse a plan. Raises what Spark raises for one that is wrong."""
@@ -70,15 +64,31 @@ class Planner:
 
         self._session.client.schema(pb2.Plan(root=relation))
 
-    def _clone(self, settings: Mapping[str, str]) -> None:
-        """Make the shadow of the session, which has these settings now."""
-        client = self._session.client.clone()
-        internals.drop_hooks(client)
-        self._shadow, self._settings = client, dict(settings)
-        internals.set_all(self._conf, _PLANNING, silent=False)
+    @contextlib.contextmanager
+    def _under(self, wanted: dict[str, str]) -> Iterator[Any]:
+        """The shadow, which has these settings meanwhile."""
+        with self._turn:
+            if self._shadow is None:
+                self._shadow = self._session.client.clone()
+                internals.drop_hooks(self._shadow)
+                self._settings = _planned_by(self._shadow)
+                internals.set_all(_conf_of(self._shadow), _PLANNING, silent=False)
+            conf = _conf_of(self._shadow)
+            changed = {key: value for key, value in wanted.items() if self._settings.get(key) != value}
+            if changed:
+                internals.set_all(conf, changed, silent=True)
+            for key in sorted(self._settings.keys() - wanted.keys()):
+                conf.unset(key)
+            self._settings = wanted
+            yield self._shadow
 
-    @property
-    def _conf(self) -> Any:
-        from pyspark.sql.connect.conf import RuntimeConf
 
-        return RuntimeConf(self._shadow)
+def _planned_by(client: Any) -> dict[str, str]:
+    given = _conf_of(client).getAll.items()
+    return {key: value for key, value in given if key.startswith("spark.sql.") and key not in _PLANNING}
+
+
+def _conf_of(client: Any) -> Any:
+    from pyspark.sql.connect.conf import RuntimeConf
+
+    return RuntimeConf(client)
