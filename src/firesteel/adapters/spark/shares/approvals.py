@@ -28,8 +28,10 @@ class Approvals:
             with contextlib.suppress(OSError):
                 self._directory.mkdir(parents=True, exist_ok=True)
                 lock = held.enter_context(open(self._directory / f".{digest}", "wb"))
-                is_first, until = _locked(lock), time.monotonic() + _TURN_S
-                if not is_first:
+                until = time.monotonic() + _TURN_S
+                if _locked(lock):
+                    held.callback(fcntl.flock, lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
+                else:
                     while digest not in self and not _locked(lock) and time.monotonic() < until:
                         time.sleep(_LOOK_S)
                     held.close()
