@@ -4,9 +4,9 @@ import contextlib
 import hashlib
 import io
 import os
+import secrets
 import stat
 import sys
-import tempfile
 import threading
 import zipfile
 from collections import Counter
@@ -98,9 +98,13 @@ def store_artifact(directory: Path, name: str, kind: str, content: bytes) -> tup
     """Write `content` into `directory` under its SHA-256, whole at once: other builds may write and read it there."""
     digest = hashlib.sha256(content).hexdigest()
     path = directory / digest
-    with tempfile.NamedTemporaryFile(dir=directory, prefix=".", delete=False) as new:
-        new.write(content)
-    os.replace(new.name, path)
+    new = directory / f".{digest}-{secrets.token_hex(8)}"
+    try:
+        new.write_bytes(content)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
     return Artifact(name=name, kind=kind, sha256=digest, size_bytes=len(content)), path
 
 
