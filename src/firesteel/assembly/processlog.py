@@ -1,7 +1,6 @@
 """The log file of a master or worker process, beside what it writes to standard error: what REST shows."""
 
 import contextlib
-import fcntl
 import itertools
 import logging
 import logging.handlers
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.adapters.inspection.rotation import former_name, log_limits
+from firesteel.adapters.storage.flocks import take_lock
 from firesteel.model import options
 from firesteel.model.options import Configuration
 
@@ -89,15 +89,11 @@ def _claimed(wanted: Path) -> Iterator[Path]:
     for file in map(wanted.with_name, names):
         lock = os.open(file.with_name(f".{file.stem}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        try:
-            yield file
+            if take_lock(lock):
+                yield file
+                return
         finally:
             os.close(lock)
-        return
 
 
 @contextlib.contextmanager

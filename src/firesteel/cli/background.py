@@ -5,7 +5,6 @@ dead one is never taken for it.
 """
 
 import contextlib
-import fcntl
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import msgspec
 import psutil
 
 from firesteel.adapters.inspection.rotation import open_for_appending
+from firesteel.adapters.storage.flocks import take_lock
 from firesteel.cli.exits import UNREACHABLE, CommandError
 from firesteel.client.finding import PROCESSES_FILE, cluster_directory
 from firesteel.model import options
@@ -83,17 +83,14 @@ class ClusterDirectory:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Lock it for one command. Raises CommandError when another one is under way, or nothing can be written."""
-        try:
-            self.logs.mkdir(parents=True, exist_ok=True)
-            lock = open(self.path / "lock", "w")  # noqa: SIM115 - closed below
-        except OSError as error:
-            raise CommandError(f"{self.path} can't be used: {error}; set cluster.dir", UNREACHABLE) from None
-        with lock:
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                text = f"another `firesteel cluster start` or `stop` works in {self.path}"
-                raise CommandError(text, UNREACHABLE) from None
+                self.logs.mkdir(parents=True, exist_ok=True)
+                is_ours = take_lock(held.enter_context(open(self.path / "lock", "w")))
+            except OSError as error:
+                raise CommandError(f"{self.path} can't be used: {error}; set cluster.dir", UNREACHABLE) from None
+            if not is_ours:
+                raise CommandError(f"another `firesteel cluster start` or `stop` works in {self.path}", UNREACHABLE)
             yield
 
     def read(self) -> list[Recorded]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
 import socket
@@ -16,6 +15,7 @@ import msgspec
 from firesteel.adapters.storage import renames, rivals, swap
 from firesteel.adapters.storage.durability import sync_directories, sync_files
 from firesteel.adapters.storage.errors import CommitRefused, TargetBusy
+from firesteel.adapters.storage.flocks import take_lock
 from firesteel.adapters.storage.manifest import job_of
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
 from firesteel.model.tasks import Committed, SinkCommit
@@ -169,13 +169,11 @@ def _locked(lock: Path, target: Path) -> int:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         except FileNotFoundError:
             continue  # the last holder was about to remove the directory
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not take_lock(descriptor):
             holder = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
             os.close(descriptor)
             if time.monotonic() >= until:
-                raise TargetBusy(f"{holder or 'another process'} is writing {target}") from None
+                raise TargetBusy(f"{holder or 'another process'} is writing {target}")
             time.sleep(LOCK_LOOK_S)
             continue
         if os.fstat(descriptor).st_nlink:

@@ -1,12 +1,13 @@
 """Temporary directories that belong to a process: the kernel frees its lock on one however it dies, so that others can tell."""
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from firesteel.adapters.storage.flocks import take_lock
 
 LOCK = "owner.lock"
 
@@ -36,8 +37,7 @@ def try_lock(file: Path) -> int | None:
     except FileNotFoundError:  # its directory has just been removed
         return None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_there = os.fstat(lock).st_nlink > 0
+        is_there = take_lock(lock) and os.fstat(lock).st_nlink > 0
     except OSError:
         is_there = False
     if not is_there:  # somebody has it, or has removed it meanwhile

@@ -6,7 +6,6 @@ believed but who answers at the socket; records are for looking at processes, an
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
@@ -17,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+from firesteel.adapters.storage.flocks import take_lock
 from firesteel.cli.background import ClusterDirectory
 from firesteel.client.finding import cluster_directory
 from firesteel.model.options import Configuration
@@ -72,7 +72,7 @@ def forget_alone(path: Path) -> None:
     with contextlib.suppress(OSError):
         lock = _open_lock(path.parent)
         try:
-            if _try_lock(lock):
+            if take_lock(lock):
                 shutil.rmtree(path, ignore_errors=True)
         finally:
             os.close(lock)
@@ -87,7 +87,7 @@ async def locked(configuration: Configuration) -> AsyncIterator[None]:
     until_s = time.monotonic() + LOCK_LIMIT_S
     lock = _open_lock(root)
     try:
-        while not _try_lock(lock):
+        while not take_lock(lock):
             if time.monotonic() > until_s:
                 raise TimeoutError(f"another command has held {root / LOCK} for {LOCK_LIMIT_S:g} s")
             await asyncio.sleep(LOCK_LOOK_S)
@@ -126,14 +126,6 @@ def _root(configuration: Configuration) -> Path:
 
 def _open_lock(root: Path) -> int:
     return os.open(root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ holder dies; and a start is given up when nothing moves any more, not when it is
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 import socket
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from firesteel.adapters.spark.jvm.pythonworkers import children
+from firesteel.adapters.storage.flocks import take_lock
 from firesteel.runtime.directories import cache_directory
 
 logger = logging.getLogger(__name__)
@@ -75,15 +75,11 @@ class StartTurns:
             raise PermissionError(f"{self._directory} is another user's")
         for number in range(self._at_once):
             file = os.open(self._directory / f"turn-{number}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(file)
-            except BaseException:
-                os.close(file)
-                raise
-            else:
-                return file
+            with contextlib.ExitStack() as unless_locked:
+                unless_locked.callback(os.close, file)
+                if take_lock(file):
+                    unless_locked.pop_all()
+                    return file
         return None
 
 

@@ -6,9 +6,10 @@ import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from firesteel.adapters.spark.splits.kafka import FORMAT, RANGE_OPTIONS
+from firesteel.adapters.storage.flocks import take_lock
 
 _TURN_S, _LOOK_S = 10.0, 0.005
 """How long a process waits for the answer to another one's question before it asks itself, and how often it looks."""
@@ -29,10 +30,12 @@ class Approvals:
                 self._directory.mkdir(parents=True, exist_ok=True)
                 lock = held.enter_context(open(self._directory / f".{digest}", "wb"))
                 until = time.monotonic() + _TURN_S
-                if _locked(lock):
-                    held.callback(fcntl.flock, lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
+                if take_lock(lock):
+                    held.callback(
+                        fcntl.flock, lock, fcntl.LOCK_UN
+                    )  # a child that was forked meanwhile has it open, too
                 else:
-                    while digest not in self and not _locked(lock) and time.monotonic() < until:
+                    while digest not in self and not take_lock(lock) and time.monotonic() < until:
                         time.sleep(_LOOK_S)
                     held.close()
             yield
@@ -46,15 +49,6 @@ class Approvals:
             (self._directory / digest).touch()
         except OSError:
             return
-
-
-def _locked(file: BinaryIO) -> bool:
-    """Whether this process has the turn now. Raises OSError where there are no locks."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def digest_of(relations: Iterable[Any], settings: Mapping[str, str]) -> str:

@@ -4,13 +4,14 @@ Whoever makes one holds a lock on it, which its death opens: so the next one in 
 """
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from firesteel.adapters.storage.flocks import take_lock
 
 PREFIX = ".firesteel-partial-"
 _YOUNG_SECONDS = 60.0
@@ -26,7 +27,7 @@ def partial_directory(parent: Path) -> Iterator[Path]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks: then nobody sweeps, either
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(descriptor)
         yield path
     finally:
         os.close(descriptor)
@@ -40,7 +41,7 @@ def _sweep(parent: Path) -> None:
                 continue
             descriptor = os.open(path, os.O_RDONLY)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
+                if take_lock(descriptor):
+                    shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(descriptor)
