@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,12 @@ FIXED: list[list[Function]] = [
 
 
 @pytest.fixture(scope="module")
-def local(local: InProcess) -> InProcess:
-    local.spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")  # else few rows are one file
-    return local
+def local(local: InProcess) -> Iterator[InProcess]:
+    """In which few rows are several files, and several partitions."""
+    local.spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("firesteel.adapters.spark.exchange.partitions._SMALL_BYTES", 0)
+        yield local
 
 
 def test_cuts_change_no_result(local: InProcess) -> None:
