@@ -100,6 +100,18 @@ def test_variants_are_kept(local: InProcess, results: StoredResults, tmp_path: P
     assert tuple(row) == ('{"a":[1,null]}',)
 
 
+def test_where_rows_come_from_is_data_like_any_other(
+    local: InProcess, results: StoredResults, tmp_path: Path
+) -> None:
+    local.spark.range(100).repartition(3).write.parquet(str(tmp_path / "read"))
+    frame = local.spark.read.parquet(str(tmp_path / "read"))
+    for each in (frame.select("*", "_metadata"), frame.select("_metadata.*"), frame.selectExpr("_metadata.row_index")):
+        partition = results.store(each, str(tmp_path / str(len(each.columns))), DataSetID("d"), 0)
+        again = results.read(local.spark, [partition], 0, tmp_path / f"lists-{len(each.columns)}")
+        assert again.schema.simpleString() == each.schema.simpleString()
+        assert sorted(map(str, again.collect())) == sorted(map(str, each.collect()))
+
+
 @pytest.mark.parametrize(
     "place",
     [

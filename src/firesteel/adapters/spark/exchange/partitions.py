@@ -16,7 +16,7 @@ from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
 from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
-from firesteel.adapters.spark.exchange.storable import all_nullable, check_storable, types_within
+from firesteel.adapters.spark.exchange.storable import all_nullable, as_data, check_storable, types_within
 from firesteel.adapters.spark.exchange.storedfiles import read_files
 from firesteel.adapters.spark.jvm.launch import STORED_ROWS
 from firesteel.adapters.spark.refusals import PipelineRefused
@@ -164,7 +164,8 @@ def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
 
     if not schema.fields:
         return StructType([StructField("c0", BooleanType(), nullable=False)])
-    fields = [StructField(f"c{n}", each.dataType, each.nullable, each.metadata) for n, each in enumerate(schema.fields)]
+    own = as_data(schema).fields
+    fields = [StructField(f"c{n}", each.dataType, each.nullable, each.metadata) for n, each in enumerate(own)]
     for index in voids:
         fields[index] = StructField(f"c{index}", BooleanType())
     return StructType(fields)

@@ -1,9 +1,15 @@
 """Types of columns that can be stored in any form or a caller can get, and what is stored in place of those it can't."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from firesteel.adapters.spark.refusals import PipelineRefused
+
+_OF_FILES = (
+    *("__metadata_col", "__qualified_access_only", "__file_source_metadata_col"),
+    *("__file_source_constant_metadata_col", "__file_source_generated_metadata_col"),
+)
+"""Keys by which Spark knows the column `_metadata` and its fields."""
 
 
 def check_storable(names: tuple[str, ...], schema: Any) -> tuple[int, ...]:
@@ -65,16 +71,50 @@ def all_nullable(data_type: Any) -> Any:
     """The same type with everything nullable."""
     from pyspark.sql import types as T
 
+    def nullable(part: Any) -> Any:
+        match part:
+            case T.ArrayType():
+                return T.ArrayType(part.elementType)
+            case T.MapType():
+                return T.MapType(part.keyType, part.valueType)
+            case T.StructType():
+                return T.StructType([T.StructField(each.name, each.dataType, True, each.metadata) for each in part])
+            case _:
+                return part
+
+    return _changed(data_type, nullable)
+
+
+def as_data(data_type: Any) -> Any:
+    """The same type, no field of which is marked as one that Spark makes of a file's name, size or time: it is in a file now."""
+    from pyspark.sql import types as T
+
+    def unmarked(part: Any) -> Any:
+        if not isinstance(part, T.StructType):
+            return part
+        kept = [{key: value for key, value in each.metadata.items() if key not in _OF_FILES} for each in part]
+        fields = zip(part.fields, kept, strict=True)
+        return T.StructType([T.StructField(each.name, each.dataType, each.nullable, mine) for each, mine in fields])
+
+    return _changed(data_type, unmarked)
+
+
+def _changed(data_type: Any, change: Callable[[Any], Any]) -> Any:
+    """The type, all that it is made of changed first, and then itself."""
+    from pyspark.sql import types as T
+
     match data_type:
         case T.ArrayType():
-            return T.ArrayType(all_nullable(data_type.elementType))
+            element = _changed(data_type.elementType, change)
+            return change(T.ArrayType(element, data_type.containsNull))
         case T.MapType():
-            return T.MapType(all_nullable(data_type.keyType), all_nullable(data_type.valueType))
+            key, value = _changed(data_type.keyType, change), _changed(data_type.valueType, change)
+            return change(T.MapType(key, value, data_type.valueContainsNull))
         case T.StructType():
-            fields = [T.StructField(each.name, all_nullable(each.dataType), True, each.metadata) for each in data_type]
-            return T.StructType(fields)
+            fields = [T.StructField(f.name, _changed(f.dataType, change), f.nullable, f.metadata) for f in data_type]
+            return change(T.StructType(fields))
         case _:
-            return data_type
+            return change(data_type)
 
 
 def _problems(data_type: Any) -> Iterator[str]:
