@@ -365,6 +365,24 @@ def test_a_plan_that_was_refused_is_not_approved_by_that(inputs: Inputs) -> None
         inputs.judge(body)
 
 
+@pytest.mark.parametrize("how", ["text", "catalog"])
+def test_names_are_looked_for_where_the_function_says(inputs: Inputs, how: str) -> None:
+    """Also when the planner has been asked before."""
+
+    def body(given: Inputs) -> Any:
+        given.small.collect()
+        given.spark.sql("use mine") if how == "text" else given.spark.catalog.setCurrentDatabase("mine")
+        return given.spread.join(F().broadcast(given.spark.table("only_there")), "k")
+
+    inputs.spark.sql("create database mine")
+    try:
+        inputs.spark.sql("create table mine.only_there using parquet as select 1 as k")
+        inputs.judge(body)
+    finally:
+        inputs.spark.catalog.setCurrentDatabase("default")
+        inputs.spark.sql("drop database mine cascade")
+
+
 def test_the_refusal_names_function_operator_and_ways_out(inputs: Inputs) -> None:
     with pytest.raises(PipelineRefused) as refused:
         inputs.judge(lambda i: i.spread.limit(1))

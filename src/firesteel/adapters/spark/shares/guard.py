@@ -29,12 +29,13 @@ _COMMENT = r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*"
 _QUERY = re.compile(rf"{_COMMENT}(select|with|values|table|from|map|reduce)\b", re.IGNORECASE | re.DOTALL)
 _CHANGES = re.compile(r"\b(insert\s+(into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE)
 _SETS = re.compile(
-    rf"{_COMMENT}(set(?!\s+var)|reset|use|describe|desc|show|explain|(un)?cache|refresh)\b", re.IGNORECASE
+    rf"{_COMMENT}(set(?!\s+var)|reset|describe|desc|show|explain|(un)?cache|refresh)\b", re.IGNORECASE
 )
 _DEFINES = re.compile(
     rf"{_COMMENT}(create\s+(or\s+replace\s+)?temp(orary)?\s+(view|function)|drop\s+(view|temporary\s+function))\b",
     re.IGNORECASE | re.DOTALL,
 )
+_USES = re.compile(rf"{_COMMENT}use\b", re.IGNORECASE)
 
 APPROVED = "approved"
 """The directory of a job's approvals, beside those of its attempts' results."""
@@ -57,6 +58,8 @@ class ShareGuard:
         self._numbers = itertools.count(1)
         self._views: list[Any] = []
         """What the function has defined for SQL text to name, in order, as commands."""
+        self._places: list[Any] = []
+        """Where it has said that names are to be looked for, in order, as commands or relations."""
         self._active: Function | None = None
         self._pieces: Pieces | None = None
         self._staged: set[str] = set()
@@ -124,6 +127,7 @@ class ShareGuard:
         kind = relation.WhichOneof("rel_type")
         if kind == "catalog" and relation.catalog.WhichOneof("cat_type") in _OF_THE_SESSION:
             self._planner.explained(relation, self._planner.settings())  # which does it there, too
+            self._places.append(relation)
         if kind in (*_FOR_THE_EYE, "catalog"):
             return
         if self._rows_of(function, relation, "collecting rows into Python") is Rows.SHARE:
@@ -151,6 +155,9 @@ class ShareGuard:
         text = _text_of(command.sql_command)
         if _DEFINES.match(text):
             self._define(command)
+        elif _USES.match(text):
+            self._planner.run(command)
+            self._places.append(command)
         elif not _SETS.match(text) and (not _QUERY.match(text) or _CHANGES.search(text)):
             raise self._refused(function, "SQL text that is no query")
 
@@ -206,7 +213,7 @@ class ShareGuard:
         if instead and may_be_share and not self._views:
             return Rows.SHARE
         settings = self._planner.settings()
-        digest = digest_of([plain, *self._views], settings)
+        digest = digest_of([plain, *self._views, *self._places], settings)
         with self._approvals.turn(digest):
             if digest in self._approvals:
                 return Rows.SHARE
