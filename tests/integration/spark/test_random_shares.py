@@ -124,6 +124,7 @@ def _under(guard: ShareGuard | None, frames: Any, edges: Any, call: Callable[[],
         guard.given(frame, edge, columns)
     result = guard.call(FUNCTION, call)
     guard.returned(FUNCTION, result)
+    guard.leaves(FUNCTION, result)
     return result
 
 

@@ -9,12 +9,14 @@ import pytest
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares.guard import ShareGuard
+from firesteel.adapters.spark.shares.planner import Planner
 from firesteel.model.ids import DataSetID, JobVertexID
 from firesteel.model.jobgraph import Function, FunctionKind, JobEdge, Partitioner
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.shareplans import F, W, counted_at_the_end, decided, lost, sensitive, viewed
 
 pytestmark = pytest.mark.spark
+EARLIER = Function(name="earlier", uid="earlier", kind=FunctionKind.TRANSFORM, inputs=("words",))
 BODY = Function(name="counts", uid="counts", kind=FunctionKind.TRANSFORM, inputs=("words",))
 
 
@@ -49,9 +51,15 @@ class Inputs:
         self.guard.given(frame, edge, frame.columns)
         return frame
 
+    def call(self, made: Callable[["Inputs"], Any], function: Function = BODY) -> Any:
+        """The function's result, which a later function may take. Raises PipelineRefused."""
+        frame = self.guard.call(function, lambda: made(self))
+        self.guard.returned(function, frame)
+        return frame
+
     def judge(self, made: Callable[["Inputs"], Any], function: Function = BODY) -> None:
-        """As the guard does with a function's result. Raises PipelineRefused."""
-        self.guard.returned(function, self.guard.call(function, lambda: made(self)))
+        """As the guard does with a function whose result is stored. Raises PipelineRefused."""
+        self.guard.leaves(function, self.call(made, function))
 
 
 @pytest.fixture
@@ -349,6 +357,37 @@ def test_what_is_approved_is_asked_once(inputs: Inputs, monkeypatch: pytest.Monk
     )
     other.judge(body)
     assert not asked
+
+
+def test_of_functions_that_follow_one_another_the_last_is_asked_about(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    explained = Planner.explained
+
+    def noted(planner: Planner, *given: Any, **more: Any) -> str:
+        asked.append(given)
+        return explained(planner, *given, **more)
+
+    monkeypatch.setattr(Planner, "explained", noted)
+    counts = inputs.call(lambda i: i.hashed.groupBy("k").count(), EARLIER)
+    inputs.judge(lambda i: counts.where("count > 1"))
+    assert len(asked) == 1
+
+
+def test_a_refusal_names_the_first_function_that_it_is_for(inputs: Inputs) -> None:
+    first = inputs.call(lambda i: i.spread.limit(1), EARLIER)
+    with pytest.raises(PipelineRefused, match=r"^earlier .*limit"):
+        inputs.judge(lambda i: first.groupBy("v").count())
+
+
+@pytest.mark.parametrize("per_share", [True, False], ids=["a function with leave", "a decision"])
+def test_what_nobody_sees_later_is_asked_about_before(inputs: Inputs, per_share: bool) -> None:
+    """A function that may do anything with a share, or that asks how many rows there are, has to be given a share."""
+    first = inputs.call(lambda i: i.spread.limit(1), EARLIER)
+    function = Function(name="made", uid="made", kind=FunctionKind.TRANSFORM, per_share=per_share)
+    with pytest.raises(PipelineRefused, match=r"^earlier .*limit"):
+        inputs.call(lambda i: i.hashed.limit(2) if per_share or first.count() else i.hashed, function)
 
 
 def test_a_plan_that_was_refused_is_not_approved_by_that(inputs: Inputs) -> None:

@@ -100,9 +100,7 @@ def test_variants_are_kept(local: InProcess, results: StoredResults, tmp_path: P
     assert tuple(row) == ('{"a":[1,null]}',)
 
 
-def test_where_rows_come_from_is_data_like_any_other(
-    local: InProcess, results: StoredResults, tmp_path: Path
-) -> None:
+def test_where_rows_come_from_is_data_like_any_other(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
     local.spark.range(100).repartition(3).write.parquet(str(tmp_path / "read"))
     frame = local.spark.read.parquet(str(tmp_path / "read"))
     for each in (frame.select("*", "_metadata"), frame.select("_metadata.*"), frame.selectExpr("_metadata.row_index")):

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,7 @@ _FOR_THE_EYE = ("show_string", "html_string")
 _COMMENT = r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*"
 _QUERY = re.compile(rf"{_COMMENT}(select|with|values|table|from|map|reduce)\b", re.IGNORECASE | re.DOTALL)
 _CHANGES = re.compile(r"\b(insert\s+(into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE)
-_SETS = re.compile(
-    rf"{_COMMENT}(set(?!\s+var)|reset|describe|desc|show|explain|(un)?cache|refresh)\b", re.IGNORECASE
-)
+_SETS = re.compile(rf"{_COMMENT}(set(?!\s+var)|reset|describe|desc|show|explain|(un)?cache|refresh)\b", re.IGNORECASE)
 _DEFINES = re.compile(
     rf"{_COMMENT}(create\s+(or\s+replace\s+)?temp(orary)?\s+(view|function)|drop\s+(view|temporary\s+function))\b",
     re.IGNORECASE | re.DOTALL,
@@ -46,8 +44,9 @@ ANYWHERE = "*"
 class ShareGuard:
     """The guard of one attempt of a region with parallelism above 1. A session hook of the Connect client.
 
-    It sees the result of every function, and all that a function has Spark run while it is called. `approved`: a
-    directory of the job's, where its subtasks leave word of what Spark's planner has approved.
+    It sees the result of every function, and all that a function has Spark run while it is called. The planner is asked about
+    what leaves the attempt: functions whose results are parts of that need no question of their own. `approved`: a directory
+    of the job's, where its subtasks leave word of what Spark's planner has approved.
     """
 
     def __init__(self, session: Any, parallelism: int, approved: Path) -> None:
@@ -60,6 +59,8 @@ class ShareGuard:
         """What the function has defined for SQL text to name, in order, as commands."""
         self._places: list[Any] = []
         """Where it has said that names are to be looked for, in order, as commands or relations."""
+        self._returned: dict[str, tuple[Function, Any]] = {}
+        """Functions that have returned, by name, and what; nobody has asked about that."""
         self._active: Function | None = None
         self._pieces: Pieces | None = None
         self._staged: set[str] = set()
@@ -72,9 +73,12 @@ class ShareGuard:
     def drawn(self, splits: Any) -> None:
         """`splits` is the argument that the source is called with."""
         self._pieces = Pieces(splits)
+        self._returned.clear()
 
     def call(self, function: Function, call: Callable[[], Any]) -> Any:
-        """Call the user's function under watch."""
+        """Call the user's function under watch. Raises PipelineRefused."""
+        if function.per_share:
+            self._check_returned()  # of which nobody sees anything any more
         self._active = function
         is_asked = self._is_nothing if function.per_share else self._is_share
         try:
@@ -89,29 +93,57 @@ class ShareGuard:
         self._staged.add(location)
 
     def returned(self, function: Function, frame: Any) -> None:
-        """Check a function's result. Raises PipelineRefused."""
+        """Note a function's result."""
         relation = internals.relation_of(frame, self._session.client)
         if function.per_share:
             self._given[internals.plan_id_of(frame)] = Input(spread(relation))
-        elif self._rows_of(function, relation) is Rows.WHOLE:
+        else:
+            self._returned[function.name] = function, relation
+
+    def leaves(self, function: Function, frame: Any) -> None:
+        """Check a function's result, which others are to have. Raises PipelineRefused."""
+        if not function.per_share:
+            with self._naming_the_first():
+                self._check_result(function, internals.relation_of(frame, self._session.client))
+
+    def _check_result(self, function: Function, relation: Any) -> None:
+        if self._rows_of(function, relation) is Rows.WHOLE:
             self._refuse_whole(function, "returns")
+
+    def _check_returned(self) -> None:
+        for function, relation in self._returned.values():
+            self._check_result(function, relation)
+        self._returned.clear()
+
+    @contextlib.contextmanager
+    def _naming_the_first(self) -> Iterator[None]:
+        """A refusal names the first function that it is for, not a later one which works with that one's result."""
+        try:
+            yield
+        except PipelineRefused:
+            self._check_returned()
+            raise
 
     # ── what a function has Spark run ────────────────────────────────────────────────────────────────────
     def on_execute_plan(self, request: Any) -> Any:
         function = self._active
-        if function is not None and decisions.asking.get():
-            self._check_question(function, request.plan.root)
-        elif function is not None:
-            kind = request.plan.WhichOneof("op_type")
-            if function.per_share:
-                self._note_definition(request.plan.command)
-            elif kind == "root":
-                self._check_query(function, request.plan.root)
-            elif kind == "command":
-                self._check_command(function, request.plan.command)
-            else:
-                raise self._refused(function, "a plan too large to be looked at")
+        if function is not None:
+            with self._naming_the_first():
+                self._check_run(function, request.plan)
         return request
+
+    def _check_run(self, function: Function, plan: Any) -> None:
+        kind = plan.WhichOneof("op_type")
+        if decisions.asking.get():
+            self._check_question(function, plan.root)
+        elif function.per_share:
+            self._note_definition(plan.command)
+        elif kind == "root":
+            self._check_query(function, plan.root)
+        elif kind == "command":
+            self._check_command(function, plan.command)
+        else:
+            raise self._refused(function, "a plan too large to be looked at")
 
     def _check_question(self, function: Function, relation: Any) -> None:
         """How many rows there are is answered for a share; metrics that are observed meanwhile would pass for those of all."""
@@ -121,6 +153,7 @@ class ShareGuard:
                 raise self._refused(function, operator)
 
         if not function.per_share:
+            self._check_returned()
             self._marking().marked(relation, refuse)
 
     def _check_query(self, function: Function, relation: Any) -> None:

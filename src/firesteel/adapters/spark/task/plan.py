@@ -135,6 +135,7 @@ class RegionPlan:
         for function in vertex.functions:
             self._call(vertex, function)
             if function.kind is FunctionKind.RESULT:
+                self._check_leaving(function)
                 stage_rows(self._attempt, self.frames[function.name], directory)
         self._store(vertex, results)
 
@@ -290,13 +291,21 @@ class RegionPlan:
         return splits_argument(declared, found.splits, found.schema, self._finder.place_of(declared))
 
     def _store(self, vertex: JobVertex, results: str) -> None:
-        name, subtask = vertex.functions[-1].name, self._deployment.subtask
-        for dataset, layout in self._stored_of([vertex.id]):
-            frame = self.frames[name]
+        last, subtask = vertex.functions[-1], self._deployment.subtask
+        stored = list(self._stored_of([vertex.id]))
+        if stored:
+            self._check_leaving(last)
+        for dataset, layout in stored:
+            frame = self.frames[last.name]
             if self._drawn is not None and self._drawn.is_end:
                 frame = frame.limit(0)
             partition = self._results.store(frame, f"{results}/{dataset}", dataset, subtask, layout=layout)
-            self._stored_here.append(msgspec.structs.replace(partition, settings=tuple(self._settings[name].items())))
+            held = tuple(self._settings[last.name].items())
+            self._stored_here.append(msgspec.structs.replace(partition, settings=held))
+
+    def _check_leaving(self, function: Function) -> None:
+        if self._guard is not None:
+            self._guard.leaves(function, self.frames[function.name])
 
     def _stored_of(self, vertices: Collection[JobVertexID]) -> Iterator[tuple[DataSetID, Layout]]:
         """Data sets of these vertices that blocking edges read."""
