@@ -110,6 +110,23 @@ def test_a_commit_that_was_replaced_is_done(tmp_path: Path) -> None:
         assert rows(tmp_path) == ["c" * 32]
 
 
+def test_a_commit_that_was_replaced_is_done_also_while_what_it_replaced_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker died in the clean-up, which takes long for much data."""
+    before, first, second = (staged(tmp_path, job) for job in ("c" * 32, ANN, BOB))
+    sinks.commit_sink(before)
+    with monkeypatch.context() as dying:
+        dying.setattr(local, "remove", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            sinks.commit_sink(first)
+    assert Path(first.staging).exists()
+    sinks.commit_sink(second)
+    sinks.commit_sink(first)
+    assert rows(tmp_path) == [BOB]
+    assert not (tmp_path / STAGING_NAME).exists()
+
+
 def test_notes_that_cannot_be_read_tell_nothing(tmp_path: Path) -> None:
     first, second = staged(tmp_path, ANN), staged(tmp_path, BOB)
     Path(second.staging + rivals.NOTE).write_text("{")

@@ -31,7 +31,10 @@ def carry_out(tree: Tree, commit: SinkCommit) -> Committed:
     """Make the staged files readers' files; target, staging and parts are paths of the tree. Raises CommitRefused or OSError;
     but for NotTakenBack and LeaseLost nothing of it is visible then."""
     done, target, staging = Committed(), commit.target, commit.staging
-    was_replaced = not tree.is_there(staging) and commit.commit_id in replaced_by(tree, target)  # by another job
+    was_exchanged = commit.mode == "overwrite" or not tree.is_there(
+        staging
+    )  # of an exchange what was there may be left
+    was_replaced = was_exchanged and commit.commit_id in replaced_by(tree, target)  # by another job
     if not was_replaced and not is_done(tree, commit, target):
         told = rivals.note_of(tree, commit)
         is_shown = _show(tree, _gathered(tree, commit))
