@@ -74,6 +74,8 @@ class AttemptContext:
         """Where a streaming attempt writes."""
         self.settings: Mapping[str, str] = {}
         """Settings that the session was opened with: Spark shows it none that look secret."""
+        self.instant_ms = 0
+        """Of the job: tells it from a former one of its id."""
         self.is_backend_shared = True
         """Whether what it commits is committed in the same JVM."""
         self.artifacts: tuple[Artifact, ...] = ()

@@ -93,7 +93,8 @@ class FilesWriter:
         else:
             assert attempt.function is not None, "a sink runs inside a function"
             identity = attempt.deployment.attempt
-            start = Start(_directory(given, attempt.client_directory), identity.job_id, identity.attempt)
+            job = f"{identity.job_id}-{attempt.instant_ms}"  # a later job may have the id of a former one
+            start = Start(_directory(given, attempt.client_directory), job, identity.attempt)
             checkpoint = attempt.checkpoints.get(attempt.function.uid, "")
         return cls(start, checkpoint, given.format, given.keys, given.options)
 

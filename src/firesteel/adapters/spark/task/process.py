@@ -90,7 +90,7 @@ class TaskProcess:
             storage=task.storage,
             has_classes=task.has_classes,
         )
-        self._attempt.draw_splits = self._draw_splits
+        self._attempt.draw_splits, self._attempt.instant_ms = self._draw_splits, task.job.instant_ms
         self._attempt.caches_unseen = lambda: channel.send(wire.Cached(task.session.session_id))
         self._attempt.checkpoints, self._attempt.settings = task.checkpoints, task.settings
         self._attempt.is_backend_shared = task.is_backend_shared
