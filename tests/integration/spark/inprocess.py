@@ -46,9 +46,9 @@ class InProcess:
         if self.session.opened:
             self.session.get().stop()
 
-    def run(self, pipeline: Pipeline, **build: Any) -> tuple[SinkCommit, ...]:
+    def run(self, pipeline: Pipeline, job_id: str = "", **build: Any) -> tuple[SinkCommit, ...]:
         """Every region, producers first; returns the commits that would make the sinks' outputs visible."""
-        graph = build_job_graph(pipeline, job_id=JobID(uuid.uuid4().hex), **build)
+        graph = build_job_graph(pipeline, job_id=JobID(job_id or uuid.uuid4().hex), **build)
         functions = {each.name: each.callable for each in pipeline.definitions}
         topology = Topology(graph)
         tracker = PartitionTracker(topology)

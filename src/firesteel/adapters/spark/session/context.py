@@ -1,6 +1,7 @@
 """The context of an attempt: what a function sees of it (`context`), and what its process knows of it."""
 
 import contextvars
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -89,6 +90,11 @@ class AttemptContext:
             why = clash_of(earlier, commit)
             if why:
                 raise SinkRefused(clash_sentence(earlier, commit, why))
+
+    def new_commit_id(self) -> str:
+        """Of what is about to be staged. Like no other: a later job may have the id of a former one, and sinks keep the ids of
+        commits for good."""
+        return uuid.uuid4().hex
 
     @property
     def name(self) -> str:

@@ -20,7 +20,6 @@ from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.serving import sink_store
 from firesteel.adapters.storage.sinkstore import SinkStore
-from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
 OVERWRITE_PARTITIONS = "overwrite-partitions"
@@ -179,7 +178,7 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
     attempt.allow_write(store.as_spark(staging))
     mode = OVERWRITE_PARTITIONS if target.overwrite_partitions == "dynamic" else target.mode
     commit = SinkCommit(
-        commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, place),
+        commit_id=attempt.new_commit_id(),
         vertex_id=attempt.vertex_id,
         function=attempt.function.name,
         format=file_format,

@@ -14,7 +14,6 @@ from firesteel.adapters.spark.sinks import writeroptions
 from firesteel.adapters.spark.sinks.database import DatabaseError, connected
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable, column_types, place_of, schema_prefix
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, encode
-from firesteel.model.ids import derived_id
 from firesteel.model.tasks import SinkCommit
 
 UPSERT = "upsert"
@@ -63,9 +62,8 @@ class _Staging:
         self._attempt, self._df, self._url, self._table = attempt, df, url, table
         self._secrets = {name: text for name, text in properties.items() if _is_literal_secret(name, text)}
         self._public = {name: text for name, text in properties.items() if name not in self._secrets}
-        identity = attempt.deployment.attempt
         self._place = len(attempt.sinks)
-        self._id = derived_id("sink", identity.job_id, identity.region, identity.attempt, self._place)
+        self._id = attempt.new_commit_id()
         self._class_path = class_path_of(df.sparkSession)
 
     def write(self, mode: str, keys: tuple[str, ...], options: Mapping[str, str]) -> None:

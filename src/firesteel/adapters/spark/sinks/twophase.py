@@ -10,7 +10,6 @@ from firesteel.adapters.spark.session.context import RuntimeContext, current_att
 from firesteel.adapters.spark.session.interpreter import use_interpreter
 from firesteel.adapters.spark.shares.guard import ANYWHERE
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME, SinkWork, WrittenByUser, decode, encode
-from firesteel.model.ids import derived_id
 from firesteel.model.tasks import Committed, SinkCommit
 
 COMMITTABLE_BYTES_MAX = 1024 * 1024
@@ -49,11 +48,10 @@ def write_two_phase(df: Any, sink: TwoPhaseSink) -> None:
     assert attempt.function is not None, "a sink runs inside a function"
     attempt.allow_write(ANYWHERE)
     committable = _encoded(sink, sink.write(df, attempt.runtime))
-    identity = attempt.deployment.attempt
     reference = encode(
         TWO_PHASE_SCHEME,
         WrittenByUser(
-            job_id=identity.job_id,
+            job_id=attempt.deployment.attempt.job_id,
             artifacts=attempt.artifacts,
             python_executable=attempt.python_executable,
             sink=_pickled(sink),
@@ -63,7 +61,7 @@ def write_two_phase(df: Any, sink: TwoPhaseSink) -> None:
     attempt.report_staging(reference)
     attempt.sinks.append(
         SinkCommit(
-            commit_id=derived_id("sink", identity.job_id, identity.region, identity.attempt, len(attempt.sinks)),
+            commit_id=attempt.new_commit_id(),
             vertex_id=attempt.vertex_id,
             function=attempt.function.name,
             format="two-phase",

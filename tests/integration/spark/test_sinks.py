@@ -1,0 +1,38 @@
+"""What a sink has staged is committed by the job that staged it, and nobody else's is taken for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import firesteel as fs
+from firesteel.adapters.storage.sinks import commit_sink
+from tests.integration.spark.inprocess import InProcess
+
+pytestmark = pytest.mark.spark
+
+
+def write(local: InProcess, number: int, target: Path, mode: str) -> None:
+    """In a job that always has the same id."""
+    pipeline = fs.Pipeline("again")
+
+    @pipeline.source
+    def rows(spark: Any) -> Any:
+        return spark.createDataFrame([(number,)], "n int")
+
+    @pipeline.sink
+    def result(rows: Any) -> None:
+        fs.write_parquet(rows, str(target), mode=mode)
+
+    for commit in local.run(pipeline, job_id="a" * 32):
+        commit_sink(commit)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("append", [1, 2]), ("overwrite", [2])])
+def test_a_later_job_of_the_same_id_commits_its_own_rows(
+    local: InProcess, tmp_path: Path, mode: str, expected: list[int]
+) -> None:
+    """Once the master has forgotten a job, its id may be given to a new one."""
+    for number in (1, 2):
+        write(local, number, tmp_path / "out", mode)
+    assert sorted(row.n for row in local.spark.read.parquet(str(tmp_path / "out")).collect()) == expected
