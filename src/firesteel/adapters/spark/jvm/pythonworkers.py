@@ -17,9 +17,9 @@ _VARIABLE = b"SPARK_JOB_ARTIFACT_UUID="
 def end_python_workers(supervisor_pid: int, server_session: str) -> int:
     """Kill what the JVM under that supervisor started for the session, and remove its directory; the number of daemons
     killed."""
-    daemons = _daemons(supervisor_pid, server_session)
+    found = daemons(supervisor_pid, server_session)
     directories: set[str] = set()
-    for pid in daemons:
+    for pid in found:
         with contextlib.suppress(OSError):
             directories.add(os.readlink(f"/proc/{pid}/cwd"))
         with contextlib.suppress(ProcessLookupError):
@@ -27,26 +27,25 @@ def end_python_workers(supervisor_pid: int, server_session: str) -> int:
     for directory in sorted(directories):
         if os.path.basename(directory) == server_session:
             shutil.rmtree(directory, ignore_errors=True)
-    return len(daemons)
+    return len(found)
 
 
-def python_workers(supervisor_pid: int, server_session: str) -> list[int]:
-    """Pids of the daemons and workers the JVM under that supervisor has for the session."""
-    daemons = _daemons(supervisor_pid, server_session)
-    return [*daemons, *(worker for daemon in daemons for worker in children(daemon))]
-
-
-def _daemons(supervisor_pid: int, server_session: str) -> list[int]:
+def daemons(supervisor_pid: int, server_session: str) -> list[int]:
+    """Pids of the daemons that the JVM under that supervisor has for the session; its workers are their children."""
     mark = _VARIABLE + server_session.encode()
     return [pid for jvm in children(supervisor_pid) for pid in children(jvm) if mark in _environment(pid)]
 
 
 def children(pid: int) -> list[int]:
-    """Pids of what a process has started itself."""
+    """Pids of what a process has started itself. Of a JVM there is a file for each of its many threads."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, task.read_text().split())
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file,
+            ):
+                found += map(int, file.readall().split())
     return found
 
 

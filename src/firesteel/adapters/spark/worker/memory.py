@@ -3,9 +3,11 @@ size of the log."""
 
 import asyncio
 import os
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from firesteel.adapters.spark.jvm.pythonworkers import children, python_workers
+from firesteel.adapters.spark.jvm.pythonworkers import children, daemons
 from firesteel.adapters.spark.worker.attempt import AttemptRun
 from firesteel.adapters.spark.worker.printed import keep_short
 from firesteel.model import metrics
@@ -14,6 +16,8 @@ from firesteel.model.metric import MetricValue
 from firesteel.model.options import TASK_MEMORY_LIMIT
 
 SAMPLE_SECONDS = 0.25
+LOOK_SECONDS = 1.0
+"""How often Spark's JVM is searched for Python workers, thread by thread, and shared pages are shared out."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -22,23 +26,20 @@ class MemoryGuard:
 
     def __init__(self, limit_mib: int, log_limit_mib: int) -> None:
         self._limit_mib, self._log_limit_bytes = limit_mib, log_limit_mib << 20
-        self._runs: list[AttemptRun] = []
-        self._held_mib: dict[AttemptRun, int] = {}
-        """As last looked at."""
+        self._runs: dict[AttemptRun, _Watched] = {}
 
     def values(self) -> list[MetricValue]:
         """Figures of the attempts that run."""
         return [
             metrics.ATTEMPTS_RUNNING.of(len(self._runs)),
-            metrics.ATTEMPTS_MEMORY.of(sum(self._held_mib.values()) << 20),
+            metrics.ATTEMPTS_MEMORY.of(sum(each.held_mib for each in self._runs.values()) << 20),
         ]
 
     def add(self, run: AttemptRun) -> None:
-        self._runs.append(run)
+        self._runs[run] = _Watched(run)
 
     def remove(self, run: AttemptRun) -> None:
-        self._runs.remove(run)
-        self._held_mib.pop(run, None)
+        del self._runs[run]
 
     async def watch(self) -> None:
         """Sample until cancelled."""
@@ -48,17 +49,51 @@ class MemoryGuard:
             await asyncio.sleep(SAMPLE_SECONDS)
 
     async def _check(self, run: AttemptRun) -> None:
-        pid = run.child.pid
-        if not pid.done() or pid.cancelled() or run.child.exited.done():
+        pid, watched = run.child.pid, self._runs.get(run)
+        if watched is None or not pid.done() or pid.cancelled() or run.child.exited.done():
             return
-        await asyncio.to_thread(keep_short, Path(run.task.log), self._log_limit_bytes)
-        own = resident_mib(pid.result()) + await asyncio.to_thread(_descendants_mib, pid.result())
-        workers = await asyncio.to_thread(_python_workers_mib, run) if run.server_session else 0
+        await asyncio.to_thread(self._look, watched, pid.result())
         if run in self._runs:
-            self._held_mib[run] = own + workers
-            run.memory_peak_bytes = max(run.memory_peak_bytes, own + workers << 20)
-        if own + workers > self._limit_mib:
-            run.condemn(_too_much(own, workers, self._limit_mib))
+            run.memory_peak_bytes = max(run.memory_peak_bytes, watched.held_mib << 20)
+        if watched.held_mib > self._limit_mib:
+            run.condemn(_too_much(watched.own_mib, watched.workers_mib, self._limit_mib))
+
+    def _look(self, watched: "_Watched", pid: int) -> None:
+        keep_short(Path(watched.run.task.log), self._log_limit_bytes)
+        watched.look(pid, self._limit_mib)
+
+
+class _Watched:
+    """The processes of one attempt, and what they hold."""
+
+    def __init__(self, run: AttemptRun) -> None:
+        self.run = run
+        self._next_look = 0.0
+        self._daemons: list[int] = []
+        self._started_mib = 0
+        self.own_mib = self.workers_mib = 0
+
+    @property
+    def held_mib(self) -> int:
+        return self.own_mib + self.workers_mib
+
+    def look(self, pid: int, limit_mib: int) -> None:
+        """`pid`: of the task process. What is shared counts by its share where that is looked at: now and then, and when it
+        would be too much in whole."""
+        is_due = time.monotonic() >= self._next_look
+        if is_due:
+            self._daemons = self._found_daemons()
+        started = _descendants(pid)
+        workers = [*self._daemons, *(worker for daemon in self._daemons for worker in children(daemon))]
+        own = resident_mib(pid)
+        if is_due or own + sum(map(resident_mib, (*started, *workers))) > limit_mib:
+            self._started_mib, self.workers_mib = _proportional_mib(started), _proportional_mib(workers)
+            self._next_look = time.monotonic() + LOOK_SECONDS
+        self.own_mib = own + self._started_mib
+
+    def _found_daemons(self) -> list[int]:
+        supervisor = self.run.seat.take().server.pid if self.run.server_session else None
+        return [] if supervisor is None else daemons(supervisor, self.run.server_session)
 
 
 def _too_much(own_mib: int, workers_mib: int, limit_mib: int) -> FailureInfo:
@@ -76,20 +111,13 @@ def _too_much(own_mib: int, workers_mib: int, limit_mib: int) -> FailureInfo:
     )
 
 
-def _python_workers_mib(run: AttemptRun) -> int:
-    supervisor = run.seat.take().server.pid
-    if supervisor is None:
-        return 0
-    return sum(map(_proportional_kib, python_workers(supervisor, run.server_session))) >> 10
-
-
-def _descendants_mib(pid: int) -> int:
-    """Memory of the processes that a task process has started, and of theirs: `multiprocessing`, `subprocess`."""
-    kib, pids = 0, children(pid)
+def _descendants(pid: int) -> list[int]:
+    """The processes that a task process has started, and theirs: `multiprocessing`, `subprocess`."""
+    found, pids = list[int](), children(pid)
     while pids:
-        kib += sum(map(_proportional_kib, pids))
+        found += pids
         pids = [child for each in pids for child in children(each)]
-    return kib >> 10
+    return found
 
 
 def resident_mib(pid: int) -> int:
@@ -101,8 +129,12 @@ def resident_mib(pid: int) -> int:
         return 0
 
 
+def _proportional_mib(pids: Iterable[int]) -> int:
+    """Memory of processes, pages they share with others by their share of them: workers are forks of one daemon."""
+    return sum(map(_proportional_kib, pids)) >> 10
+
+
 def _proportional_kib(pid: int) -> int:
-    """Memory of a process, pages it shares with others by its share of them: workers are forks of one daemon."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("Pss:")), 0)
