@@ -1,0 +1,106 @@
+"""When Spark's planner is asked about shares, about what, and what a refusal says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.shares.planner import Planner
+from firesteel.model.jobgraph import Function, FunctionKind
+from tests.integration.spark.inprocess import InProcess
+from tests.integration.spark.shareinputs import Inputs, inputs_in
+from tests.integration.spark.shareplans import F
+
+pytestmark = pytest.mark.spark
+EARLIER = Function(name="earlier", uid="earlier", kind=FunctionKind.TRANSFORM, inputs=("words",))
+
+
+@pytest.fixture
+def inputs(local: InProcess, scratch: Path) -> Iterator[Inputs]:
+    with inputs_in(local, scratch) as given:
+        yield given
+
+
+def test_what_is_approved_is_asked_once(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all subtasks of a vertex, whose plans differ in the files they read and in the ids of their parts."""
+    body = lambda i: i.hashed.join(i.twin, i.hashed.k == i.twin.k).groupBy(i.hashed.k).count()  # noqa: E731
+    inputs.judge(body)
+    other = Inputs(inputs.spark, inputs.scratch, inputs.approved)
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "firesteel.adapters.spark.shares.planner.Planner.explained", lambda planner, *given: asked.append(given)
+    )
+    other.judge(body)
+    assert not asked
+
+
+def test_of_functions_that_follow_one_another_the_last_is_asked_about(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    explained = Planner.explained
+
+    def noted(planner: Planner, *given: Any, **more: Any) -> str:
+        asked.append(given)
+        return explained(planner, *given, **more)
+
+    monkeypatch.setattr(Planner, "explained", noted)
+    counts = inputs.call(lambda i: i.hashed.groupBy("k").count(), EARLIER)
+    inputs.judge(lambda i: counts.where("count > 1"))
+    assert len(asked) == 1
+
+
+def test_a_refusal_names_the_first_function_that_it_is_for(inputs: Inputs) -> None:
+    first = inputs.call(lambda i: i.spread.limit(1), EARLIER)
+    with pytest.raises(PipelineRefused, match=r"^earlier .*limit"):
+        inputs.judge(lambda i: first.groupBy("v").count())
+
+
+@pytest.mark.parametrize("per_share", [True, False], ids=["a function with leave", "a decision"])
+def test_what_nobody_sees_later_is_asked_about_before(inputs: Inputs, per_share: bool) -> None:
+    """A function that may do anything with a share, or that asks how many rows there are, has to be given a share."""
+    first = inputs.call(lambda i: i.spread.limit(1), EARLIER)
+    function = Function(name="made", uid="made", kind=FunctionKind.TRANSFORM, per_share=per_share)
+    with pytest.raises(PipelineRefused, match=r"^earlier .*limit"):
+        inputs.call(lambda i: i.hashed.limit(2) if per_share or first.count() else i.hashed, function)
+
+
+def test_a_plan_that_was_refused_is_not_approved_by_that(inputs: Inputs) -> None:
+    """Once the function has defined a view, the planner is asked what a collect would have of the rows."""
+
+    def body(given: Inputs) -> Any:
+        given.spread.createOrReplaceTempView("words")
+        frame = given.spread.limit(1)
+        with pytest.raises(PipelineRefused, match="collecting rows"):
+            frame.collect()
+        return frame
+
+    with pytest.raises(PipelineRefused, match="limit"):
+        inputs.judge(body)
+
+
+@pytest.mark.parametrize("how", ["text", "catalog"])
+def test_names_are_looked_for_where_the_function_says(inputs: Inputs, how: str) -> None:
+    """Also when the planner has been asked before."""
+
+    def body(given: Inputs) -> Any:
+        given.small.collect()
+        given.spark.sql("use mine") if how == "text" else given.spark.catalog.setCurrentDatabase("mine")
+        return given.spread.join(F().broadcast(given.spark.table("only_there")), "k")
+
+    inputs.spark.sql("create database mine")
+    try:
+        inputs.spark.sql("create table mine.only_there using parquet as select 1 as k")
+        inputs.judge(body)
+    finally:
+        inputs.spark.catalog.setCurrentDatabase("default")
+        inputs.spark.sql("drop database mine cascade")
+
+
+def test_the_refusal_names_function_operator_and_ways_out(inputs: Inputs) -> None:
+    with pytest.raises(PipelineRefused) as refused:
+        inputs.judge(lambda i: i.spread.limit(1))
+    for part in ("counts has parallelism 4", "limit", '{"words": fs.hash_by(...)}', "parallelism=1", "per_share=True"):
+        assert part in str(refused.value)
