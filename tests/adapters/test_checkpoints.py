@@ -17,7 +17,7 @@ import pytest
 
 from firesteel.adapters.spark.streams import checkpoints, making, rivals
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
-from firesteel.adapters.spark.streams.snapshots.fences import is_fence
+from firesteel.adapters.spark.streams.snapshots.listing import is_fence
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader, SinkLog
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint

@@ -12,7 +12,7 @@ import pytest
 from firesteel.adapters.spark.streams import retention
 from firesteel.adapters.spark.streams.retention import retain, retain_late
 from firesteel.adapters.spark.streams.snapshots.errors import TargetUnwritable
-from firesteel.adapters.spark.streams.snapshots.fences import is_fence
+from firesteel.adapters.spark.streams.snapshots.listing import is_fence
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint
 from firesteel.adapters.spark.streams.usednotes import KEPT, note_used

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.spark.streams.snapshots import fences
-from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
-from firesteel.adapters.spark.streams.snapshots.points import last_committed
+from firesteel.adapters.spark.streams.snapshots.fences import fence, is_planned
+from firesteel.adapters.spark.streams.snapshots.listing import is_fence
+from firesteel.adapters.spark.streams.snapshots.points import copy_point, last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import restore, write_savepoint
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
 from tests.adapters.snapshots.test_savepoints import HEADER
@@ -80,3 +81,16 @@ def test_a_savepoint_takes_none_for_a_batch(tmp_path: Path) -> None:
     write_savepoint(str(tmp_path / "made"), {"result": str(query.root)}, HEADER)
     restore(str(tmp_path / "made"), "result", str(tmp_path / "next"))
     assert sorted(os.listdir(tmp_path / "next/offsets")) == ["0", "1", "2"]
+
+
+def test_it_does_not_stand_for_a_batch_that_was_planned(tmp_path: Path) -> None:
+    """With one batch retained there are no offsets before the last committed batch while the next one runs."""
+    query = FakeCheckpoint(tmp_path / "query", retention=2).commit(5)
+    query.plan(5)
+    (query.root / "offsets/3").unlink()
+    fence(query.root)
+    assert sorted(os.listdir(query.root / "offsets")) == ["4", "5", "6"]
+    assert copy_point(str(query.root), str(tmp_path / "copy")).point.batch == 4
+    write_savepoint(str(tmp_path / "made"), {"result": str(query.root)}, HEADER)
+    restore(str(tmp_path / "made"), "result", str(tmp_path / "next"))
+    assert sorted(os.listdir(tmp_path / "next/offsets")) == ["4", "5"], "Spark starts from these"

@@ -5,16 +5,18 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.streams.snapshots import directoryplace
+from firesteel.adapters.spark.streams.snapshots import directoryplace, parts
 from firesteel.adapters.spark.streams.snapshots.errors import (
     CheckpointMissing,
     NoSavepoint,
     QueryUnknown,
     SavepointDamaged,
     SavepointShared,
+    SnapshotOvertaken,
     TargetTaken,
 )
 from firesteel.adapters.spark.streams.snapshots.manifest import (
@@ -30,7 +32,13 @@ from firesteel.adapters.spark.streams.snapshots.manifest import (
     savepoint_name,
 )
 from firesteel.adapters.spark.streams.snapshots.placing import Placing
-from firesteel.adapters.spark.streams.snapshots.points import CommittedPoint, copy_point, last_committed
+from firesteel.adapters.spark.streams.snapshots.points import (
+    CommittedPoint,
+    Copied,
+    copy_into,
+    copy_point,
+    last_committed,
+)
 from firesteel.adapters.spark.streams.snapshots.savepoints import (
     dispose,
     query_of,
@@ -52,6 +60,17 @@ HEADER = SavepointHeader(
     vertices=(SavepointVertex(uid="result", name="result"),),
     fingerprints={"result": "keys: word"},
 )
+
+
+class OneRetained(FakeCheckpoint):
+    """Of a query with spark.sql.streaming.minBatchesToRetain=1: the batch that is planned is all that is left beside the last
+    committed."""
+
+    def plan(self, batch: int) -> None:
+        super().plan(batch)
+        for path in (self.root / "offsets").iterdir():
+            if int(path.name) < batch - 1:
+                path.unlink()
 
 
 @pytest.fixture
@@ -175,6 +194,47 @@ def test_a_log_that_is_compacted_meanwhile_loses_no_planned_batch(
     restore(str(tmp_path / "made"), "busy", str(tmp_path / "next"))
     assert (tmp_path / "next/offsets/5").exists()
     assert (tmp_path / "next/sources/0/5.compact").exists()
+
+
+@pytest.mark.parametrize(("faster", "batch"), [(1, 6), (2, 8)])
+def test_a_point_that_lost_both_its_neighbours_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faster: int, batch: int
+) -> None:
+    """With one batch retained Spark could not start from it: it wants the batch before, or one that was planned after."""
+    running = OneRetained(tmp_path / "busy", retention=2).commit(5)
+    running.plan(5)
+    copies: list[int] = []
+
+    def overtaken(*arguments: Any) -> Copied:
+        copied = copy_into(*arguments)
+        copies.append(copied.snapshot.point.batch)
+        if len(copies) <= faster:
+            running.commit(2)
+            running.plan(running.batch + 1)
+        return copied
+
+    monkeypatch.setattr(parts, "copy_into", overtaken)
+    write_savepoint(str(tmp_path / "made"), {"busy": str(running.root)}, HEADER)
+    verify(str(tmp_path / "made"))
+    restore(str(tmp_path / "made"), "busy", str(tmp_path / "next"))
+    assert last_committed(str(tmp_path / "next")) == batch
+    assert sorted(os.listdir(tmp_path / "next/offsets")) == [str(batch), str(batch + 1)]
+
+
+def test_a_query_that_is_always_faster_gets_no_savepoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = OneRetained(tmp_path / "busy", retention=2).commit(5)
+    running.plan(5)
+
+    def overtaken(*arguments: Any) -> Copied:
+        copied = copy_into(*arguments)
+        running.commit(2)
+        running.plan(running.batch + 1)
+        return copied
+
+    monkeypatch.setattr(parts, "copy_into", overtaken)
+    with pytest.raises(SnapshotOvertaken, match=r"offsets/7 was deleted .*minBatchesToRetain"):
+        write_savepoint(str(tmp_path / "made"), {"busy": str(running.root)}, HEADER)
+    assert not (tmp_path / "made").exists()
 
 
 def test_links_are_sealed_when_somebody_has_time(tmp_path: Path, queries: dict[str, str]) -> None:

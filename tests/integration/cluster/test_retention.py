@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.adapters.spark.streams.snapshots.fences import is_fence
+from firesteel.adapters.spark.streams.snapshots.listing import is_fence
 from firesteel.adapters.spark.streams.snapshots.savepoints import verify
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
@@ -113,6 +113,29 @@ def test_a_job_that_has_failed_is_gone_on_from(jobs: Retained) -> None:
         await jobs.go_on(result.retained)
         await jobs.client.dispose_savepoint(result.retained)
         assert not (jobs.shared / result.job_id).exists()
+
+    jobs.files.do(story())
+
+
+@pytest.mark.timeout(900)
+def test_a_query_that_retains_one_batch_is_gone_on_from_in_mid_batch(jobs: Retained) -> None:
+    """By the attempts that follow, and by another job."""
+    one = {"spark.sql.streaming.minBatchesToRetain": "1"}
+
+    async def story() -> None:
+        job_id = await jobs.begin(**one)
+        for batch, word in enumerate("cde", start=1):
+            jobs.stream.write(word)
+            await until_counted(jobs.files, job_id, jobs.stream)
+            await until_batch(jobs.files, job_id, batch)
+        jobs.poison.touch()
+        jobs.stream.write("a", "poisoned")
+        result = await jobs.client.request_job_result(job_id)
+        assert result.restarts == 2, "as often as it may"
+        await jobs.stays(result)
+        jobs.poison.unlink()
+        jobs.stream.write("c", "a")
+        await jobs.go_on(result.retained)
 
     jobs.files.do(story())
 

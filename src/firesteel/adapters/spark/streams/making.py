@@ -15,10 +15,11 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     StorageFailed,
     TargetUnwritable,
 )
-from firesteel.adapters.spark.streams.snapshots.fences import fence, is_fence, is_planned
+from firesteel.adapters.spark.streams.snapshots.fences import fence, is_planned
+from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS, is_fence
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.places import SavepointPlace
-from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES
+from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, SOURCES
 from firesteel.adapters.spark.streams.snapshots.points import Manner, copy_into, last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import restore
 from firesteel.core.checkpoint.beginning import Beginning, Start

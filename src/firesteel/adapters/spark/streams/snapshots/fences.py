@@ -8,10 +8,8 @@ also has in the attempt that goes on.
 
 from pathlib import Path
 
-from firesteel.adapters.spark.streams.snapshots.pointfiles import OFFSETS
+from firesteel.adapters.spark.streams.snapshots.listing import FENCE, OFFSETS, is_fence
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
-
-_TEXT = "firesteel: a later attempt goes on from here\n"
 
 
 def fence(checkpoint: Path) -> None:
@@ -31,19 +29,11 @@ def is_planned(checkpoint: Path, batch: int) -> bool:
     return not is_fence(path := checkpoint / OFFSETS / str(batch)) and path.exists()
 
 
-def is_fence(path: Path) -> bool:
-    """Whether a file of `offsets` was made here; one that its maker did not come to write is empty."""
-    try:
-        return path.stat().st_size <= len(_TEXT) and _TEXT.startswith(path.read_text())
-    except FileNotFoundError:
-        return False
-
-
 def _is_ours(path: Path) -> bool:
     """Make it, if it is not there."""
     try:
         with open(path, "x", encoding="utf-8") as file:
-            file.write(_TEXT)
+            file.write(FENCE)
     except FileExistsError:
         return is_fence(path)
     return True

@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-STATE = "state"
+from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of
+
+OFFSETS, STATE = "offsets", "state"
+FENCE = "firesteel: a later attempt goes on from here\n"
+"""What a fence says: a file of `offsets` that is no batch's (see `fences`)."""
 NAMED_ELSEWHERE = frozenset({"SSTs", "logs"})
 """Directories of RocksDB's immutable files: the snapshots name those that count, so nobody need list them."""
 
@@ -35,7 +39,7 @@ class Listing:
 
 
 def listing_of(checkpoint: Path) -> Listing:
-    """Directories that vanish meanwhile are left out."""
+    """Directories that vanish meanwhile are left out, and so is a fence: no query has planned that batch."""
     directories: dict[str, tuple[str, ...]] = {}
     pending = [""]
     while pending:
@@ -53,4 +57,21 @@ def listing_of(checkpoint: Path) -> Listing:
         except FileNotFoundError:
             continue
         directories[directory] = tuple(sorted(files))
+    if OFFSETS in directories:
+        directories[OFFSETS] = _planned(checkpoint, directories[OFFSETS])
     return Listing(directories)
+
+
+def is_fence(path: Path) -> bool:
+    """Whether a file of `offsets` is one; one that its maker did not come to write is empty."""
+    try:
+        return path.stat().st_size <= len(FENCE) and FENCE.startswith(path.read_text())
+    except FileNotFoundError:
+        return False
+
+
+def _planned(checkpoint: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """All of these but a fence, which is the last, as nothing is planned after it."""
+    last = max(names, key=lambda name: batch_of(name) or 0, default="")
+    is_fenced = last != "" and is_fence(checkpoint / OFFSETS / last)
+    return tuple(name for name in names if not (is_fenced and name == last))

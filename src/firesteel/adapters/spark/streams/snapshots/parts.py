@@ -1,7 +1,7 @@
 """The parts of a savepoint, one a query: its point, the batch that is planned after it, and the log of its output."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -10,14 +10,15 @@ import msgspec
 
 from firesteel.adapters.spark.streams.snapshots import sinklogs
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import offset_entry
-from firesteel.adapters.spark.streams.snapshots.errors import CheckpointMissing, OutputRefused
+from firesteel.adapters.spark.streams.snapshots.errors import CheckpointMissing, OutputRefused, SnapshotOvertaken
 from firesteel.adapters.spark.streams.snapshots.fences import is_planned
-from firesteel.adapters.spark.streams.snapshots.listing import listing_of
+from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS, listing_of
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointFile, SavepointHeader, SavepointQuery
 from firesteel.adapters.spark.streams.snapshots.placing import Placed, Placing
-from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, OFFSETS, SOURCES, log_files
+from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, SOURCES, log_files
 from firesteel.adapters.spark.streams.snapshots.points import (
     BEGINNING,
+    CommittedPoint,
     Manner,
     copy_into,
     last_committed,
@@ -60,14 +61,13 @@ class Parts:
         directory = f"{self.top}/{number}-{quote(uid, safe='')[:_UID_CHARACTERS_MAX]}"
         part = self.made / directory
         part.mkdir(parents=True)
-        point, placed = BEGINNING, dict[str, Placed]()
         if last_committed(checkpoint) is not None:
             manner = Manner(self.link, digests=True, durable=True, home=f"{self.home}/{directory}")
-            copied = copy_into(checkpoint, part, None, manner)
-            point, placed = copied.snapshot.point, {**copied.placed}
-        elif not local_path(checkpoint).is_dir():
+            point, placed = _committed(checkpoint, part, manner)
+        elif local_path(checkpoint).is_dir():
+            point, placed = BEGINNING, _planned(checkpoint, part, BEGINNING.batch)
+        else:
             raise CheckpointMissing(checkpoint)
-        placed |= _planned(checkpoint, part, point.batch)
         files = (SavepointFile(name, each.size_bytes, each.sha256) for name, each in sorted(placed.items()))
         return SavepointQuery(
             uid=uid,
@@ -77,6 +77,29 @@ class Parts:
             fingerprint=self.header.fingerprints.get(uid, ""),
             attempt=self.header.attempts.get(uid, -1),
         )
+
+
+def _committed(checkpoint: str, part: Path, manner: Manner) -> tuple[CommittedPoint, dict[str, Placed]]:
+    """Take the last committed point, and what is planned after it. Raises a SnapshotError or OSError."""
+    copies = 0
+    while True:
+        copies += 1
+        copied = copy_into(checkpoint, part, None, manner)
+        point = copied.snapshot.point
+        placed = {**copied.placed, **_planned(checkpoint, part, point.batch)}
+        last = last_committed(checkpoint)
+        if last == point.batch or _may_start(placed, point.batch):
+            return point, placed
+        if missing_file(point.batch, last, copies) is not Missing.OVERTAKEN:
+            raise SnapshotOvertaken(checkpoint, point.batch, f"{OFFSETS}/{point.batch - 1}", copies)
+        shutil.rmtree(part)
+        part.mkdir()
+
+
+def _may_start(placed: Mapping[str, Placed], batch: int) -> bool:
+    """Whether Spark starts there: it reads the last two batches of `offsets`. Retention may leave the batch only, once it has taken
+    away the one before, and the one after was gone before it was taken along."""
+    return not batch or len([name for name in placed if name.startswith(f"{OFFSETS}/")]) > 1
 
 
 def _planned(checkpoint: str, part: Path, batch: int) -> dict[str, Placed]:

@@ -16,10 +16,10 @@ from firesteel.adapters.spark.streams.snapshots.checkpointlog import (
     Operator,
     batch_of,
 )
-from firesteel.adapters.spark.streams.snapshots.listing import STATE, Listing
+from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS, STATE, Listing
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone, LineageOf, version_files
 
-METADATA, OFFSETS, COMMITS, SOURCES = "metadata", "offsets", "commits", "sources"
+METADATA, COMMITS, SOURCES = "metadata", "commits", "sources"
 _KNOWN = frozenset({METADATA, OFFSETS, COMMITS, SOURCES, STATE})
 _DEFAULT_STORE = "default"
 _OPERATOR_METADATA = "_metadata"

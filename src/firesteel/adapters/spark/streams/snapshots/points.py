@@ -34,13 +34,12 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     TargetTaken,
     TargetUnwritable,
 )
-from firesteel.adapters.spark.streams.snapshots.listing import Listing, listing_of
+from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS, Listing, listing_of
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.placing import Placed, Placing, pins_beside
 from firesteel.adapters.spark.streams.snapshots.pointfiles import (
     COMMITS,
     METADATA,
-    OFFSETS,
     Kind,
     PointFacts,
     PointFile,

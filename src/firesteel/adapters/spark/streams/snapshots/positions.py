@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of, offset_entry
-from firesteel.adapters.spark.streams.snapshots.pointfiles import COMMITS, OFFSETS, SOURCES, log_files
+from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS
+from firesteel.adapters.spark.streams.snapshots.pointfiles import COMMITS, SOURCES, log_files
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.model.streams import QueryPosition
 
