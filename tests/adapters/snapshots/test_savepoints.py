@@ -262,6 +262,9 @@ def test_schemas_named_by_absolute_paths_are_those_of_the_restored(tmp_path: Pat
     restore(str(tmp_path / "moved"), "a", str(tmp_path / "restored"))
     text = (tmp_path / "restored/state/0/_metadata/v2/0").read_text()
     assert f'"file:{tmp_path}/restored/state/0/_stateSchema/default/0_u"' in text
+    (tmp_path / "moved/queries/0-a/state/0/_metadata/v2/0").unlink()
+    with pytest.raises(SavepointDamaged, match="queries/0-a/state/0/_metadata/v2/0 is missing"):
+        restore(str(tmp_path / "moved"), "a", str(tmp_path / "again"))
 
 
 @pytest.mark.parametrize(

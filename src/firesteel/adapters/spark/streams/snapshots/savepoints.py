@@ -196,7 +196,7 @@ def _restore_into(source: Path, partial: Path, files: list[SavepointFile], manne
     for file in files:
         kind = kind_of(file.name)
         if kind is Kind.RELOCATED:
-            placing.write(file.name, relocated((source / file.name).read_text(), str(place)).encode())
+            placing.write(file.name, relocated(_text(source, file.name), str(place)).encode())
         else:
             expected[file.name] = file
             placing.take(file.name, immutable=kind is Kind.IMMUTABLE)
@@ -204,3 +204,11 @@ def _restore_into(source: Path, partial: Path, files: list[SavepointFile], manne
         file = expected.get(name, SavepointFile(name, placed.size_bytes))
         if placed.size_bytes != file.size_bytes or (placed.sha256 and file.sha256 and placed.sha256 != file.sha256):
             raise SavepointDamaged(str(source), (f"{name} is not what was written",))
+
+
+def _text(source: Path, name: str) -> str:
+    """Raises Gone."""
+    try:
+        return (source / name).read_text()
+    except FileNotFoundError:
+        raise Gone(name) from None
