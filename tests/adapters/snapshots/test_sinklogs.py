@@ -2,13 +2,15 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firesteel.adapters.spark.streams.inheritance import keep, log_beside
 from firesteel.adapters.spark.streams.snapshots import sinklogs
-from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused
+from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, SavepointDamaged
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, verify, write_savepoint
 from firesteel.adapters.spark.streams.snapshots.sinklogs import put_back
@@ -62,6 +64,30 @@ def test_the_log_up_to_the_batch_belongs_to_the_savepoint(savepoint: str) -> Non
     verify(savepoint)
     saved = sorted(path.name for path in (Path(savepoint) / "queries/0-result/sink-log").iterdir())
     assert saved == ["5.compact", "6"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda file: file.unlink(), "is missing"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-20]), "is not what was written"),
+        (lambda file: file.write_bytes(bytes(reversed(file.read_bytes()))), "is not what was written"),
+    ],
+)
+def test_a_log_that_was_harmed_is_not_kept(
+    savepoint: str, tmp_path: Path, harm: Callable[[Path], object], told: str
+) -> None:
+    """Rows that it does not name any more would be missing, and nobody would be told."""
+    harm(saved_log(savepoint) / "5.compact")
+    with pytest.raises(SavepointDamaged, match=rf"sink-log/5\.compact {told}"):
+        keep(tmp_path / "job/result", savepoint)
+    assert os.listdir(tmp_path / "job/result") == []
+
+
+def test_what_lies_beside_a_log_is_not_kept(savepoint: str, tmp_path: Path) -> None:
+    (saved_log(savepoint) / "7").write_text("v1")
+    keep(tmp_path / "result", savepoint)
+    assert sorted(path.name for path in log_beside(tmp_path / "result").iterdir()) == ["5.compact", "6"]
 
 
 def test_in_the_same_output_the_log_is_what_it_was(savepoint: str, output: Output) -> None:

@@ -7,16 +7,16 @@ are what they were; the savepoint they are from may be gone by that time.
 
 import os
 import shutil
-import uuid
 from pathlib import Path
 
 import msgspec
 
 from firesteel.adapters.spark.streams.notes import fingerprint_of
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointQuery
+from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.places import Location, place_at
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
-from firesteel.adapters.spark.streams.snapshots.savepoints import query_of
+from firesteel.adapters.spark.streams.snapshots.savepoints import fetch_log, query_of
 
 _NAME, _QUERY, _LOG = "restored", "query.json", "sink-log"
 """Beside the checkpoints of a query's attempts."""
@@ -27,14 +27,12 @@ def keep(home: Path, savepoint: Location) -> None:
     OSError."""
     place = place_at(savepoint)
     query = query_of(place, home.name)
-    made = home / f".{_NAME}-{uuid.uuid4().hex}"
-    made.mkdir(parents=True)
-    (made / _QUERY).write_bytes(msgspec.json.encode(msgspec.structs.replace(query, files=())))
-    if query.sink_log is not None and query.log_files:
-        with place.fetched(query.directory, query.log_files, made) as saved:
-            shutil.copytree(saved / query.sink_log.directory, made / _LOG)
-    shutil.rmtree(home / _NAME, ignore_errors=True)
-    os.rename(made, home / _NAME)
+    home.mkdir(parents=True, exist_ok=True)
+    with partial_directory(home) as made:
+        (made / _QUERY).write_bytes(msgspec.json.encode(msgspec.structs.replace(query, files=())))
+        fetch_log(place, query, made / _LOG)
+        shutil.rmtree(home / _NAME, ignore_errors=True)
+        os.rename(made, home / _NAME)
 
 
 def kept(home: Path) -> SavepointQuery | None:

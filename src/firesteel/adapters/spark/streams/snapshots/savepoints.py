@@ -34,7 +34,7 @@ from firesteel.adapters.spark.streams.snapshots.manifest import (
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.parts import Parts
 from firesteel.adapters.spark.streams.snapshots.places import Location, place_at
-from firesteel.adapters.spark.streams.snapshots.placing import COPY_THREADS, Placing
+from firesteel.adapters.spark.streams.snapshots.placing import COPY_THREADS, Placed, Placing
 from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA, Kind, kind_of
 from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
@@ -154,6 +154,20 @@ def restore(savepoint: Location, uid: str, target: str, *, link: bool = True, qu
     return query
 
 
+def fetch_log(savepoint: Location, query: SavepointQuery, target: Path) -> None:
+    """Make `target` a directory with the log of the query's output, as it was, if it had any file. Raises SavepointDamaged,
+    StorageFailed or OSError."""
+    saved, files = place_at(savepoint), query.log_files
+    if query.sink_log is None or not files:
+        return
+    with saved.fetched(query.directory, files, target.parent) as source, partial_directory(target.parent) as partial:
+        try:
+            _restore_into(source, partial, files, (target, False))
+        except Gone as gone:
+            raise SavepointDamaged(str(saved), (f"{query.directory}/{gone.path} is missing",)) from None
+        os.rename(partial / query.sink_log.directory, target)
+
+
 def query_of(savepoint: Location, uid: str) -> SavepointQuery:
     """Raises NoSavepoint, QueryUnknown, StorageFailed."""
     place = place_at(savepoint)
@@ -192,18 +206,22 @@ def _manifest(header: SavepointHeader, queries: tuple[SavepointQuery, ...]) -> S
 def _restore_into(source: Path, partial: Path, files: list[SavepointFile], manner: tuple[Path, bool]) -> None:
     place, link = manner
     placing = Placing(source, partial, link, digests=True, durable=False)
-    expected = {}
+    expected = []
     for file in files:
         kind = kind_of(file.name)
         if kind is Kind.RELOCATED:
             placing.write(file.name, relocated(_text(source, file.name), str(place)).encode())
         else:
-            expected[file.name] = file
+            expected.append(file)
             placing.take(file.name, immutable=kind is Kind.IMMUTABLE)
-    for name, placed in placing.finish().items():
-        file = expected.get(name, SavepointFile(name, placed.size_bytes))
-        if placed.size_bytes != file.size_bytes or (placed.sha256 and file.sha256 and placed.sha256 != file.sha256):
-            raise SavepointDamaged(str(source), (f"{name} is not what was written",))
+    placed = placing.finish()
+    if changed := [file.name for file in expected if not _is_as_written(file, placed[file.name])]:
+        raise SavepointDamaged(str(source), tuple(f"{name} is not what was written" for name in changed))
+
+
+def _is_as_written(file: SavepointFile, copy: Placed) -> bool:
+    """As far as is known: a link is not read."""
+    return copy.size_bytes == file.size_bytes and (not (copy.sha256 and file.sha256) or copy.sha256 == file.sha256)
 
 
 def _text(source: Path, name: str) -> str:
