@@ -1,9 +1,10 @@
 """The last checkpoint of a job that is over: a savepoint that nothing of the job can reach any more."""
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,11 @@ import pytest
 
 from firesteel.adapters.spark.streams import retention
 from firesteel.adapters.spark.streams.retention import retain, retain_late
+from firesteel.adapters.spark.streams.snapshots import points
+from firesteel.adapters.spark.streams.snapshots.directoryplace import DirectoryPlace
 from firesteel.adapters.spark.streams.snapshots.errors import TargetUnwritable
 from firesteel.adapters.spark.streams.snapshots.listing import is_fence
+from firesteel.adapters.spark.streams.snapshots.placing import pins_beside
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
 from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint
 from firesteel.adapters.spark.streams.usednotes import KEPT, note_used
@@ -204,6 +208,48 @@ def test_a_job_that_had_no_worker_at_its_end_is_gone_on_from_all_the_same(tmp_pa
     )
     assert last_committed(started["result"]) == 2
     assert left(tmp_path) == [Path(location).name]
+
+
+def ended_long_ago(tmp_path: Path) -> str:
+    """Where the last checkpoint of a job is to stay that ended an hour ago, when there was no worker."""
+    begun(tmp_path)
+    ended_ms = round(time.time() * 1_000) - 3_600_000
+    for path in (tmp_path / "shared" / JOB).rglob("*"):
+        os.utime(path, (ended_ms / 1_000 - 60, ended_ms / 1_000 - 60))
+    return place(tmp_path, ended_ms)
+
+
+def test_one_that_could_not_be_saved_late_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = ended_long_ago(tmp_path)
+    with monkeypatch.context() as patch:
+
+        def full(place: DirectoryPlace, *arguments: object) -> None:
+            raise OSError("the disk is full")
+
+        patch.setattr(DirectoryPlace, "publish", full)
+        with pytest.raises(OSError, match="the disk is full"):
+            retain_late(location)
+    started = directories(tmp_path).prepare(starting(location), deployed(0))
+    assert last_committed(started["result"]) == 2
+
+
+def test_of_two_that_save_it_late_at_once_both_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One finds it begun by the other, which holds files fast meanwhile."""
+    location, found = ended_long_ago(tmp_path), list[dict[str, str]]()
+
+    @contextlib.contextmanager
+    def holding(source: Path) -> Iterator[Path | None]:
+        with pins_beside(source) as held:
+            monkeypatch.setattr(points, "pins_beside", pins_beside)
+            if not found:
+                found.append(directories(tmp_path).prepare(starting(location), deployed(0)))
+            yield held
+
+    monkeypatch.setattr(points, "pins_beside", holding)
+    retain_late(location)
+    assert [last_committed(each["result"]) for each in found] == [2]
+    assert left(tmp_path) == [Path(location).name]
+    verify(location)
 
 
 def test_a_later_job_of_the_same_id_is_left_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Its directory, `chk-N-...`, is in that of the job. Whoever deletes the checkpoin
 of them: a query of the job that runs on somewhere can't change it, and plans no further batch.
 """
 
+import contextlib
 import importlib.metadata
 import logging
 import os
@@ -19,6 +20,7 @@ from firesteel.adapters.spark.streams.snapshots.errors import QueryUnknown, Snap
 from firesteel.adapters.spark.streams.snapshots.fences import fence
 from firesteel.adapters.spark.streams.snapshots.manifest import MANIFEST, SavepointHeader, SavepointVertex
 from firesteel.adapters.spark.streams.snapshots.places import Location
+from firesteel.adapters.spark.streams.snapshots.pointfiles import METADATA
 from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.spark.streams.snapshots.savepoints import query_of, write_savepoint
 from firesteel.adapters.spark.streams.usednotes import KEPT, delete_attempts, noted
@@ -83,9 +85,18 @@ def retain_late(location: str) -> None:
     if name is None or os.path.lexists(place) or not place.parent.is_dir():
         return
     newest_ms = int(name.group(1), 16) + CLOCKS_DIFFER_MS
-    begun_ms = [(place.parent / uid / str(each)).stat().st_mtime * 1_000 for uid, each in _newest(place.parent).items()]
+    begun_ms = [_begun_ms(place.parent / uid / str(each)) for uid, each in _newest(place.parent).items()]
     if all(each <= newest_ms for each in begun_ms):  # else they are of a later job with that id, which may run
         _retain(place.parent, location)
+
+
+def _begun_ms(attempt: Path) -> float:
+    """When it was made, at the latest. Its directory does not tell: who fences it, or copies its point, writes there. 0: it is
+    gone, and another worker has retained it."""
+    for written_once in (attempt / METADATA, attempt.parent):
+        with contextlib.suppress(FileNotFoundError):
+            return written_once.stat().st_mtime * 1_000
+    return 0.0
 
 
 def _retain(job: Path, location: str) -> None:
