@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,15 +17,25 @@ from firesteel.adapters.spark.streams.snapshots import points
 from firesteel.adapters.spark.streams.snapshots.directoryplace import DirectoryPlace
 from firesteel.adapters.spark.streams.snapshots.errors import TargetUnwritable
 from firesteel.adapters.spark.streams.snapshots.listing import is_fence
+from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.placing import pins_beside
 from firesteel.adapters.spark.streams.snapshots.points import last_committed
-from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest, verify, write_savepoint
+from firesteel.adapters.spark.streams.snapshots.savepoints import (
+    dispose,
+    read_manifest,
+    restore,
+    verify,
+    write_savepoint,
+)
+from firesteel.adapters.spark.streams.snapshots.savepoints import query_of as saved_query
 from firesteel.adapters.spark.streams.usednotes import KEPT, note_used
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
 from firesteel.adapters.spark.worker.workdirs import WorkDirectory, open_own
+from firesteel.model.branches import Branch, branch_text
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
-from firesteel.model.streams import retained_name
+from firesteel.model.options.streams import BRANCH
+from firesteel.model.streams import ClaimedSavepoint, retained_name
 from firesteel.runtime.ports import TaskFailedError
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
 from tests.adapters.test_checkpoints import STREAM, deployed, directories, query_of
@@ -207,6 +218,60 @@ def test_a_job_that_had_no_worker_at_its_end_is_gone_on_from_all_the_same(tmp_pa
         deployed(0),
     )
     assert last_committed(started["result"]) == 2
+    assert left(tmp_path) == [Path(location).name]
+
+
+def waiting(tmp_path: Path, **options: str) -> str:
+    """The savepoint that a job has started from whose region `elsewhere` never gets a slot."""
+    savepoint, old = str(tmp_path / "savepoint"), tmp_path / "old"
+    running = {uid: str(FakeCheckpoint(old / uid).commit(5).root) for uid in ("result", "elsewhere")}
+    (old / "out/_spark_metadata").mkdir(parents=True)
+    for batch in range(5):
+        (old / f"out/_spark_metadata/{batch}").write_text("v1")
+    header = SavepointHeader(
+        job_id="0" * 32, job_name="old", spark_version="4.3.0", created_ms=0, fingerprints={"elsewhere": "{}"}
+    )
+    write_savepoint(savepoint, running, header, outputs={"elsewhere": str(old / "out")})
+    configuration = {"execution.state-recovery.path": savepoint, **options}
+    started = directories(tmp_path).prepare(msgspec.structs.replace(STREAM, configuration=configuration), deployed(0))
+    FakeCheckpoint(Path(started["result"]), batch=4).commit()
+    return savepoint
+
+
+def test_a_query_that_never_began_stays_as_its_savepoint_has_it(tmp_path: Path) -> None:
+    savepoint = waiting(tmp_path, **{"execution.state-recovery.claim-mode": "CLAIM"})
+    location, made = place(tmp_path), directories(tmp_path)
+    made.retain(JOB, location)
+    assert left(tmp_path) == [Path(location).name]
+    found = {each.uid: each for each in verify(location).queries}
+    assert {uid: each.point.batch for uid, each in found.items()} == {"result": 5, "other": -1, "elsewhere": 4}
+    saved = found["elsewhere"]
+    assert (saved.fingerprint, saved.attempt, len(saved.log_files)) == ("{}", -1, 5)
+    claimed = ClaimedSavepoint(job_id=JOB, location=savepoint, newer=location, sinks=("result", "other", "elsewhere"))
+    assert made.discard([claimed.reference()]) == []
+    assert not Path(savepoint).exists()
+    assert restore(location, "elsewhere", str(tmp_path / "next")).point.query_id == saved.point.query_id != ""
+
+
+def test_a_query_of_a_branch_that_never_began_has_an_id_of_its_own(tmp_path: Path) -> None:
+    savepoint, location = waiting(tmp_path, **{BRANCH.key: branch_text(Branch(of=JobID("1" * 32)))}), place(tmp_path)
+    retain(tmp_path, JOB, location)
+    ids = [saved_query(each, "elsewhere").point.query_id for each in (savepoint, location)]
+    assert "" != ids[0] != ids[1] != ""
+
+
+def test_what_lacks_a_query_is_not_told_for_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    savepoint, location = Path(waiting(tmp_path)), place(tmp_path)
+    savepoint.rename(tmp_path / "moved")
+    retain(tmp_path, JOB, location)
+    told = rf"queries of job {JOB} have never begun \(elsewhere\), and their state in savepoint {savepoint}"
+    assert re.search(told, caplog.text)
+    assert left(tmp_path) == [KEPT, "other", "result"]
+    with pytest.raises(TaskFailedError, match=told):
+        directories(tmp_path).prepare(starting(location), deployed(0))
+    (tmp_path / "moved").rename(savepoint)
+    started = directories(tmp_path).prepare(starting(location), deployed(0))
+    assert last_committed(started["result"]) == 5
     assert left(tmp_path) == [Path(location).name]
 
 

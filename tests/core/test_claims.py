@@ -68,7 +68,7 @@ def test_a_job_that_ends_with_nothing_newer_gives_it_back(
 ) -> None:
     (reference,) = ended_claim(stream(), state(known, status, retained), settings)
     assert claimed_referred(reference) == ClaimedSavepoint(
-        job_id=JOB, location="/s/claimed", is_given_back=not goes, newer=retained
+        job_id=JOB, location="/s/claimed", is_given_back=not goes, newer=retained, sinks=("v",) if retained else ()
     )
 
 

@@ -167,7 +167,7 @@ class TaskManager:
         if own.path != made:
             logger.warning("another process has %s: worker %s is in %s", made, self.resource_id, own.path)
         own.clear_scratch()
-        self._dead_workers = DeadWorkers(own, pattern)
+        self._dead_workers = DeadWorkers(own, pattern, hadoop_settings(self.config, os.environ))
         return own.path
 
     def _spark_backend(self, config: Configuration, work_dir: Path, blobs: BlobSource) -> TaskBackend:

@@ -221,6 +221,8 @@ class ClaimedSavepoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """It stays, and is nobody's from here on: the job has nothing newer to go back to."""
     newer: str = ""
     """A retained checkpoint that is to be there first; where it is not, the savepoint is given back."""
+    sinks: tuple[str, ...] = ()
+    """uids of the job's sinks: `newer` has to have each of them that the savepoint has. Empty: any."""
 
     def reference(self) -> str:
         return _CLAIMED + msgspec.json.encode(self).decode()

@@ -106,6 +106,22 @@ def test_it_is_given_back_where_nothing_newer_is_there(tmp_path: Path) -> None:
     assert not savepoint.exists()
 
 
+def test_it_is_given_back_where_the_newer_one_lacks_a_query_that_the_job_has(tmp_path: Path) -> None:
+    running = {uid: str(FakeCheckpoint(tmp_path / uid).commit(3).root) for uid in ("result", "other", "removed")}
+    write_savepoint(str(tmp_path / "savepoint"), running, HEADER)
+    write_savepoint(str(tmp_path / "part"), {"result": running["result"]}, HEADER)
+    write_savepoint(str(tmp_path / "all"), {uid: running[uid] for uid in ("result", "other")}, HEADER)
+    claimed = of(tmp_path / "savepoint", newer=str(tmp_path / "part"))
+    for given in (claimed, msgspec.structs.replace(claimed, sinks=("result", "other", "new"))):
+        take(claimed.location, MINE, owns=True)
+        settle(given)
+        take(claimed.location, OTHERS, owns=True)
+        settle(of(tmp_path / "savepoint", OTHERS, back=True))
+    take(claimed.location, MINE, owns=True)
+    settle(msgspec.structs.replace(claimed, newer=str(tmp_path / "all"), sinks=("result", "other", "new")))
+    assert not (tmp_path / "savepoint").exists()
+
+
 def test_files_of_others_are_not_deleted_with_it(tmp_path: Path) -> None:
     savepoint = saved(tmp_path)
     take(str(savepoint), MINE, owns=True)

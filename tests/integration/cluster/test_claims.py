@@ -1,5 +1,6 @@
 """A savepoint that a job has claimed: it goes with the first checkpoint, and stays as long as it is the only way back."""
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,14 @@ import pytest
 from firesteel.adapters.spark.streams.snapshots.savepoints import verify
 from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind
+from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_streams import (
     COPY,
     NOW,
+    WAIT_S,
     Stream,
     Victims,
     until,
@@ -26,6 +29,30 @@ from tests.integration.cluster.test_streams import (
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
 CLAIM = {"execution.state-recovery.claim-mode": "CLAIM"}
+RETAIN = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+TWO = """
+@pipeline.source
+def left(spark: SparkSession, input: str) -> DataFrame:
+    return spark.readStream.text(input)
+
+@pipeline.source
+def right(spark: SparkSession, input: str) -> DataFrame:
+    return spark.readStream.text(input)
+
+def counts(frame: DataFrame, place: str):
+    def replace(batch, batch_id):
+        batch.write.mode("overwrite").parquet(place)
+    return frame.groupBy("value").count().writeStream.outputMode("complete").foreachBatch(replace)
+
+@pipeline.sink
+def first(left: DataFrame, output: str):
+    return counts(left, output + "/first")
+
+@pipeline.sink
+def second(right: DataFrame, output: str):
+    return counts(right, output + "/counted")
+"""
+"""Two regions with a stateful query each."""
 
 
 @pytest.fixture(scope="module")
@@ -136,5 +163,51 @@ def test_what_stays_of_a_failed_job_is_claimed_as_well(files: Files, stream: Str
         assert finished.status is JobStatus.FINISHED, finished.failure
         assert stream.counted() == stream.written
         await until(lambda: not Path(failed.retained).exists(), "and goes in its turn")
+
+    files.do(story())
+
+
+async def begun(files: Files, job_id: JobID) -> list[str]:
+    """uids of the queries that have committed a batch."""
+    view = await files.cluster.client.request_job(job_id)
+    told = [query for vertex in view.vertices for each in vertex.progress for query in each.queries]
+    return sorted(query.uid for query in told if query.batch_id >= 0)
+
+
+async def until_begun(files: Files, job_id: JobID, count: int) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while len(await begun(files, job_id)) < count:
+            await asyncio.sleep(0.1)
+
+
+def test_state_of_a_query_that_never_got_a_slot_outlives_the_savepoint(
+    files: Files, stream: Stream, tmp_path: Path
+) -> None:
+    stream.write("a", "b")
+    client, path = files.cluster.client, write_stream(files, TWO)
+
+    async def story() -> None:
+        saving = await files.submit(path, stream.parameters)
+        await until_begun(files, saving, 2)
+        saved = await client.take_savepoint(saving, str(tmp_path / "saved"))
+        await client.cancel_job(saving)
+        await client.request_job_result(saving)
+        others = await files.submit(path, {**stream.parameters, "output": str(tmp_path / "others")})
+        await until_begun(files, others, 2)
+        given = {"execution.state-recovery.path": saved, **CLAIM, **RETAIN}
+        job_id = await files.submit(path, stream.parameters, given)
+        await until_begun(files, job_id, 1)
+        verify(saved)
+        await client.cancel_job(job_id)
+        result = await client.request_job_result(job_id)
+        await until(lambda: not Path(saved).exists(), "what stays is in its place")
+        assert sorted(query.uid for query in verify(result.retained).queries) == ["first", "second"]
+        await client.cancel_job(others)
+        await client.request_job_result(others)
+        stream.write("a", "c")
+        given = {"execution.state-recovery.path": result.retained, **NOW}
+        finished = await files.run(path, stream.parameters, given)
+        assert finished.status is JobStatus.FINISHED, finished.failure
+        assert stream.counted() == stream.written
 
     files.do(story())

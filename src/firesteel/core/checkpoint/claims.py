@@ -6,7 +6,7 @@ ends without that gives it back.
 
 from firesteel.core.journal.journal import JobState
 from firesteel.model.checkpoints import CheckpointSettings
-from firesteel.model.jobgraph import JobGraph, JobType
+from firesteel.model.jobgraph import FunctionKind, JobGraph, JobType
 from firesteel.model.options import CLAIM_MODE, RESTORE_PATH, Configuration
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import ClaimedSavepoint
@@ -35,10 +35,21 @@ def ended_claim(graph: JobGraph, state: JobState, settings: CheckpointSettings) 
         return ()
     has_newer = _is_subsumed(state, settings) or state.checkpoints.latest_savepoint is not None or bool(state.retained)
     goes = has_newer or state.status is JobStatus.FINISHED
+    newer = state.retained if goes else ""
     claimed = ClaimedSavepoint(
-        job_id=graph.job_id, location=location, is_given_back=not goes, newer=state.retained if goes else ""
+        job_id=graph.job_id,
+        location=location,
+        is_given_back=not goes,
+        newer=newer,
+        sinks=_sinks(graph) if newer else (),
     )
     return (claimed.reference(),)
+
+
+def _sinks(graph: JobGraph) -> tuple[str, ...]:
+    """Their uids."""
+    functions = (function for vertex in graph.vertices for function in vertex.functions)
+    return tuple(function.uid for function in functions if function.kind is FunctionKind.SINK)
 
 
 def _is_subsumed(state: JobState, settings: CheckpointSettings) -> bool:

@@ -16,7 +16,7 @@ from time import monotonic
 
 from firesteel.adapters.spark.streams import rivals
 from firesteel.adapters.spark.streams.making import PASSING, made_directory, not_begun
-from firesteel.adapters.spark.streams.notes import sink_of
+from firesteel.adapters.spark.streams.notes import Origin, note_origin, sink_of
 from firesteel.adapters.spark.streams.retention import retain, retain_late, save_points
 from firesteel.adapters.spark.streams.rivals import attempts_of, ids_of, rival_of, take_back
 from firesteel.adapters.spark.streams.snapshots.claims import settle, take
@@ -111,6 +111,7 @@ class CheckpointDirectories:
         """Raises TaskFailedError, SnapshotError or OSError."""
         attempt = deployment.attempt.attempt
         savepoints = {} if all(map(attempts_of, homes.values())) else self._restored(graph)  # it may be gone by now
+        origin = Origin(_restore_path(graph), {uid: _own_query_id(graph, uid) for uid in savepoints})
         obsolete: list[Path] = []
         for uid, home in homes.items():
             savepoint = savepoints.get(uid)
@@ -125,6 +126,9 @@ class CheckpointDirectories:
             if beginning.start is Start.SAVEPOINT:
                 assert savepoint is not None, "it is what has decided that"
                 take(savepoint, graph.job_id, owns=bool(claimed_location(graph)))
+            if savepoints and not attempts_of(home):
+                home.mkdir(parents=True, exist_ok=True)
+                note_origin(home, origin)
             made[uid] = made_directory(home, attempt, beginning, savepoint, query_id=_own_query_id(graph, uid))
             obsolete += [home / str(number) for number in beginning.obsolete]
         for directory in obsolete:
@@ -205,7 +209,7 @@ class CheckpointDirectories:
 
     def retain(self, job_id: JobID, location: str | None) -> None:
         """Have the last checkpoint of a job that is over stay: see `retention.retain`. Raises OSError."""
-        retain(self._work_dir, job_id, location)
+        retain(self._work_dir, job_id, location, self._storage)
 
     def release(self, job_id: JobID, is_over: bool) -> None:
         """Delete the job's, when it is over by the word of its JobMaster: before, other workers may be at work there. Raises
@@ -232,12 +236,11 @@ class CheckpointDirectories:
 
     def _restored(self, graph: JobGraph) -> dict[str, SavepointPlace]:
         """The savepoint that each sink starts from, by uid. Raises TaskFailedError where one in it belongs to no sink."""
-        configuration = Configuration(graph.configuration)
-        path = configuration.get_option(options.RESTORE_PATH)
+        path, configuration = _restore_path(graph), Configuration(graph.configuration)
         if not path:
             return {}
         try:
-            retain_late(path)
+            retain_late(path, self._storage)
             place = place_at(path, self._storage)
             manifest = read_manifest(place)
             check_spark(path, manifest, importlib.metadata.version("pyspark"))
@@ -355,6 +358,11 @@ def _point(uid: str, directory: str, give_up_s: float) -> QueryPoint:
         oldest_batch=surveyed.oldest_batch,
         size_bytes=surveyed.size_bytes,
     )
+
+
+def _restore_path(graph: JobGraph) -> str:
+    """The savepoint that the job starts from; empty where there is none."""
+    return Configuration(graph.configuration).get_option(options.RESTORE_PATH)
 
 
 def _own_query_id(graph: JobGraph, uid: str) -> str:

@@ -16,6 +16,16 @@ _CLAIMED = "claimed"
 """The directories of `fs.stream_files` and `fs.fan_out` that the query has claimed."""
 _FINGERPRINT = "fingerprint"
 """That of the query's plan."""
+_ORIGIN = "origin"
+"""The savepoint that the query's job has started from."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """A savepoint that a job has started from: a query that has never begun has its state there, and nowhere else."""
+
+    location: str
+    queries: dict[str, str]
+    """Sinks of the job that it has state of, by uid, each with the id that its query is to have; empty: that of the savepoint."""
 
 
 def output_of(home: Path) -> str | None:
@@ -59,6 +69,17 @@ def fingerprint_of(home: Path) -> str | None:
 def note_fingerprint(home: Path, fingerprint: str) -> None:
     """Have `fingerprint_of` know it, from here on."""
     _note(home / _FINGERPRINT, fingerprint)
+
+
+def origin_of(home: Path) -> Origin | None:
+    """The savepoint that the job has started from whose query has its checkpoints in `home`; None where there is none."""
+    noted = _noted(home / _ORIGIN)
+    return msgspec.json.decode(noted, type=Origin) if noted is not None else None
+
+
+def note_origin(home: Path, origin: Origin) -> None:
+    """Have `origin_of` know it, from here on."""
+    _note(home / _ORIGIN, msgspec.json.encode(origin).decode())
 
 
 def _noted(path: Path) -> str | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from firesteel.adapters.spark.staged.notes import whole_of
@@ -10,6 +10,7 @@ from firesteel.adapters.spark.staged.references import JDBC_SCHEME, TWO_PHASE_SC
 from firesteel.adapters.spark.streams.retention import retain
 from firesteel.adapters.spark.streams.usednotes import jobs_noted
 from firesteel.adapters.spark.worker.workdirs import WorkDirectory, dead_ones
+from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.model.ids import JobID
 
 logger = logging.getLogger(__name__)
@@ -22,9 +23,10 @@ class DeadWorkers:
     """The `Inheritance` (see runtime.ports) of one worker: directories beside its own that it has locked, and what an
     earlier process of its name has left in its own."""
 
-    def __init__(self, own: WorkDirectory, pattern: str) -> None:
-        """Directories of workers are those beside its own that match the pattern."""
-        self._own, self._pattern = own, pattern
+    def __init__(self, own: WorkDirectory, pattern: str, storage: Mapping[str, str] = NOTHING_SET) -> None:
+        """Directories of workers are those beside its own that match the pattern. `storage`: settings by which savepoints in
+        buckets are reached."""
+        self._own, self._pattern, self._storage = own, pattern, storage
         self._former = {job_id: own.staged(job_id) for job_id in own.jobs()}
         self._claimed: dict[Path, WorkDirectory] = {}
         self.discard: Callable[[Sequence[str]], Awaitable[None]] = _nothing
@@ -49,7 +51,7 @@ class DeadWorkers:
         self._former.pop(job_id, None)
         for each in self._claimed.values():
             if retains:
-                await asyncio.to_thread(retain, each.path, job_id, None)
+                await asyncio.to_thread(retain, each.path, job_id, None, self._storage)
             await asyncio.to_thread(each.forget, job_id)
         await asyncio.to_thread(self._bury)
 

@@ -17,10 +17,9 @@ from firesteel.adapters.spark.streams.snapshots.errors import (
     StorageRefused,
     TargetUnwritable,
 )
-from firesteel.adapters.spark.streams.snapshots.manifest import CLAIM_FILE, MANIFEST
+from firesteel.adapters.spark.streams.snapshots.manifest import CLAIM_FILE
 from firesteel.adapters.spark.streams.snapshots.places import Location, SavepointPlace, place_at
-from firesteel.adapters.spark.streams.snapshots.points import local_path
-from firesteel.adapters.spark.streams.snapshots.savepoints import dispose
+from firesteel.adapters.spark.streams.snapshots.savepoints import dispose, read_manifest
 from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.model.ids import JobID
 from firesteel.model.streams import ClaimedSavepoint
@@ -55,9 +54,8 @@ def settle(claimed: ClaimedSavepoint, settings: Mapping[str, str] = NOTHING_SET)
 
 
 def _settle(claimed: ClaimedSavepoint, place: SavepointPlace) -> None:
-    is_there = not claimed.newer or (local_path(claimed.newer) / MANIFEST).exists()
     try:
-        if claimed.is_given_back or not is_there:
+        if claimed.is_given_back or not _is_replaced(claimed, place):
             place.give_back()
         else:
             dispose(place)
@@ -67,6 +65,22 @@ def _settle(claimed: ClaimedSavepoint, place: SavepointPlace) -> None:
     except SavepointShared as error:
         logger.warning("a savepoint that job %s has claimed: %s", claimed.job_id, error)
         place.give_back()
+
+
+def _is_replaced(claimed: ClaimedSavepoint, place: SavepointPlace) -> bool:
+    """Whether what is newer is there, with all that the job has of the savepoint."""
+    if not claimed.newer:
+        return True
+    newer, known = _uids(claimed.newer), _uids(place)
+    return bool(newer) and not (known if not claimed.sinks else known & set(claimed.sinks)) - newer
+
+
+def _uids(location: Location) -> set[str]:
+    """Of the queries in it; none where there is no savepoint."""
+    try:
+        return {query.uid for query in read_manifest(location).queries}
+    except NoSavepoint:
+        return set()
 
 
 def _owner_of(place: SavepointPlace) -> str | None:

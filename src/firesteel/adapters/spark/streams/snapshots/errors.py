@@ -153,6 +153,17 @@ class SavepointClaimed(SnapshotError):
         self.path, self.owner = path, owner
 
 
+class QueriesUnbegun(SnapshotError):
+    """Queries of a job have never begun, and what they were to begin from is not to be had. Whoever deleted it is at fault."""
+
+    def __init__(self, job_id: str, savepoint: str, uids: tuple[str, ...], cause: SnapshotError) -> None:
+        super().__init__(
+            f"queries of job {job_id} have never begun ({', '.join(uids)}), and their state in savepoint {savepoint}, which it"
+            f" was started from, is not to be had: put that back and try again, or start from another savepoint ({cause})"
+        )
+        self.job_id, self.savepoint, self.uids, self.cause = job_id, savepoint, uids, cause
+
+
 class SparkTooOld(SnapshotError):
     """The savepoint was written by a later Spark, whose formats this one may not know. The caller's fault."""
 
