@@ -150,6 +150,8 @@ class CheckpointHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     restored_id: int = -1
     """The newest checkpoint when queries last began again; -1: there was none, or they never did."""
     restored_ms: int = -1
+    claim_subsumed: bool = False
+    """A completed one is newer than the savepoint that the job has claimed."""
     durations_ms: Tally = Tally()
     """Durations of the completed ones."""
     sizes_bytes: Tally = Tally()

@@ -23,7 +23,7 @@ from firesteel.model.options import CLAIM_MODE, RESTORE_PATH
 from firesteel.model.reports import ExecutionReport, SlotOffer, SplitRequest, TaskStateUpdate
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.states import ExecutionState
-from firesteel.model.streams import AfterSavepoint
+from firesteel.model.streams import AfterSavepoint, QueryProgress
 from firesteel.model.tasks import TaskOutcome, TaskProgress
 from firesteel.model.views import JobView, summary_of
 from tests.core.graphs import JOB, job, outcome
@@ -160,8 +160,10 @@ class JobMasterPlayer(Player):
         )
         self.deliver(worker, body)
 
-    def do_progress(self, worker: str, text: str, waits: str = "") -> None:
-        item = TaskProgress(attempt=attempt(text), stages_done=1, waits_for=waits)
+    def do_progress(self, worker: str, text: str, waits: str = "", queries: str = "") -> None:
+        """`progress w1 0#0 queries=v,w`: these queries of the attempt have begun."""
+        begun = tuple(QueryProgress(uid=uid) for uid in listed(queries))
+        item = TaskProgress(attempt=attempt(text), stages_done=1, waits_for=waits, queries=begun)
         self.deliver(worker, m.ReportProgress(resource_id=ResourceID(worker), job_id=JOB, progress=(item,)))
 
     def do_draw(self, worker: str, *requests: str) -> None:

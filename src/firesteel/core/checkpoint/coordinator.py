@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from firesteel.core.checkpoint.claims import subsumed_claim
+from firesteel.core.checkpoint.claims import subsumed_claim, subsumes_claim
 from firesteel.core.checkpoint.orders import Looking, looking_of
 from firesteel.core.journal.journal import CheckpointCompleted, CheckpointGivenUp, CheckpointTriggered
 from firesteel.core.scheduler.executions import Executions
@@ -165,13 +165,14 @@ class CheckpointCoordinator:
                 checkpoint_id=pending.checkpoint_id,
                 points=points,
                 retained_max=self.settings.retained_max,
+                subsumes_claim=subsumes_claim(self._executions, self.settings),
             )
         )
         self._executions.output.replies += [(request_id, pending.checkpoint_id) for request_id in pending.waiting]
         if not self._said_subsumed:  # what is lost on the way is said again by the next leader, and with the job's end
-            self._said_subsumed = True
-            graph, state = self._executions.topology.graph, self._executions.state
-            self._executions.output.discard += subsumed_claim(graph, state, self.settings)
+            subsumed = subsumed_claim(self._executions.topology.graph, self._executions.state)
+            self._said_subsumed = bool(subsumed)
+            self._executions.output.discard += subsumed
 
     def _fail(self, pending: PendingCheckpoint, message: str, now_ms: int) -> FailureInfo | None:
         """A failure that counts. With too many in a row the queries are restarted, and counting begins anew."""

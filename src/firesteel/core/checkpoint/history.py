@@ -41,6 +41,11 @@ def completed(
     )
 
 
+def claim_subsumed(history: CheckpointHistory) -> CheckpointHistory:
+    """From here on there is something newer than the savepoint that the job has claimed."""
+    return replace(history, claim_subsumed=True)
+
+
 def failed(
     history: CheckpointHistory, checkpoint_id: int, failure: str, failed_in_a_row: int, at_ms: int
 ) -> CheckpointHistory:

@@ -89,7 +89,7 @@ def job_core(
     graph = job.graph if job is not None and retained is not None else None
     left = undeleted(state, graph) if state is not None else None
     if left is not None and state is not None and job is not None and job.graph is not None:
-        left += ended_claim(job.graph, state, settings(job.graph).scheduler.checkpoints)
+        left += ended_claim(job.graph, state)
     return JobReleaseCore(start.job_id, release, me, dispatcher, undeleted=left, retained=retained)
 
 

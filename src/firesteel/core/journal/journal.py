@@ -169,6 +169,8 @@ class CheckpointCompleted(Record, frozen=True):
     points: tuple[QueryPoint, ...]
     retained_max: int
     """So many are retained, this one included."""
+    subsumes_claim: bool = False
+    """The job does not need the savepoint any more that it has claimed."""
 
 
 class CheckpointGivenUp(Record, frozen=True):
@@ -363,7 +365,8 @@ def _with_checkpoint(
         case CheckpointTriggered(at_ms=at_ms, checkpoint_id=number):
             return history.triggered(known, number, at_ms)
         case CheckpointCompleted(at_ms=at_ms, checkpoint_id=number, points=points):
-            return history.completed(known, number, points, record.retained_max, at_ms)
+            done = history.completed(known, number, points, record.retained_max, at_ms)
+            return history.claim_subsumed(done) if record.subsumes_claim else done
         case CheckpointGivenUp(at_ms=at_ms, checkpoint_id=number, failure=failure):
             return history.failed(known, number, failure, record.failed_in_a_row, at_ms)
         case _:

@@ -193,7 +193,7 @@ class JobViews:
     def undeleted(self) -> tuple[str, ...]:
         """What is of no use once the job has ended."""
         state, graph = self._executions.state, self._executions.topology.graph
-        return (*undeleted(state, graph), *ended_claim(graph, state, self._checkpoints))
+        return (*undeleted(state, graph), *ended_claim(graph, state))
 
     def returned_blobs(self) -> tuple[str, ...]:
         """Blobs with rows that the job is going to return."""
