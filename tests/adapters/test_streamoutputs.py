@@ -12,7 +12,7 @@ from pyspark.sql.connect.proto import WriteStreamOperationStart
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.adapters.spark.streams.inheritance import keep
-from firesteel.adapters.spark.streams.notes import note_output, output_of
+from firesteel.adapters.spark.streams.notes import note_output, output_of, sink_of
 from firesteel.adapters.spark.streams.outputs import FileOutputs
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint
@@ -223,3 +223,10 @@ def test_so_have_two_that_different_workers_run(tmp_path: Path, checkpoint: str)
     FileOutputs(absolute, StreamOutputs()).note("another", str(theirs), writer(path=tmp_path / "out"))
     with pytest.raises(PipelineRefused, match="sinks another and result would both write to"):
         FileOutputs(absolute, started(tmp_path / "out")).note("result", checkpoint, writer())
+
+
+def test_files_beside_the_queries_are_no_queries(tmp_path: Path, checkpoint: str) -> None:
+    """A former job of the id may have left a mark that its checkpoints stay."""
+    (tmp_path / "job" / ".kept").touch()
+    FileOutputs(absolute, StreamOutputs()).note("result", checkpoint, writer(path=tmp_path / "out"))
+    assert sink_of(Path(checkpoint).parent) is not None

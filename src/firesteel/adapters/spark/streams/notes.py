@@ -85,7 +85,7 @@ def note_origin(home: Path, origin: Origin) -> None:
 def _noted(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # beside the directories of queries there are files, too
         return None
 
 
