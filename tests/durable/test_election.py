@@ -99,6 +99,21 @@ def test_one_leads_and_hands_over_when_it_is_closed(tmp_path: Path, ports: Ports
     asyncio.run(story())
 
 
+def test_of_two_that_find_an_empty_directory_one_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their clocks differ by a second: the later epoch removes the earlier one, whose maker is not done yet."""
+    record = LeaderRecord(name="a", node="here", host="127.0.0.1", port=1)
+    slow, quick = FileRegister(Disk(tmp_path)), FileRegister(Disk(tmp_path))
+    create = slow._disk.create
+
+    def overtaken(name: str, data: bytes) -> None:
+        create(name, data)
+        assert quick._claim(record, 1001) == 1001
+
+    monkeypatch.setattr(slow._disk, "create", overtaken)
+    assert slow._claim(record, 1000) is None
+    assert quick._epochs() == [1001]
+
+
 def test_a_leader_whose_port_refuses_is_replaced(tmp_path: Path, ports: Ports) -> None:
     """It runs on, and finds out."""
 

@@ -68,9 +68,10 @@ class FileRegister(LeaderRegister):
             if unfinished.startswith(TEMPORARY):
                 self._disk.remove(unfinished)
         epochs = self._epochs()
-        for old in epochs[: epochs.index(epoch)]:
-            self._disk.remove(_name(old))
-        return epoch if epochs[-1] == epoch else None
+        for old in epochs:  # its own may be gone: two that find an empty directory may claim different ones
+            if old < epoch:
+                self._disk.remove(_name(old))
+        return epoch if epochs[-1:] == [epoch] else None
 
     def _touch(self, epoch: int) -> bool:
         if self._epochs()[-1:] != [epoch]:
