@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 from firesteel.adapters.spark.exchange.results import ResultRows
+from firesteel.cli.exits import OUTPUT_LOST, CommandError
 from firesteel.cli.following.follow import result_json, result_lines
 from firesteel.cli.following.rows import ROWS_SHOWN_MAX, fetch_rows, records, show_rows
+from firesteel.client.transport import RequestFailed
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, ReturnedRows
+from firesteel.runtime.client import StorageFull
 
 TABLE = pa.table(
     {
@@ -102,6 +105,21 @@ def test_json_has_every_row() -> None:
         {"[word]": "to\tbe", "n": "1.10", "day": "2024-02-29", "raw": "AA=="},
         {"[word]": None, "n": "2.00", "day": None, "raw": ""},
     ]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no answer"), StorageFull("disk"), RequestFailed("500"), ConnectionError("-")]
+)
+def test_rows_that_do_not_come_are_no_failure_of_the_job(error: Exception) -> None:
+    """Whoever runs a job again that has failed would write its outputs twice."""
+
+    class Broken:
+        async def fetch_result(self, job_id: JobID, function: str = "") -> bytes:
+            raise error
+
+    with pytest.raises(CommandError, match="is FINISHED, but the rows that top returned did not come") as told:
+        asyncio.run(fetch_rows(Broken(), RESULT))  # type: ignore[arg-type]
+    assert told.value.code == OUTPUT_LOST
 
 
 def test_columns_of_one_name_are_all_there() -> None:

@@ -185,6 +185,39 @@ def test_a_disk_that_is_full(do: Do, script: TaskScript, tmp_path: Path, monkeyp
     do(refused({}, "the master's disk is full"))
 
 
+def test_a_storage_that_does_not_answer(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no bug of ours: a client asks again, as while nobody leads."""
+
+    def silent(*_: object) -> None:
+        raise OSError("the bucket does not answer")
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            with monkeypatch.context() as broken:
+                broken.setattr("firesteel.adapters.blob.local.os.fsync", silent)
+                answer = await rest.http.post("/v1/jobs", files=submission(GOOD, {"code.zip": CODE}))
+                assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+                assert "can't reach its files or storage (the bucket does not answer)" in answer.json()["errors"][0]
+            assert (await rest.http.post("/v1/jobs", files=submission(GOOD, {"code.zip": CODE}))).status_code == 202
+            await rest.finish(GOOD.job_id)
+
+    do(story())
+
+
+def test_of_a_job_that_no_queue_takes_nothing_is_stored(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script, options={"jobmanager.queues": "etl=2"}) as rest:
+            lost = msgspec.structs.replace(GOOD, configuration={"job.queue": "nowhere"})
+            answer = await rest.http.post("/v1/jobs", files=submission(lost, {"code.zip": CODE}))
+            assert answer.status_code == 400, answer.text
+            assert "nowhere" in answer.text
+            await nothing_is_stored(rest, tmp_path, "nowhere")
+
+    do(story())
+
+
 @pytest.mark.parametrize("declares_length", [True, False])
 def test_a_client_that_goes_in_the_middle(
     do: Do, script: TaskScript, tmp_path: Path, declares_length: bool, monkeypatch: pytest.MonkeyPatch

@@ -131,6 +131,8 @@ class _Edge:
     def _problem(self, request: Request, error: Exception) -> Response:
         known = bad_request("The client has gone.") if isinstance(error, ClientDisconnect) else rest_error(error)
         if known is not None:
+            if isinstance(error, OSError):
+                logger.warning("%s %s: %s", request.method, request.url.path, known.message)
             response = error_response(known)
             if known.status == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"

@@ -60,5 +60,9 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(507, f"The master's disk is full ({error}): free some space, then try again.")
         case StorageUnavailable() | ConnectionError():
             return RestError(503, str(error))
+        case OSError():
+            return RestError(
+                503, f"The master can't reach its files or storage ({str(error) or type(error).__name__})."
+            )
         case _:
             return None

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from firesteel.cli.exits import OUTPUT_LOST, CommandError
+from firesteel.client.transport import RequestFailed
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import ClusterOperations, UnknownResult
+from firesteel.runtime.client import ClusterOperations, StorageFull, UnknownResult
 
 if TYPE_CHECKING:
     from firesteel.adapters.spark.exchange.results import ResultRows
@@ -23,7 +25,7 @@ RowsByFunction = Mapping[str, "ResultRows"]
 
 
 async def fetch_rows(client: ClusterOperations, result: JobResult) -> dict[str, "ResultRows"]:
-    """Rows that the job returned, by function."""
+    """Rows that the job returned, by function. Raises CommandError, by which nobody takes the job for one that has failed."""
     if not result.returned:
         return {}
     from firesteel.adapters.spark.exchange.results import ResultRows
@@ -34,6 +36,11 @@ async def fetch_rows(client: ClusterOperations, result: JobResult) -> dict[str, 
             rows[each.function] = ResultRows(await client.fetch_result(result.job_id, each.function))
         except UnknownResult as error:
             click.echo(f"firesteel: {error}", err=True)
+        except (OSError, RequestFailed, StorageFull) as error:
+            how = (
+                f"job {result.job_id} is {result.status.value}, but the rows that {each.function} returned did not come"
+            )
+            raise CommandError(f"{how} ({error}): `firesteel wait {result.job_id}` asks again", OUTPUT_LOST) from None
     return rows
 
 

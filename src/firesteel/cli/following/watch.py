@@ -13,10 +13,11 @@ from firesteel.cli.following.live import JobDisplay
 from firesteel.cli.following.output import ScriptOutput
 from firesteel.cli.following.prints import JobPrints
 from firesteel.cli.following.rows import fetch_rows
+from firesteel.client.transport import RequestFailed
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
-from firesteel.runtime.client import CancelRefused, ClusterOperations, UnknownJob
+from firesteel.runtime.client import CancelRefused, ClusterOperations, StorageFull, UnknownJob
 
 
 class End(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ class Watch:
         except UnknownJob as error:
             text = f"{error}: its master kept it in memory and was ended, or it has been forgotten since its end"
             raise CommandError(text, JOB_FAILED) from None
-        except ConnectionError as error:
+        except (ConnectionError, RequestFailed, StorageFull) as error:
             if not self._goes_on:
                 raise
             raise CommandError(f"{error}: {self._whereabouts()}", UNREACHABLE) from None
