@@ -19,7 +19,6 @@ from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
 from firesteel.model.options import IGNORE_UNCLAIMED
 from firesteel.pipeline.build import BuildRequest
 from firesteel.pipeline.errors import InvalidPipeline
-from firesteel.runtime.client import StorageFull, TooManyJobs
 
 T = TypeVar("T")
 
@@ -122,7 +121,7 @@ def _done(work: Callable[[Branching, HttpClusterClient], Awaitable[T]], **cluste
         return asked(ask, **cluster)
     except (BranchRefused, InvalidPipeline) as error:
         raise CommandError(str(error), BAD_USAGE) from None
-    except (BranchFailed, TooManyJobs, StorageFull) as error:
+    except BranchFailed as error:
         raise CommandError(str(error), JOB_FAILED) from None
     except CommandError as error:
         if error.code == INTERRUPTED:

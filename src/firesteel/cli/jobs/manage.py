@@ -25,7 +25,15 @@ from firesteel.model.options import ConfigurationError
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import JobSummary, JobView
-from firesteel.runtime.client import CancelRefused, CheckpointFailed, DuplicateJob, SavepointFailed, UnknownJob
+from firesteel.runtime.client import (
+    CancelRefused,
+    CheckpointFailed,
+    DuplicateJob,
+    SavepointFailed,
+    StorageFull,
+    TooManyJobs,
+    UnknownJob,
+)
 
 ID_LENGTH = 32
 
@@ -243,7 +251,7 @@ def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, defini
 
     try:
         return asyncio.run(ask())
-    except ClusterUnreachable as error:
+    except (ClusterUnreachable, StorageFull) as error:
         raise CommandError(str(error), UNREACHABLE) from None
     except (SavepointFailed, CheckpointFailed) as error:
         raise CommandError(str(error), JOB_FAILED) from None
@@ -254,6 +262,7 @@ def asked(work: Callable[[HttpClusterClient], Awaitable[T]], master: str, defini
         RequestFailed,
         DuplicateJob,
         InvalidJobGraph,
+        TooManyJobs,
         ConfigurationError,
     ) as error:
         raise CommandError(str(error), BAD_USAGE) from None
