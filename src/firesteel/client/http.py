@@ -327,8 +327,11 @@ class HttpClusterClient:
 
     async def dispose_savepoint(self, path: str) -> None:
         body = msgspec.json.encode({"savepoint-path": path})
-        answer = await self._transport.request("POST", "/v1/savepoint-disposal", json=body)
-        await self._operation(f"/v1/savepoint-disposal/{msgspec.json.decode(answer, type=_Trigger).request_id}")
+        while True:
+            answer = await self._transport.request("POST", "/v1/savepoint-disposal", json=body)
+            with contextlib.suppress(UnknownJob):  # its master went, and what it knew of it
+                await self._operation(f"/v1/savepoint-disposal/{msgspec.json.decode(answer, type=_Trigger).request_id}")
+                return
 
     async def read_state(self, job_id: JobID, vertex: str, question: StateQuestion) -> QueryState:
         """What a query of a streaming job keeps, as of its last committed batch. Raises RequestFailed for what is not there."""
@@ -363,14 +366,11 @@ class HttpClusterClient:
 
     async def request_cluster_overview(self) -> ClusterOverview:
         found = msgspec.json.decode(await self._transport.request("GET", "/v1/overview"), type=_Overview)
-        jobs: dict[str, int] = {}
-        for job in await self.list_job_summaries():
-            jobs[job.status.value] = jobs.get(job.status.value, 0) + 1
         return ClusterOverview(
             task_managers=found.taskmanagers,
             slots_total=found.slots_total,
             slots_free=found.slots_available,
-            jobs=jobs,
+            jobs=dict(Counter(job.status.value for job in await self.list_job_summaries())),
         )
 
     async def _events(self, job_id: JobID) -> AsyncIterator[tuple[str, str]]:
