@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from firesteel.assembly.client import with_place
+from firesteel.assembly.queueplaces import with_place
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph

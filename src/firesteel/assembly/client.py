@@ -13,6 +13,7 @@ import msgspec
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.adapters.history.keptlogs import KeptLogs, job_of_log, with_archived
 from firesteel.assembly.master import Master
+from firesteel.assembly.queueplaces import with_place, with_reason
 from firesteel.core.checkpoint.history import savepoint_of
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.dispatcher import requests as r
@@ -44,7 +45,6 @@ from firesteel.model.refusals import (
     UnknownJob,
     UnknownTaskManager,
 )
-from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
 from firesteel.model.views import EVERY_SUBTASK as ALL
 from firesteel.model.views import (
@@ -73,13 +73,14 @@ from firesteel.runtime.jobmaster import JobMasterEndpoint
 
 LEADER_WAIT_S, LEADER_RETRY_S = 60.0, 0.01
 """Time that a client waits for a leader in this process, and between two looks for one."""
+MASTER_WAIT_S = 10.0
+"""So long at least whoever asks for a savepoint waits for a job's JobMaster, which begins anew after a fault."""
 
 QUEUE_KEPT_S, OUTPUT_INTERVAL_S = 0.1, 0.05
 """Age that the line for slots may have that views are made of, and time between two looks for what a script has printed."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Endpoint)
-Seen = TypeVar("Seen", JobView, JobSummary)
 
 
 class MasterClient:
@@ -109,7 +110,7 @@ class MasterClient:
         try:
             async with self._master.uploads.put(files):
                 return await self._submit(graph)
-        except (DuplicateJob, TooManyJobs, StorageFull, BlobCorrupt):
+        except (DuplicateJob, InvalidJobGraph, TooManyJobs, StorageFull, BlobCorrupt):
             await (await self._dispatcher()).delete_unused_blobs(files)
             raise
 
@@ -132,10 +133,10 @@ class MasterClient:
 
     async def list_job_summaries(self) -> list[JobSummary]:
         queue = self._recent_queue()
-        return [_with_reason(line, queue) for line in (await self._dispatcher()).summaries()]
+        return [with_reason(line, queue) for line in (await self._dispatcher()).summaries()]
 
     async def request_job_summary(self, job_id: JobID) -> JobSummary:
-        return _with_reason((await self._dispatcher()).summary(job_id), self._recent_queue())
+        return with_reason((await self._dispatcher()).summary(job_id), self._recent_queue())
 
     async def next_change(self, job_id: JobID) -> asyncio.Future[None]:
         return (await self._dispatcher()).changes.next(job_id)
@@ -332,9 +333,9 @@ class MasterClient:
     async def _dispatcher(self) -> DispatcherEndpoint:
         return await self._leading(self._master.dispatcher)
 
-    async def _leading(self, find: Callable[[], E]) -> E:
+    async def _leading(self, find: Callable[[], E], at_least_s: float = 0.0) -> E:
         """The leader that `find` finds, waiting a while for one. Raises NoLeader, or ClusterLost."""
-        until_s = asyncio.get_running_loop().time() + self._leader_wait_s
+        until_s = asyncio.get_running_loop().time() + max(self._leader_wait_s, at_least_s)
         while asyncio.get_running_loop().time() < until_s:
             with contextlib.suppress(NoLeader):
                 return find()
@@ -351,8 +352,8 @@ class MasterClient:
                 await asyncio.sleep(LEADER_RETRY_S)
 
     async def _ask_master(self, job_id: JobID, request: Request[T], refused: type[RuntimeError]) -> T:
-        """Ask who leads the job; a request it could not answer before it went is asked of the next. Raises `refused` where
-        there is none for long."""
+        """Ask who leads the job; a request it could not answer before it went is asked of the next. In the background: it may
+        take long until there is one. Raises `refused` where there is none for long."""
         while True:
             master = await self._master_of(job_id, refused)
             try:
@@ -361,8 +362,9 @@ class MasterClient:
                 await asyncio.sleep(LEADER_RETRY_S)
 
     async def _master_of(self, job_id: JobID, refused: type[RuntimeError]) -> JobMasterEndpoint:
-        until_s = asyncio.get_running_loop().time() + self._leader_wait_s
-        while (master := (await self._dispatcher()).master_of(job_id, refused)) is None:
+        until_s = asyncio.get_running_loop().time() + max(self._leader_wait_s, MASTER_WAIT_S)
+        find = self._master.dispatcher
+        while (master := (await self._leading(find, MASTER_WAIT_S)).master_of(job_id, refused)) is None:
             if asyncio.get_running_loop().time() >= until_s:
                 raise refused(f"job {job_id} has no master: it waits for its turn, or for a master to take it over")
             await asyncio.sleep(LEADER_RETRY_S)
@@ -374,26 +376,3 @@ def _checked(graph: JobGraph, made: Sequence[str]) -> JobGraph:
     if missing := [each.name for each in graph.artifacts if each.sha256 not in made]:
         raise InvalidJobGraph(f"artifacts are missing: {', '.join(missing)}")
     return graph
-
-
-def with_place(view: JobView, queue: Mapping[JobID, QueuePlace]) -> JobView:
-    """The view of a job with its place in the line for slots, when it stands there."""
-    return msgspec.structs.replace(_with_reason(view, queue), queue=_place_of(view, queue))
-
-
-def _place_of(seen: JobView | JobSummary, queue: Mapping[JobID, QueuePlace]) -> QueuePlace | None:
-    """None for a job that has ended: a line that is a moment old may still have it."""
-    return None if seen.status.is_globally_terminal else queue.get(seen.job_id)
-
-
-def _with_reason(seen: Seen, queue: Mapping[JobID, QueuePlace]) -> Seen:
-    """Why the job waits, when it stands in the line for slots."""
-    place = _place_of(seen, queue)
-    if place is None:
-        return seen
-    if seen.status is JobStatus.CREATED:
-        reason = f"place {place.place} in queue {place.queue}: {place.reason}"
-    else:
-        count = place.slots_missing
-        reason = f"lacks {count} slot{'s' if count != 1 else ''}: {place.reason}"
-    return msgspec.structs.replace(seen, reason=reason)
