@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+import threading
 from collections.abc import Mapping
 from enum import Enum
 
@@ -337,13 +338,15 @@ def frame(message: msgspec.Struct) -> bytes:
 
 
 class ChildChannel:
-    """A child's side: blocking."""
+    """A child's side: blocking. Threads may send at the same time."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+        self._socket, self._sending = sock, threading.Lock()
 
     def send(self, message: msgspec.Struct) -> None:
-        self._socket.sendall(frame(message))
+        data = frame(message)
+        with self._sending:  # a large one goes in pieces
+            self._socket.sendall(data)
 
     def receive(self) -> ToChild | None:
         """The next message, or None when the worker has gone or has no use for this process."""
