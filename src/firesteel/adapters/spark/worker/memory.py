@@ -70,7 +70,8 @@ class _Watched:
         self.run = run
         self._next_look = 0.0
         self._daemons: list[int] = []
-        self._started_mib = 0
+        self._shares = [0, 0]
+        """Of what the task process has started, and of Python workers, in MiB as last counted."""
         self.own_mib = self.workers_mib = 0
 
     @property
@@ -85,11 +86,13 @@ class _Watched:
             self._daemons = self._found_daemons()
         started = _descendants(pid)
         workers = [*self._daemons, *(worker for daemon in self._daemons for worker in children(daemon))]
-        own = resident_mib(pid)
-        if is_due or own + sum(map(resident_mib, (*started, *workers))) > limit_mib:
-            self._started_mib, self.workers_mib = _proportional_mib(started), _proportional_mib(workers)
+        own, *whole = resident_mib(pid), _resident_mib(started), _resident_mib(workers)
+        if is_due or own + sum(whole) > limit_mib:
+            whole = [_proportional_mib(started), _proportional_mib(workers)]
+            self._shares = whole
             self._next_look = time.monotonic() + LOOK_SECONDS
-        self.own_mib = own + self._started_mib
+        of_started, self.workers_mib = map(min, self._shares, whole)  # some of it may have been given back
+        self.own_mib = own + of_started
 
     def _found_daemons(self) -> list[int]:
         supervisor = self.run.seat.take().server.pid if self.run.server_session else None
@@ -127,6 +130,10 @@ def resident_mib(pid: int) -> int:
             return int(file.read().split()[1]) * _PAGE_BYTES >> 20
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def _resident_mib(pids: Iterable[int]) -> int:
+    return sum(map(resident_mib, pids))
 
 
 def _proportional_mib(pids: Iterable[int]) -> int:
