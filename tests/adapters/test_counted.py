@@ -1,10 +1,12 @@
 """Figures of an attempt, from what Spark tells of its operations."""
 
 import contextlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.session.counted import OPERATIONS_KEPT_MAX, SparkCounts, counted_once
 
 
@@ -30,6 +32,23 @@ def test_the_time_in_spark_counts_once_where_operations_run_together(monkeypatch
         raise ValueError
     assert counts.total(0, 0).spark_ms == 7_000
     assert counts.total(0, 0).memory_peak_bytes > 1 << 20, "of this process"
+
+
+def test_what_is_done_with_rows_as_they_come_is_not_sparks_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [10.0]
+    monkeypatch.setattr("firesteel.adapters.spark.session.counted.time.monotonic", lambda: now[0])
+    counts = SparkCounts()
+
+    def fetched() -> Iterator[int]:
+        for number in range(3):
+            now[0] += 1
+            yield number
+
+    client = SimpleNamespace(_execute=None, _execute_and_fetch_as_iterator=fetched)
+    internals.watch_operations(client, counts.under_way)
+    for _ in client._execute_and_fetch_as_iterator():
+        now[0] += 20
+    assert counts.total(0, 0).spark_ms == 3_000
 
 
 def test_operations_are_added_up_and_later_word_of_one_counts() -> None:

@@ -316,8 +316,13 @@ def watch_operations(client: Any, under_way: Callable[[], AbstractContextManager
             return execute(*given, **named)
 
     def fetching(*given: Any, **named: Any) -> Iterator[Any]:
-        with under_way():
-            yield from fetch(*given, **named)
+        found, end = fetch(*given, **named), object()
+        while True:
+            with under_way():  # not while somebody works with what came
+                each = next(found, end)
+            if each is end:
+                return
+            yield each
 
     client._execute, client._execute_and_fetch_as_iterator = executing, fetching
 
