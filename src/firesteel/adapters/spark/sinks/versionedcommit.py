@@ -94,6 +94,8 @@ def _put(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> bool:
         rows = _rows(spark, staged)
         if first.key:
             _check_keys(rows, first)
+    elif first.files.mode == versions.DYNAMIC and not any(each.files.rows for each in staged):
+        return True  # which leaves no trace in Iceberg, and was done before
     put = deltacommit.put if first.format == "delta" else icebergcommit.put
     return put(spark, commit_id, first, rows)
 
