@@ -284,6 +284,18 @@ def test_what_a_function_with_leave_returns_lies_anywhere(inputs: Inputs) -> Non
         inputs.judge(lambda i: frames[0].groupBy("v").count())
 
 
+@pytest.mark.parametrize("operator", ["limit", "offset", "orderBy", "distinct"])
+def test_that_a_share_has_few_rows_makes_no_operator_superfluous(inputs: Inputs, operator: str) -> None:
+    """All shares together have more."""
+    made = Function(name="made", uid="made", kind=FunctionKind.TRANSFORM, per_share=True)
+    frames: list[Any] = []
+    frames.append(inputs.hashed.agg(F().max("v").alias("v")))
+    inputs.judge(lambda i: frames[0], made)
+    given = {"limit": (5,), "offset": (5,), "orderBy": ("v",), "distinct": ()}[operator]
+    with pytest.raises(PipelineRefused, match="limit" if operator == "offset" else operator):
+        inputs.judge(lambda i: getattr(frames[0], operator)(*given))
+
+
 def test_a_mistake_is_told_of_the_users_own_plan(inputs: Inputs) -> None:
     from pyspark.errors import AnalysisException
 

@@ -18,7 +18,10 @@ _PLANNING = {
 """Physical plans that are final, whole, and show every exchange."""
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 _PLAN_CACHE = "spark.connect.session.planCache.enabled"
-_OUTER_TO_INNER = "org.apache.spark.sql.catalyst.optimizer.EliminateOuterJoin"
+_RULES = "org.apache.spark.sql.catalyst.optimizer."
+_OUTER_TO_INNER = f"{_RULES}EliminateOuterJoin"
+_BY_NUMBER_OF_ROWS = tuple(f"{_RULES}{name}" for name in ("EliminateLimits", "EliminateOffsets", "OptimizeOneRowPlan"))
+"""Rules that drop an operator which changes nothing of so few rows: a share has few, and all shares have more."""
 
 
 class Planner:
@@ -50,9 +53,8 @@ class Planner:
         """
         import pyspark.sql.connect.proto as pb2
 
-        wanted = dict(settings)
-        if keeps_joins:
-            wanted[_EXCLUDED] = ",".join(filter(None, (wanted.get(_EXCLUDED), _OUTER_TO_INNER)))
+        without = (*_BY_NUMBER_OF_ROWS, *([_OUTER_TO_INNER] if keeps_joins else []))
+        wanted = {**settings, _EXCLUDED: ",".join(filter(None, (settings.get(_EXCLUDED), *without)))}
         if anew:
             wanted[_PLAN_CACHE] = "false"
         with self._under(wanted) as shadow:
