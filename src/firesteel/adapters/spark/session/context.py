@@ -55,6 +55,8 @@ class AttemptContext:
         self.allow_write: Callable[[str], None] = lambda where: None
         """Called with the path or table that an fs.write_* is about to have Spark write: no other write is allowed to a
         function that sees a share of the rows."""
+        self.withdraw_write: Callable[[str], None] = lambda where: None
+        """Called when it has been written."""
         self.draw_splits: Callable[[int], DrawnSplits] = _no_splits
         """Waits for the attempt's draw of this number."""
         self.caches_unseen: Callable[[], None] = lambda: None

@@ -47,7 +47,10 @@ def write_two_phase(df: Any, sink: TwoPhaseSink) -> None:
     assert attempt.runtime is not None, "a sink runs inside a function"
     assert attempt.function is not None, "a sink runs inside a function"
     attempt.allow_write(ANYWHERE)
-    committable = _encoded(sink, sink.write(df, attempt.runtime))
+    try:
+        committable = _encoded(sink, sink.write(df, attempt.runtime))
+    finally:
+        attempt.withdraw_write(ANYWHERE)
     reference = encode(
         TWO_PHASE_SCHEME,
         WrittenByUser(

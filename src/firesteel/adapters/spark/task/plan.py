@@ -160,7 +160,7 @@ class RegionPlan:
 
     def _watch_shares(self, parallelism: int, approved: Path) -> None:
         self._guard = ShareGuard(self._session.get(), parallelism, approved)
-        self._attempt.allow_write = self._guard.staging
+        self._attempt.allow_write, self._attempt.withdraw_write = self._guard.staging, self._guard.staged
 
     def _read_inputs(self, directory: Path) -> None:
         """`directory` is for what reading them takes."""
