@@ -1,16 +1,20 @@
 """When Spark's planner is asked about shares, about what, and what a refusal says."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.session.context import current_attempt
 from firesteel.adapters.spark.shares.planner import Planner
+from firesteel.adapters.spark.sinks.twophase import write_two_phase
 from firesteel.model.jobgraph import Function, FunctionKind
 from tests.integration.spark.inprocess import InProcess
-from tests.integration.spark.shareinputs import Inputs, inputs_in
+from tests.integration.spark.shareinputs import BODY, Inputs, inputs_in
 from tests.integration.spark.shareplans import F
 
 pytestmark = pytest.mark.spark
@@ -67,18 +71,73 @@ def test_what_nobody_sees_later_is_asked_about_before(inputs: Inputs, per_share:
         inputs.call(lambda i: i.hashed.limit(2) if per_share or first.count() else i.hashed, function)
 
 
-def test_a_plan_that_was_refused_is_not_approved_by_that(inputs: Inputs) -> None:
-    """Once the function has defined a view, the planner is asked what a collect would have of the rows."""
+def test_a_refusal_that_the_function_catches_stands(inputs: Inputs) -> None:
+    """It would go on without the answer, and return what the whole of the rows does not give."""
 
     def body(given: Inputs) -> Any:
         given.spread.createOrReplaceTempView("words")
-        frame = given.spread.limit(1)
         with pytest.raises(PipelineRefused, match="collecting rows"):
-            frame.collect()
-        return frame
+            given.spread.collect()
+        return given.spread
 
-    with pytest.raises(PipelineRefused, match="limit"):
+    with pytest.raises(PipelineRefused, match="collecting rows"):
         inputs.judge(body)
+
+
+def test_threads_of_a_function_may_ask_at_once(inputs: Inputs) -> None:
+    earlier = [inputs.call(lambda i: i.hashed.groupBy("k").count(), EARLIER)]
+    earlier.append(inputs.call(lambda i: earlier[0].where("count > 1"), BODY))
+
+    def body(given: Inputs) -> Any:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda frame: frame.count(), earlier * 8))
+        return earlier[1]
+
+    inputs.judge(body)
+
+
+def test_what_is_cached_as_a_view_is_refused(inputs: Inputs) -> None:
+    inputs.judge(lambda i: (i.spread.createOrReplaceTempView("words"), i.spark.sql("cache table words"), i.spread)[2])
+    for text in ("cache table t as select * from words", "cache lazy table t select * from words"):
+        with pytest.raises(PipelineRefused, match="SQL text that is no query"):
+            inputs.judge(lambda i: (i.spark.sql(text), i.spread)[1])  # noqa: B023 - called at once
+
+
+def test_a_sink_of_the_users_own_may_write_anywhere_while_it_writes(inputs: Inputs, tmp_path: Path) -> None:
+    class Sink:
+        def write(self, df: Any, context: Any) -> str:
+            df.write.parquet(str(tmp_path / "staged"))
+            return "x"
+
+        def commit(self, committables: Any) -> None: ...
+
+        def abort(self, committables: Any) -> None: ...
+
+    attempt: Any = SimpleNamespace(
+        runtime=object(),
+        function=BODY,
+        vertex_id="v",
+        sinks=[],
+        deployment=SimpleNamespace(attempt=SimpleNamespace(job_id="a" * 32)),
+        artifacts=(),
+        python_executable="",
+        allow_write=inputs.guard.staging,
+        withdraw_write=inputs.guard.staged,
+        report_staging=lambda reference: None,
+        new_commit_id=lambda: "b" * 32,
+    )
+
+    def body() -> None:
+        write_two_phase(inputs.spread, Sink())  # type: ignore[arg-type]
+        inputs.spread.write.parquet(str(tmp_path / "own"))
+
+    token = current_attempt.set(attempt)
+    try:
+        with pytest.raises(PipelineRefused, match="a write of its own"):
+            inputs.guard.call(BODY, body)
+    finally:
+        current_attempt.reset(token)
+    assert [path.name for path in tmp_path.iterdir() if path.name in ("staged", "own")] == ["staged"]
 
 
 @pytest.mark.parametrize("how", ["text", "catalog"])

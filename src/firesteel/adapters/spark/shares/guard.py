@@ -28,7 +28,11 @@ _FOR_THE_EYE = ("show_string", "html_string")
 _COMMENT = r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*"
 _QUERY = re.compile(rf"{_COMMENT}(select|with|values|table|from|map|reduce)\b", re.IGNORECASE | re.DOTALL)
 _CHANGES = re.compile(r"\b(insert\s+(into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE)
-_SETS = re.compile(rf"{_COMMENT}(set(?!\s+var)|reset|describe|desc|show|explain|(un)?cache|refresh)\b", re.IGNORECASE)
+_MAKES = r"[\s\S]*\b(as|select|with|values|from)\b"
+"""A view, of what is cached."""
+_SETS = re.compile(
+    rf"{_COMMENT}(set(?!\s+var)|reset|describe|desc|show|explain|uncache|cache(?!{_MAKES})|refresh)\b", re.IGNORECASE
+)
 _DEFINES = re.compile(
     rf"{_COMMENT}(create\s+(or\s+replace\s+)?temp(orary)?\s+(view|function)|drop\s+(view|temporary\s+function))\b",
     re.IGNORECASE | re.DOTALL,
@@ -62,6 +66,8 @@ class ShareGuard:
         self._returned: dict[str, tuple[Function, Any]] = {}
         """Functions that have returned, by name, and what; nobody has asked about that."""
         self._active: Function | None = None
+        self._refusal: PipelineRefused | None = None
+        """The first that the function has been told."""
         self._pieces: Pieces | None = None
         self._staged: set[str] = set()
         internals.add_hook(session.client, self)
@@ -79,18 +85,24 @@ class ShareGuard:
         """Call the user's function under watch. Raises PipelineRefused."""
         if function.per_share:
             self._check_returned()  # of which nobody sees anything any more
-        self._active = function
+        self._active, self._refusal = function, None
         is_asked = self._is_nothing if function.per_share else self._is_share
         try:
             with decisions.answered(is_asked):
-                return call()
+                result = call()
         finally:
             self._active = None
-            self._staged.discard(ANYWHERE)
+        if self._refusal is not None:  # what the function makes of an error is not what it would make of the answer
+            raise self._refusal
+        return result
 
     def staging(self, location: str) -> None:
-        """A sink is about to write to that path, table or Kafka, or ANYWHERE until the function ends."""
+        """A sink is about to write to that path, table or Kafka, or ANYWHERE, for now."""
         self._staged.add(location)
+
+    def staged(self, location: str) -> None:
+        """It has."""
+        self._staged.discard(location)
 
     def returned(self, function: Function, frame: Any) -> None:
         """Note a function's result."""
@@ -111,9 +123,9 @@ class ShareGuard:
             self._refuse_whole(function, "returns")
 
     def _check_returned(self) -> None:
-        for function, relation in self._returned.values():
+        for name, (function, relation) in list(self._returned.items()):  # threads of a function may ask at once
             self._check_result(function, relation)
-        self._returned.clear()
+            self._returned.pop(name, None)
 
     @contextlib.contextmanager
     def _naming_the_first(self) -> Iterator[None]:
@@ -128,8 +140,12 @@ class ShareGuard:
     def on_execute_plan(self, request: Any) -> Any:
         function = self._active
         if function is not None:
-            with self._naming_the_first():
-                self._check_run(function, request.plan)
+            try:
+                with self._naming_the_first():
+                    self._check_run(function, request.plan)
+            except PipelineRefused as refused:
+                self._refusal = self._refusal or refused
+                raise
         return request
 
     def _check_run(self, function: Function, plan: Any) -> None:
