@@ -14,6 +14,7 @@ from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing
 from firesteel.adapters.history.keptlogs import KeptLogs, job_of_log, with_archived
 from firesteel.assembly.master import Master
 from firesteel.assembly.queueplaces import with_place, with_reason
+from firesteel.assembly.submission import submitted
 from firesteel.core.checkpoint.history import savepoint_of
 from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoint
 from firesteel.core.dispatcher import requests as r
@@ -109,20 +110,10 @@ class MasterClient:
         files = {artifact.sha256: artifacts[artifact.sha256] for artifact in graph.artifacts}
         try:
             async with self._master.uploads.put(files):
-                return await self._submit(graph)
+                return await submitted(graph, self._dispatcher)
         except (DuplicateJob, InvalidJobGraph, TooManyJobs, StorageFull, BlobCorrupt):
             await (await self._dispatcher()).delete_unused_blobs(files)
             raise
-
-    async def _submit(self, graph: JobGraph) -> JobID:
-        """A Dispatcher that stopped before its answer may have stored the job: then its successor has it."""
-        dispatcher = await self._dispatcher()
-        with contextlib.suppress(EndpointStopped):
-            return await dispatcher.ask(r.SubmitJob(graph))
-        try:
-            return await self._ask(r.SubmitJob(graph))
-        except DuplicateJob:
-            return graph.job_id
 
     async def request_job(self, job_id: JobID) -> JobView:
         return with_place(await (await self._dispatcher()).view(job_id), self._recent_queue())

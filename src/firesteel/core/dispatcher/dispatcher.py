@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from firesteel.core.dispatcher import requests as r
-from firesteel.core.dispatcher.admission import NO_LIMITS, Admission, without_labels
+from firesteel.core.dispatcher.admission import NO_LIMITS, Admission
 from firesteel.core.dispatcher.cancelling import too_late
 from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
 from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobEntry, JobStage
@@ -197,7 +197,7 @@ class DispatcherCore(Core):
         if job.has_ended:
             ended = f"a job {job.job_id} has ended already ({job.status.value})"
             self._reply(request_id, DuplicateJob(f"{ended}: an id is used once"))
-        elif job.graph is None or without_labels(job.graph) != without_labels(graph):  # settled when it was stored
+        elif not job.is_of(graph):
             self._reply(request_id, DuplicateJob(f"another job {job.job_id} is known already: choose another id"))
         elif job.stage is JobStage.STORING:
             job.submitting.append(request_id)

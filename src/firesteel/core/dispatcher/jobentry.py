@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from firesteel.core.dispatcher.admission import without_labels
 from firesteel.core.machine import TransitionTable
 from firesteel.model import messages as m
 from firesteel.model.ids import JobID
@@ -73,6 +74,10 @@ class JobEntry:
     def has_ended(self) -> bool:
         """For whoever asks or looks."""
         return self.stage in ENDED
+
+    def is_of(self, graph: JobGraph) -> bool:
+        """Whether it was submitted with this graph, as far as it is known; labels were settled when it was stored."""
+        return self.graph is not None and without_labels(self.graph) == without_labels(graph)
 
     @property
     def artifacts(self) -> tuple[str, ...]:
