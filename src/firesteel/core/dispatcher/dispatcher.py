@@ -4,7 +4,6 @@ A job is durable before it is acknowledged, its result before it is told, its cl
 until it is done. What breaks one job's JobMaster fails that job and no other.
 """
 
-from collections import deque
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -14,6 +13,7 @@ from firesteel.core.dispatcher.cancelling import too_late
 from firesteel.core.dispatcher.clients import AttachedClients, ClientsDue
 from firesteel.core.dispatcher.jobentry import JOB_STAGE_TRANSITIONS, JobEntry, JobStage
 from firesteel.core.dispatcher.leftovers import Leftovers
+from firesteel.core.dispatcher.retention import Retention
 from firesteel.core.effects import Event, PeerLost, Received, Started, Timer, TimerFired
 from firesteel.core.machine import Core
 from firesteel.core.requests import Asked
@@ -38,10 +38,7 @@ DispatcherTimer = ClientsDue | RetentionOver
 
 
 class DispatcherCore(Core):
-    """Decides during one leadership. `results_max` ended jobs are kept, for `retention_ms` if that is not 0; oldest go first.
-
-    Of `retryable_max` that failed or were cancelled, the graph is kept with the result.
-    """
+    """Decides during one leadership. For what is kept of jobs that have ended, see Retention."""
 
     def __init__(
         self,
@@ -56,13 +53,9 @@ class DispatcherCore(Core):
         self._admission, self._clients, self._leftovers = admission, AttachedClients(), Leftovers()
         self.jobs: dict[JobID, JobEntry] = {}
         self._unfinished: dict[JobID, None] = {}
-        self._done: deque[JobID] = deque()
-        """Jobs of which only the result is left, in the order they came to that: a long one is not forgotten as it ends."""
+        self._retention = Retention(results_max, retention_ms, retryable_max)
         self._loaded = False
         self._early: list[Asked] = []
-        self._retryable: dict[JobID, None] = {}
-        """Those of them whose graph is kept, in the same order."""
-        self._results_max, self._retention_ms, self._retryable_max = results_max, retention_ms, retryable_max
 
     def _on(self, event: Event) -> None:
         assert isinstance(event, r.DispatcherEvent), f"not an event of a Dispatcher: {event}"
@@ -104,11 +97,7 @@ class DispatcherCore(Core):
                 assert_never(timer)
 
     def validate(self) -> None:
-        done = [job.job_id for job in self.jobs.values() if job.stage is JobStage.DONE]
-        assert sorted(done) == sorted(self._done), "jobs that are done are miscounted"
-        kept = [job_id for job_id in self._done if self.jobs[job_id].graph is not None]
-        assert kept == list(self._retryable), "graphs of jobs that are done are miscounted"
-        assert all(self.jobs[job_id].keeps_graph for job_id in kept), "a graph is kept that its cleanup deletes"
+        self._retention.validate(self.jobs)
         for job in self.jobs.values():
             ended = job.stage not in (JobStage.STORING, JobStage.RUNNING)
             assert ended == (job.result is not None), f"job {job.job_id} has a result before its end, or none after"
@@ -226,8 +215,6 @@ class DispatcherCore(Core):
             stage = JobStage.RELEASING if dirty else JobStage.DONE
             job = JobEntry(result.job_id, result.name, None, stage, result.status, result.start_time_ms, result)
             self.jobs[result.job_id] = job
-            if not dirty:
-                self._done.append(result.job_id)
         for graph in event.graphs:
             job = self.jobs.setdefault(
                 graph.job_id, JobEntry(graph.job_id, graph.name, graph, JobStage.RUNNING, since_ms=self.now_ms)
@@ -241,9 +228,10 @@ class DispatcherCore(Core):
                 self._watch_client(graph)
             self._effects.append(r.StartJobMaster(graph))
         for job in self.jobs.values():
-            if job.stage is JobStage.RELEASING and job.graph is None:
+            if job.stage is JobStage.DONE:
+                self._retention.keep(job)
+            elif job.stage is JobStage.RELEASING and job.graph is None:
                 self._close(job)
-        self._retryable.update(dict.fromkeys(job_id for job_id in self._done if self.jobs[job_id].keeps_graph))
         self._expire()
         self._loaded = True
         for asked in self._early:
@@ -327,7 +315,7 @@ class DispatcherCore(Core):
         job.closed = True
         if job.stage is JobStage.RELEASING:
             self._move(job, JobStage.CLEANING)
-            job.keeps_graph = job.graph is not None and job.status is not JobStatus.FINISHED and self._retryable_max > 0
+            job.keeps_graph = self._retention.keeps_graph(job)
             self._effects += [r.StopJobMaster(job.job_id), r.CleanUpJob(job.job_id, job.keeps_graph)]
 
     def _on_broken(self, job_id: JobID, failure: FailureInfo) -> None:
@@ -365,35 +353,16 @@ class DispatcherCore(Core):
         """What is shown of it is archived."""
         self._move(job, JobStage.DONE)
         job.view = None
-        if job.keeps_graph:
-            self._retryable[job.job_id] = None
-        else:
+        if not job.keeps_graph:
             job.graph = None
-        self._done.append(job.job_id)
+        self._retention.keep(job)
         self._expire()
 
     def _expire(self) -> None:
-        oldest_ms = self.now_ms - self._retention_ms if self._retention_ms else -1
-        while self._done and (len(self._done) > self._results_max or self._ended_ms(self._done[0]) <= oldest_ms):
-            job = self.jobs.pop(self._done.popleft())
-            self._retryable.pop(job.job_id, None)
-            assert job.result is not None, "a job that is done has a result"
-            returned = tuple(rows.sha256 for rows in job.result.returned)
-            self._effects.append(r.ForgetResult(job.job_id, (*returned, *job.artifacts)))
-        while len(self._retryable) > self._retryable_max:
-            self._forget_graph(self.jobs[next(iter(self._retryable))])
-        if self._done and self._retention_ms:
-            self._set_timer(RetentionOver(), self._ended_ms(self._done[0]) - oldest_ms)
-
-    def _forget_graph(self, job: JobEntry) -> None:
-        del self._retryable[job.job_id]
-        self._effects.append(r.ForgetGraph(job.job_id, job.artifacts))
-        job.graph, job.keeps_graph = None, False
-
-    def _ended_ms(self, job_id: JobID) -> int:
-        result = self.jobs[job_id].result
-        assert result is not None, "a job that is done has a result"
-        return result.end_time_ms
+        self._effects += self._retention.expire(self.jobs, self.now_ms)
+        due_ms = self._retention.due_ms(self.jobs)
+        if due_ms is not None:
+            self._set_timer(RetentionOver(), due_ms - self.now_ms)
 
     def _move(self, job: JobEntry, stage: JobStage) -> None:
         JOB_STAGE_TRANSITIONS.check(job.stage, stage, f"job {job.job_id}", tuple(self.story))
