@@ -230,6 +230,8 @@ class Cluster:
                 self.drop(Address(f"master/jobmaster/{effect.job_id}"))
             case r.CleanUpJob():
                 self._mail.append((address, r.JobCleanedUp(effect.job_id)))
+            case r.ForgetGraph() | r.ForgetResult():
+                self._mail.append((address, r.JobForgotten(effect.job_id)))
             case _:
                 pass  # timers that are not played, leaders that do not change, directories that are not there
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from firesteel.core.journal.storedjobs import JobRemoved, RecordsAppended, StoredJobs
+from firesteel.core.journal.storedjobs import GraphStored, JobRemoved, RecordsAppended, ResultStored, StoredJobs
 from firesteel.model.ids import JobID
-from tests.durable.stories import ENDED, STORY
+from tests.core.graphs import job
+from tests.durable.stories import ENDED, STORY, result_of
 
 
 def folded(*entries: object) -> StoredJobs:
@@ -32,6 +33,18 @@ def test_what_is_left_of_a_story() -> None:
 @pytest.mark.parametrize("cut", range(len(STORY) + 1))
 def test_a_snapshot_and_what_follows_is_the_whole(cut: int) -> None:
     assert content(folded(*folded(*STORY[:cut]).snapshot(), *STORY[cut:])) == content(folded(*STORY))
+
+
+def test_a_new_job_of_an_id_takes_the_place_of_what_is_left_of_the_last() -> None:
+    """The last one is over and cleaned up; a result whose cleanup is due is the job's own."""
+    again = job("b", "fifth")
+    jobs = folded(*STORY, GraphStored(again))
+    assert again in jobs.graphs()
+    assert (jobs.kept_graphs(), "fifth" in [result.job_id for result, _ in jobs.results()]) == ((), False)
+    ended = result_of("fifth")
+    jobs = folded(*STORY, GraphStored(again), ResultStored(ended), GraphStored(again))
+    assert (ended, True) in jobs.results()
+    assert (ended, True) in folded(*jobs.snapshot()).results()
 
 
 def test_a_state_is_the_callers_own() -> None:

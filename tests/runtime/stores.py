@@ -59,6 +59,10 @@ class FailingStore(InMemoryJobStore):
         self.check("clean_up")
         await super().clean_up(job_id, token, keeps_graph=keeps_graph)
 
+    async def forget_result(self, job_id: JobID, token: FencingToken) -> None:
+        self.check("forget_result")
+        await super().forget_result(job_id, token)
+
 
 class StallingStore(InMemoryJobStore):
     """Once a result is durable, who has stored it never hears so; from then on, reading a journal takes `reading_s`."""

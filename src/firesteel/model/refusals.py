@@ -22,7 +22,8 @@ class StorageFull(RuntimeError):
 
 
 class StorageUnavailable(RuntimeError):
-    """The store's fault. A job that was handed in may be durable or not: the same submission may be repeated, and tells."""
+    """The store's fault. A job that was handed in may be durable or not: the same submission may be repeated, and tells.
+    Also while the store still has something of a former job of that id."""
 
 
 class ReadOnly(PermissionError):

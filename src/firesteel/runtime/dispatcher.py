@@ -49,7 +49,6 @@ from firesteel.runtime.statusnews import StatusAnnouncer
 DeleteBlobs = Callable[[tuple[str, ...], Callable[[], Collection[str]]], Awaitable[None]]
 """Deletes the first but for the second, which is asked when nothing can change any more."""
 
-
 VIEW_PATIENCE_S = 5.0
 """Time for which a view waits for a JobMaster that reads how its job has ended."""
 
@@ -274,8 +273,7 @@ class DispatcherEndpoint(LeadingEndpoint):
             self.tell(r.JobGraphStored(graph.job_id, text))
         else:
             owner = f" by {graph.owner}" if graph.owner else ""
-            text = "job %s (%s): submitted%s"
-            logger.info(text, graph.job_id, graph.name, owner, extra=about(graph.job_id))
+            logger.info("job %s (%s): submitted%s", graph.job_id, graph.name, owner, extra=about(graph.job_id))
             self.tell(r.JobGraphStored(graph.job_id))
 
     async def _store_result(self, effect: r.StoreJobResult) -> None:
@@ -314,6 +312,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         what = f"forgetting the graph of job {effect.job_id}"
         await retried(what, lambda: self.delete_unused_blobs(effect.blobs))
         await retried(what, lambda: self._store.forget_graph(effect.job_id, self.leader.token))
+        self.tell(r.JobForgotten(effect.job_id))
 
     async def _forget(self, effect: r.ForgetResult) -> None:
         """Blobs first: who comes after a crash in between finds the result and does it again."""
@@ -324,6 +323,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         await retried(what, lambda: self._delete_output(effect.job_id))
         await retried(what, lambda: self._archive.delete(effect.job_id))
         await retried(what, lambda: self._store.forget_result(effect.job_id, self.leader.token))
+        self.tell(r.JobForgotten(effect.job_id))
 
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def _lead(self, start: r.StartJobMaster | r.ReleaseJob) -> None:

@@ -106,7 +106,8 @@ class JobStore(Protocol):
         whether their cleanup is due."""
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
-        """May be repeated. After an OSError the graph may be durable or not."""
+        """May be repeated. After an OSError the graph may be durable or not. A clean result and a kept graph of the same id
+        go with it: they are of a former job."""
 
     async def claim_journal(self, job_id: JobID, token: FencingToken) -> JobState:
         """Shut out all older leaders of the job, then give what they have written: the caller's to change."""

@@ -89,6 +89,9 @@ class DispatcherPlayer(Player):
     def do_cleaned(self, name: str) -> None:
         self.give(r.JobCleanedUp(JobID(name)))
 
+    def do_forgotten(self, name: str) -> None:
+        self.give(r.JobForgotten(JobID(name)))
+
     # ── JobMasters ───────────────────────────────────────────────────────────────────────────
     def do_status(self, name: str, status: str, token: str = "2") -> None:
         self.deliver(f"jm-{name}", m.JobStatusChanged(job_id=JobID(name), status=JobStatus[status]), int(token))

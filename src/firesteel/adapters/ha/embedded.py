@@ -141,6 +141,9 @@ class InMemoryJobStore:
 
     async def put_graph(self, graph: JobGraph, token: FencingToken) -> None:
         self._check_dispatcher(token)
+        if graph.job_id in self._results and not self._results[graph.job_id][1]:
+            del self._results[graph.job_id]
+        self._kept.pop(graph.job_id, None)
         self._graphs[graph.job_id] = graph
         self._journals.setdefault(graph.job_id, [])
 

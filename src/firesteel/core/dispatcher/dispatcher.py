@@ -75,6 +75,8 @@ class DispatcherCore(Core):
                 self._on_result_stored(self.jobs[event.job_id])
             case r.JobCleanedUp():
                 self._on_cleaned(self.jobs[event.job_id])
+            case r.JobForgotten():
+                self._retention.forgotten(event.job_id)
             case TimerFired():
                 assert isinstance(event.timer, DispatcherTimer), f"not a timer of a Dispatcher: {event.timer}"
                 self._on_timer(event.timer)
@@ -172,7 +174,8 @@ class DispatcherCore(Core):
         if graph.job_id in self.jobs:
             self._submit_again(self.jobs[graph.job_id], request_id, graph)
             return
-        if refusal := self._admission.refusal(graph, len(self._unfinished)):
+        refusal = self._admission.refusal(graph, len(self._unfinished)) or self._retention.refusal(graph.job_id)
+        if refusal is not None:
             self._reply(request_id, refusal)
             return
         job = JobEntry(graph.job_id, graph.name, graph, JobStage.STORING, since_ms=self.now_ms)

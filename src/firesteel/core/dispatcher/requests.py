@@ -105,7 +105,8 @@ class JobCleanedUp(Event):
 
 @dataclass(frozen=True, slots=True)
 class ForgetGraph(Effect):
-    """A job that has ended can't be submitted once more from here on: its graph goes, and these artifacts of it."""
+    """A job that has ended can't be submitted once more from here on: its graph goes, and these artifacts of it. Answered by
+    JobForgotten."""
 
     job_id: JobID
     blobs: tuple[str, ...] = ()
@@ -113,10 +114,18 @@ class ForgetGraph(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult(Effect):
-    """The result has had its retention, and with it the blobs of the rows it returned, and a graph that was kept."""
+    """The result has had its retention, and with it the blobs of the rows it returned, and a graph that was kept. Answered
+    by JobForgotten."""
 
     job_id: JobID
     blobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobForgotten(Event):
+    """What was to be forgotten of an ended job, its graph or all of it, is gone."""
+
+    job_id: JobID
 
 
 # ── JobMasters ───────────────────────────────────────────────────────────────────────────────
@@ -166,6 +175,7 @@ DispatcherEvent = (
     | JobGraphStored
     | JobResultStored
     | JobCleanedUp
+    | JobForgotten
     | JobMasterBroke
 )
 DispatcherEffect = (

@@ -4,8 +4,8 @@ from collections import deque
 
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.requests import ForgetGraph, ForgetResult
-from firesteel.core.effects import Effect
 from firesteel.model.ids import JobID
+from firesteel.model.refusals import StorageUnavailable
 from firesteel.model.states import JobStatus
 
 
@@ -21,6 +21,20 @@ class Retention:
         """In the order they came to that: a long one is not forgotten as it ends."""
         self._retryable: dict[JobID, None] = {}
         """Those of them whose graph is kept, in the same order."""
+        self._forgetting: dict[JobID, int] = {}
+        """Jobs of which something is still to go, and in how many steps: what goes must not be a new job's of that id."""
+
+    def refusal(self, job_id: JobID) -> StorageUnavailable | None:
+        """Why a job that is not known is not taken under this id yet; None when it is."""
+        if job_id not in self._forgetting:
+            return None
+        return StorageUnavailable(f"an ended job {job_id} is being forgotten: submit it again in a moment")
+
+    def forgotten(self, job_id: JobID) -> None:
+        """One of the effects that `expire` gave for a job is done."""
+        self._forgetting[job_id] -= 1
+        if not self._forgetting[job_id]:
+            del self._forgetting[job_id]
 
     def keeps_graph(self, job: JobEntry) -> bool:
         """Whether the graph of a job that is cleaned up now is to stay."""
@@ -32,9 +46,9 @@ class Retention:
         if job.keeps_graph:
             self._retryable[job.job_id] = None
 
-    def expire(self, jobs: dict[JobID, JobEntry], now_ms: int) -> list[Effect]:
-        """Take out of `jobs` what has had its time or its place, and have it forgotten."""
-        effects: list[Effect] = []
+    def expire(self, jobs: dict[JobID, JobEntry], now_ms: int) -> list[ForgetResult | ForgetGraph]:
+        """Take out of `jobs` what has had its time or its place, and have it forgotten: until that is done, its id is not free."""
+        effects: list[ForgetResult | ForgetGraph] = []
         while self._done and (len(self._done) > self._results_max or self._is_over(jobs, now_ms)):
             job = jobs.pop(self._done.popleft())
             self._retryable.pop(job.job_id, None)
@@ -46,6 +60,8 @@ class Retention:
             del self._retryable[job.job_id]
             effects.append(ForgetGraph(job.job_id, job.artifacts))
             job.graph, job.keeps_graph = None, False
+        for effect in effects:
+            self._forgetting[effect.job_id] = self._forgetting.get(effect.job_id, 0) + 1
         return effects
 
     def due_ms(self, jobs: dict[JobID, JobEntry]) -> int | None:

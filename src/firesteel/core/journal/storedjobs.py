@@ -16,7 +16,10 @@ class Entry(msgspec.Struct, frozen=True, tag=True):
 
 
 class GraphStored(Entry, frozen=True):
-    """A job was submitted; of a job that is there already it changes nothing but the graph."""
+    """A job was submitted; of a job that is there already it changes nothing but the graph.
+
+    What is left of a former job of that id, which is over and cleaned up, goes: a successor would take it for this one's.
+    """
 
     graph: JobGraph
 
@@ -94,6 +97,9 @@ class StoredJobs:
         match entry:
             case GraphStored():
                 job_id = entry.graph.job_id
+                if job_id in self._results and not self._results[job_id][1]:
+                    del self._results[job_id]
+                self._kept.pop(job_id, None)
                 self._graphs[job_id] = entry.graph
                 self._states.setdefault(job_id, JobState(job_id=job_id))
             case RecordsAppended():

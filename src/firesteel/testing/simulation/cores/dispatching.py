@@ -78,9 +78,11 @@ class DispatcherRunner(Runner):
                 write = partial(store.write, JobRemoved(job_id, keeps_graph), token)
                 self._until_done(endpoint, write, lambda value: give(r.JobCleanedUp(job_id)))
             case r.ForgetGraph(job_id=job_id):
-                self._until_done(endpoint, partial(store.write, GraphForgotten(job_id), token), lambda value: None)
+                write = partial(store.write, GraphForgotten(job_id), token)
+                self._until_done(endpoint, write, lambda value: give(r.JobForgotten(job_id)))
             case r.ForgetResult(job_id=job_id):
-                self._until_done(endpoint, partial(store.write, ResultForgotten(job_id), token), lambda value: None)
+                write = partial(store.write, ResultForgotten(job_id), token)
+                self._until_done(endpoint, write, lambda value: give(r.JobForgotten(job_id)))
             case r.StartJobMaster() | r.ReleaseJob():
                 session = JobSession(self.process, endpoint, effect, self._settings, self._is_heard)
                 if self.sessions.begin(effect.job_id, session):
