@@ -128,7 +128,7 @@ def test_a_sink_of_the_users_own_may_write_anywhere_while_it_writes(inputs: Inpu
     )
 
     def body() -> None:
-        write_two_phase(inputs.spread, Sink())  # type: ignore[arg-type]
+        write_two_phase(inputs.spread, Sink())
         inputs.spread.write.parquet(str(tmp_path / "own"))
 
     token = current_attempt.set(attempt)
