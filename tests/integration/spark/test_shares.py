@@ -22,6 +22,8 @@ def inputs(local: InProcess, scratch: Path) -> Iterator[Inputs]:
 
 
 ALLOWED = {
+    "nothing of a share": lambda i: i.spread.limit(0),
+    "columns of another frame": lambda i: i.spread.unionByName(i.small.limit(0), allowMissingColumns=True),
     "row-wise": lambda i: i.spread.where("v > 1").select("k", F().upper("l").alias("u")).withColumn("x", F().rand()),
     "group by the key": lambda i: i.hashed.groupBy("k").agg(F().sum("v"), F().count_distinct("l")),
     "group by more": lambda i: i.hashed.groupBy("l", "k").count(),

@@ -96,7 +96,9 @@ class _Rewriting:
         if self.neutral:
             _without_null_safety(kind, node)
         if kind in _PLACED:
-            _take_out(relation, node)
+            _filter_instead(relation, node, keeps=True)
+        elif kind == "limit" and node.limit == 0:
+            _filter_instead(relation, node, keeps=False)  # the rule that knows that it is empty is not asked
         elif any(parts):
             self._check(kind, node)
         elif not parts:
@@ -140,12 +142,12 @@ def spread(relation: Any) -> Any:
     return made
 
 
-def _take_out(relation: Any, node: Any) -> None:
-    """Replace a node by a filter that keeps all: it may have a plan id by which columns are named."""
+def _filter_instead(relation: Any, node: Any, *, keeps: bool) -> None:
+    """Replace a node by a filter that keeps all, or nothing: it may have a plan id by which columns are named."""
     made = type(relation)()
     made.common.CopyFrom(relation.common)
     made.filter.input.CopyFrom(node.input)
-    made.filter.condition.literal.boolean = True
+    made.filter.condition.literal.boolean = keeps
     relation.CopyFrom(made)
 
 
