@@ -62,7 +62,7 @@ def rest_error(error: Exception) -> RestError | None:
             return RestError(503, str(error))
         case OSError():
             return RestError(
-                503, f"The master can't reach its files or storage ({str(error) or type(error).__name__})."
+                500, f"The master can't reach its files or storage ({str(error) or type(error).__name__})."
             )
         case _:
             return None

@@ -7,6 +7,7 @@ import click
 
 from firesteel.cli.exits import BAD_USAGE, UNREACHABLE, CommandError
 from firesteel.cli.following.live import JobDisplay
+from firesteel.client.transport import RequestFailed
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.secrets import redacted
@@ -44,7 +45,7 @@ async def submit(
         return job_id
     except (InvalidJobGraph, TooManyJobs) as error:
         raise CommandError(str(error), BAD_USAGE) from None
-    except StorageFull as error:
+    except (StorageFull, RequestFailed) as error:
         raise CommandError(str(error), UNREACHABLE) from None
     except ConnectionError as error:
         if not elsewhere:
