@@ -141,18 +141,22 @@ def test_a_sink_of_the_users_own_may_write_anywhere_while_it_writes(inputs: Inpu
 
 
 @pytest.mark.parametrize("how", ["text", "catalog"])
-def test_names_are_looked_for_where_the_function_says(inputs: Inputs, how: str) -> None:
+@pytest.mark.parametrize("per_share", [False, True])
+def test_names_are_looked_for_where_a_function_says(inputs: Inputs, how: str, per_share: bool) -> None:
     """Also when the planner has been asked before."""
+    goes = Function(name="goes", uid="goes", kind=FunctionKind.TRANSFORM, per_share=per_share)
 
-    def body(given: Inputs) -> Any:
+    def there(given: Inputs) -> Any:
         given.small.collect()
         given.spark.sql("use mine") if how == "text" else given.spark.catalog.setCurrentDatabase("mine")
-        return given.spread.join(F().broadcast(given.spark.table("only_there")), "k")
+        return given.spread.select("k")
 
     inputs.spark.sql("create database mine")
     try:
         inputs.spark.sql("create table mine.only_there using parquet as select 1 as k")
-        inputs.judge(body)
+        inputs.judge(lambda i: i.spread.select("v"))
+        inputs.call(there, goes)
+        inputs.judge(lambda i: i.spread.join(F().broadcast(i.spark.table("only_there")), "k"))
     finally:
         inputs.spark.catalog.setCurrentDatabase("default")
         inputs.spark.sql("drop database mine cascade")

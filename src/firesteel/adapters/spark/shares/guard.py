@@ -153,7 +153,7 @@ class ShareGuard:
         if decisions.asking.get():
             self._check_question(function, plan.root)
         elif function.per_share:
-            self._note_definition(plan.command)
+            self._note_names(plan)
         elif kind == "root":
             self._check_query(function, plan.root)
         elif kind == "command":
@@ -174,9 +174,7 @@ class ShareGuard:
 
     def _check_query(self, function: Function, relation: Any) -> None:
         kind = relation.WhichOneof("rel_type")
-        if kind == "catalog" and relation.catalog.WhichOneof("cat_type") in _OF_THE_SESSION:
-            self._planner.explained(relation, self._planner.settings())  # which does it there, too
-            self._places.append(relation)
+        self._note_place(relation)
         if kind in (*_FOR_THE_EYE, "catalog"):
             return
         if self._rows_of(function, relation, "collecting rows into Python") is Rows.SHARE:
@@ -205,16 +203,31 @@ class ShareGuard:
         if _DEFINES.match(text):
             self._define(command)
         elif _USES.match(text):
-            self._planner.run(command)
-            self._places.append(command)
+            self._use(command)
         elif not _SETS.match(text) and (not _QUERY.match(text) or _CHANGES.search(text)):
             raise self._refused(function, "SQL text that is no query")
 
-    def _note_definition(self, command: Any) -> None:
-        """Note what a function that may do anything defines, since later ones may name it."""
+    def _note_names(self, plan: Any) -> None:
+        """Note what a function that may do anything defines, and where it has names looked for: later ones may use them."""
+        if plan.WhichOneof("op_type") != "command":
+            self._note_place(plan.root)
+            return
+        command = plan.command
         kind, text = command.WhichOneof("command_type"), _text_of(command.sql_command)
         if kind in ("create_dataframe_view", *_HARMLESS_COMMANDS) or (kind == "sql_command" and _DEFINES.match(text)):
             self._define(command)
+        elif kind == "sql_command" and _USES.match(text):
+            self._use(command)
+
+    def _note_place(self, relation: Any) -> None:
+        """Have the shadow look for names where the session is about to."""
+        if relation.WhichOneof("rel_type") == "catalog" and relation.catalog.WhichOneof("cat_type") in _OF_THE_SESSION:
+            self._planner.explained(relation, self._planner.settings())  # which does it there
+            self._places.append(relation)
+
+    def _use(self, command: Any) -> None:
+        self._planner.run(command)
+        self._places.append(command)
 
     def _define(self, command: Any) -> None:
         """Have the shadow know it, too: with marked plans for what is a share."""
