@@ -1,6 +1,11 @@
 """Workers whose Spark is an application on a real YARN, from Hadoop's own servers."""
 
 import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +19,10 @@ from firesteel.model.states import JobStatus
 from tests.integration.cluster.files import Files
 from tests.stack.conftest import Do, started
 from tests.stack.hadoop import Yarn, yarn
+from tools import standalone
 
 LIMIT_S = 300.0
+CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SLOW = """
 import time
 
@@ -121,3 +128,54 @@ def test_a_full_queue_is_waited_for_with_its_reason(cloud: Yarn, do: Do, tmp_pat
     finally:
         for each in clusters:
             do(each.close())
+
+
+def test_a_connect_server_in_yarns_cluster_mode_is_attached_to(cloud: Yarn, do: Do, tmp_path: Path) -> None:
+    """As `docs/spark-clusters.md` says: the driver is in a container of YARN's, and is YARN's to start and stop."""
+    with connect_server(cloud, tmp_path) as url:
+        cluster = do(started({"cluster.work-dir": str(tmp_path / "work"), "taskmanager.spark.master": url}))
+        try:
+            files = Files(cluster, do, tmp_path)
+            job_id = do(files.submit(files.write(SLOW.replace("SECONDS", "0")), {"output": str(tmp_path / "out")}))
+            assert do(cluster.client.request_job_result(job_id)).status is JobStatus.FINISHED
+            assert rows_of(tmp_path / "out") == list(range(20))
+        finally:
+            do(cluster.close())
+        assert [*cloud.applications("RUNNING").values()] == ["RUNNING"], "it is not ours to stop"
+
+
+@contextlib.contextmanager
+def connect_server(cloud: Yarn, directory: Path) -> Iterator[str]:
+    """The URL of a Connect server whose driver is the application master of a YARN application of its own."""
+    installation = find_installation()
+    port = standalone.free_port()
+    settings = {
+        "spark.yarn.jars": f"local:{installation.home}/jars/*",
+        "spark.yarn.stagingDir": str(directory / "staging"),
+        "spark.driver.memory": "700m",
+        "spark.executor.memory": "512m",
+        "spark.executor.instances": "1",
+        "spark.pyspark.python": sys.executable,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.yarn.submit.waitAppCompletion": "false",
+    }
+    (connect,) = installation.home.glob("jars/spark-connect_2.13-*.jar")
+    command = [str(installation.home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"]
+    command += [part for key, text in settings.items() for part in ("--conf", f"{key}={text}")]
+    command += ["--class", CONNECT_SERVER, f"local:{connect}"]
+    environment = {**os.environ, "JAVA_HOME": str(Path(installation.java).parents[1]), "PYSPARK_PYTHON": sys.executable}
+    before = {*cloud.applications("RUNNING")}
+    subprocess.run(command, env=environment, check=True, timeout=LIMIT_S)
+    try:
+        cloud.servers.wait_until(lambda: answers(port))
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        for application in {*cloud.applications("ACCEPTED", "RUNNING")} - before:
+            cloud.kill(application)
+
+
+def answers(port: int) -> bool:
+    """Raises OSError where nobody listens."""
+    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    return True
