@@ -105,7 +105,7 @@ async def site(
     script = TaskScript(
         io=IOMetrics(rows_read=1_204_511, bytes_read=340_000_000, rows_written=88_123, bytes_written=9_400_000)
     )
-    (tmp_path / "jobmanager.log").write_text("12:00:00 INFO  leading in epoch 1: 0 stored jobs go on, 0 have ended\n")
+    (tmp_path / "jobmanager.log").write_text("12:00:00 INFO  leading: 0 stored jobs go on, 0 have ended\n")
     settings = {
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.delay": "50 ms",

@@ -58,7 +58,7 @@ def places(made: Site) -> dict[str, tuple[str, str]]:
         "worker threads": (f"{worker}/threads", "text=MainThread"),
         "submit": ("#/submit", "text=Choose a file"),
         "master": ("#/master", "text=rest.port"),
-        "master logs": ("#/master/logs", "text=leading in epoch 1"),
+        "master logs": ("#/master/logs", "text=leading: 0"),
         "master threads": ("#/master/threads", "text=MainThread"),
         "nowhere": ("#/nowhere", "text=There is no such page"),
         "unknown job": (f"#/jobs/{'0' * 32}", "text=Job could not be found"),

@@ -57,7 +57,7 @@ def test_the_story_of_a_job(do: Do, script: TaskScript, caplog: pytest.LogCaptur
                 "FINISHED",
             ]
             assert [line for line in lines if line.startswith("worker ")] == [f"worker {worker} is here: 1 in all"]
-            leads = [line.partition(": ")[2] for line in lines if line.startswith("leading in epoch ")]
+            leads = [line.partition(": ")[2] for line in lines if line.startswith("leading: ")]
             assert leads == ["0 stored jobs go on, 0 have ended", "1 stored jobs go on, 0 have ended"]
 
     with caplog.at_level(logging.INFO, "firesteel"):

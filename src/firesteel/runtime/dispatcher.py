@@ -254,8 +254,7 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def _load(self) -> None:
         load = partial(self._store.load, self.leader.token)
         graphs, results = await retried("reading the stored jobs", load, self._on_hindered)
-        text = "leading in epoch %d: %d stored jobs go on, %d have ended"
-        logger.info(text, self.leader.token.epoch, len(graphs), len(results))
+        logger.info("leading: %d stored jobs go on, %d have ended", len(graphs), len(results))
         self.tell(r.JobsLoaded(graphs, results))
         await self.catch_up()
         await retried("looking through the archive", lambda: self._archive.keep(self.core.jobs), self._on_hindered)
