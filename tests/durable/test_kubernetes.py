@@ -15,9 +15,9 @@ import pytest
 import trustme
 
 from firesteel.adapters.ha.kubernetes import KubernetesRegister
-from firesteel.adapters.ha.kubernetesaccess import HOST, PORT, KubernetesAccess, configured_access
-from firesteel.adapters.ha.kubernetesapi import ApiError, KubernetesApi
 from firesteel.adapters.ha.registers import leader_register
+from firesteel.adapters.kubernetes.access import HOST, PORT, KubernetesAccess, configured_access
+from firesteel.adapters.kubernetes.api import ApiError, KubernetesApi
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import Registered
 from tests.durable import kubernetesstories as stories
@@ -241,9 +241,7 @@ def test_a_kubeconfig_that_can_not_be_used(
 
 def test_neither_a_pod_nor_a_kubeconfig(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
-    with pytest.raises(
-        ConfigurationError, match=r"but this is no pod .* and there is no .*: set kubernetes.config.file"
-    ):
+    with pytest.raises(ConfigurationError, match=r"this is no pod .* and there is no .*; set kubernetes.config.file"):
         configured_access(Configuration(), {"KUBECONFIG": missing})
     with pytest.raises(ConfigurationError, match=r"can't be used: .*No such file"):
         configured_access(Configuration({CONFIG_FILE: missing}), {})

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from firesteel.adapters.ha.kubernetesapi import ApiError, Conflict, KubernetesApi, Metadata
+from firesteel.adapters.kubernetes.api import ApiError, Conflict, KubernetesApi, Metadata
 from firesteel.core.leadership.lease import Sign
 from firesteel.model.stored import UNREADABLE
 from firesteel.runtime.background import BackgroundTasks

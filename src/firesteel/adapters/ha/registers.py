@@ -82,8 +82,8 @@ def _kubernetes(config: Configuration) -> LeaderRegister:
         )
     # For those who use them.
     from firesteel.adapters.ha.kubernetes import KubernetesRegister
-    from firesteel.adapters.ha.kubernetesaccess import configured_access
-    from firesteel.adapters.ha.kubernetesapi import KubernetesApi
+    from firesteel.adapters.kubernetes.access import configured_access
+    from firesteel.adapters.kubernetes.api import KubernetesApi
 
     api = KubernetesApi(configured_access(config, os.environ))
     return KubernetesRegister(api, name, lease_s=config.get_option(options.KUBERNETES_LEASE_DURATION) / 1000)

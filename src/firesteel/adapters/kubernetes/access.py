@@ -54,8 +54,8 @@ def configured_access(
     file = Path(named or environment.get(KUBECONFIG, "") or kubectl_configuration())
     if not named and not file.exists():
         raise ConfigurationError(
-            f"{options.HA_TYPE.key} is kubernetes, but this is no pod ({HOST} is not set), and there is no {file}: "
-            f"set {options.KUBERNETES_CONFIG_FILE.key}"
+            f"no Kubernetes is known: this is no pod ({HOST} is not set), and there is no {file}; set"
+            f" {options.KUBERNETES_CONFIG_FILE.key}"
         )
     return _of_file(config, file)
 

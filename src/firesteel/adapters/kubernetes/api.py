@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import httpcore
 import msgspec
 
-from firesteel.adapters.ha.kubernetesaccess import KubernetesAccess
+from firesteel.adapters.kubernetes.access import KubernetesAccess
 from firesteel.model import options
 
 REQUEST_LIMIT_S = 5.0

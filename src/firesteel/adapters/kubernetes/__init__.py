@@ -1,0 +1,1 @@
+"""The API server of Kubernetes: where it is, and what is asked of it."""
