@@ -1,7 +1,8 @@
-"""See that tests find an etcd and the API server of Kubernetes: `make kubernetes`.
+"""See that tests find an etcd, and the API server and the scheduler of Kubernetes: `make kubernetes`.
 
-Standard library only. The API server is built once from its Go module, as pinned in `tools/kubeapiserver`, and kept in the
-user's cache: ten minutes on two cores. etcd is Debian's. What can't be had is said in one sentence, and tests are skipped.
+Standard library only. Both servers are one program, built once from its Go module, as pinned in `tools/kubernetesservers`, and
+kept in the user's cache: ten minutes on two cores. etcd is Debian's. What can't be had is said in one sentence, and tests are
+skipped.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tools import debian
 
-SOURCE = Path(__file__).resolve().parent / "kubeapiserver"
+SOURCE = Path(__file__).resolve().parent / "kubernetesservers"
 PACKAGE = "etcd-server"
 GO_MIN = (1, 25)
 
@@ -31,7 +32,7 @@ def main() -> int:
     if not program().exists():
         if not has_go():
             print(
-                f"No Go {'.'.join(map(str, GO_MIN))} was found to build Kubernetes' API server; its tests are skipped."
+                f"No Go {'.'.join(map(str, GO_MIN))} was found to build Kubernetes' servers; their tests are skipped."
             )
             return 0
         print(f"Building {program().parent.name} for tests ...", flush=True)
@@ -47,9 +48,9 @@ def version() -> str:
 
 
 def program() -> Path:
-    """Where the API server is, once it was built."""
+    """Where the servers are, once they were built; its first argument says which of them is to run."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "firesteel" / f"kubernetes-{version()}" / "kube-apiserver"
+    return cache / "firesteel" / f"kubernetes-{version()}" / "servers"
 
 
 def has_go() -> bool:

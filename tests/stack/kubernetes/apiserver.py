@@ -61,6 +61,7 @@ class RealApiServer(ApiServer):
         own = self.directory
         return (
             str(program()),
+            "kube-apiserver",
             f"--etcd-servers={self._etcd}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
@@ -175,3 +176,17 @@ def real_api_server(directory: Path) -> Iterator[RealApiServer]:
     with etcd(directory) as url, running(RealApiServer(directory / "server", url)) as made:
         assert isinstance(made, RealApiServer)
         yield made
+
+
+@contextlib.contextmanager
+def scheduler(server: RealApiServer) -> Iterator[None]:
+    """Kubernetes' own, which says on which node a pod runs, and why on none."""
+    kubeconfig = server.kubeconfig("admin")
+    command = (str(program()), "kube-scheduler", f"--kubeconfig={kubeconfig}", "--secure-port=0", "--leader-elect=false")
+    with open(server.directory / "scheduler.log", "wb") as log:
+        process = subprocess.Popen([*DIES_WITH_PARENT, *command], stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(LIMIT_S)

@@ -3,6 +3,7 @@ module firesteel/kubeapiserver
 go 1.25.0
 
 require (
+	github.com/spf13/cobra v1.10.0
 	k8s.io/component-base v0.35.4
 	k8s.io/kubernetes v1.35.4
 )
@@ -64,7 +65,6 @@ require (
 	github.com/prometheus/common v0.66.1 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
-	github.com/spf13/cobra v1.10.0 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/stoewer/go-strcase v1.3.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
