@@ -12,7 +12,7 @@ import pytest
 from firesteel.assembly.client import MasterClient
 from firesteel.assembly.processlog import process_log
 from firesteel.model.ids import JobID, ResourceID, derived_id
-from firesteel.model.inquiries import AnyAnswer, AnyInquiry, ListFiles
+from firesteel.model.inquiries import PART_BYTES_MAX, AnyAnswer, AnyInquiry, ListFiles
 from firesteel.model.options import Configuration
 from firesteel.rest.handlers import logs
 from firesteel.runtime.about import about
@@ -93,6 +93,38 @@ def test_secrets_are_hidden_also_in_the_middle_of_a_file(tmp_path: Path, do: Do)
                 text = (await rest.http.get(path)).text
                 assert "hunter2" not in text
                 assert "jdbc:postgresql://ada:******@db/x?password=****** Authorization: Bearer ******" in text
+
+    do(story())
+
+
+def test_no_offset_leads_behind_what_makes_a_secret_known(tmp_path: Path, do: Do) -> None:
+    """Nor does a line that is still being written, or one that is longer than a part."""
+    line = "one\njdbc:postgresql://ada:hunter2@db/x?password=hunter2 Authorization: Bearer hunter2 \u00e9nd\n"
+    data = line.encode()
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest:
+            worker, file = only_worker(rest), logs_of(rest) / "taskmanager.log"
+            file.write_text(line)
+            path = f"/taskmanagers/{worker}/logs/taskmanager.log/part"
+            for offset in (0, *range(4, len(data))):
+                part = await rest.get(f"{path}?offset={offset}")
+                assert not any(end in part["text"] for end in ("unter2", "nter2", "ter2", "er2", "r2")), offset
+                assert (part["offset"], part["next-offset"]) == (offset, len(data))
+            assert (await rest.get(f"{path}?offset={data.index(b'Auth')}"))["text"].startswith(
+                "Authorization: Bearer *"
+            )
+            shown, offset = "", 0
+            for length in (10, data.index(b"ter2@"), data.index(b"r2 Auth"), data.index(b"2 \xc3"), len(data)):
+                file.write_bytes(data[:length])
+                part = await rest.get(f"{path}?offset={offset}")
+                shown, offset = shown + part["text"], part["next-offset"]
+            assert "hun" not in shown
+            assert "ter2" not in shown
+            assert shown.endswith(" \u00e9nd\n")
+            file.write_text(f"{'x' * (PART_BYTES_MAX - 14)} password=hunter2 done\n")
+            assert "r2" not in (text := (await rest.http.get(f"/taskmanagers/{worker}/log")).text)
+            assert text.endswith(" done\n")
 
     do(story())
 

@@ -18,6 +18,9 @@ SPARK_PAGE_BYTES_MAX = 8 << 20
 PART_BYTES_MAX = 256 << 10
 """Most bytes of a file that are told in one answer."""
 
+BEFORE_BYTES_MAX = 64 << 10
+"""Most bytes that are looked at before a part, for the beginning of its first line."""
+
 FILES_MAX = 2_000
 """Files that a worker names in one answer: those that were written last."""
 
@@ -128,6 +131,8 @@ class FilePart(Answer, frozen=True):
     offset: int
     end: int
     size_bytes: int
+    before: bytes = b""
+    """What its first line has before `offset`: only with that is it seen what in `data` is a secret."""
 
 
 class ThreadEntry(msgspec.Struct, frozen=True):

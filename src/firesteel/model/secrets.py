@@ -28,7 +28,8 @@ _CONNECT = re.compile(r"(?i)(sc://[^;/\s]*(?:/[^;/\s]*){0,3};)(\S*)")
 """Address of a Connect server, then parameters: tokens, and headers of any name."""
 _CONNECT_VALUE = re.compile(r"=[^;]*")
 _BEARER = re.compile(r"(?i)(\bbearer )\S+")
-
+_CUT_OFF = re.compile(r"(://[^/:@\s]*:)[^/@\s]+\Z")
+"""What may be a password at the end of what is there: whether an @ follows is not known yet."""
 
 _LITERAL = re.compile(r"""(["'])(?:(?!\1).)*(?:\1|$)""")
 """A text in quotes, or what is left of one on a line that was cut."""
@@ -66,6 +67,14 @@ def redacted_values(values: Mapping[str, T]) -> dict[str, T | str]:
 def redacted_text(text: str) -> str:
     """Text that a program has written, without what looks like a secret."""
     return _BEARER.sub(rf"\1{HIDDEN}", redacted_value("", text))
+
+
+def redacted_part(whole: str, before: str) -> str:
+    """What such a text has behind `before`, its beginning: a secret may begin in that, or go on when more is written."""
+    shown, hidden = redacted_text(before), _CUT_OFF.sub(rf"\1{HIDDEN}", redacted_text(whole))
+    pairs = enumerate(zip(shown, hidden, strict=False))
+    common = next((place for place, (one, other) in pairs if one != other), min(len(shown), len(hidden)))
+    return hidden[common:]
 
 
 def _text(value: object) -> str:

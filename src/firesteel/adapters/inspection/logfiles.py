@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from firesteel.model.inquiries import FILES_MAX, PART_BYTES_MAX, FileEntry, FilePart
+from firesteel.model.inquiries import BEFORE_BYTES_MAX, FILES_MAX, PART_BYTES_MAX, FileEntry, FilePart
 
 _OF_A_JOB = re.compile(r"([0-9a-f]{32})_(.+)")
 
@@ -70,9 +70,14 @@ def read_part(file: BinaryIO, size: int, offset: int) -> FilePart:
     start = max(0, size + offset) if offset < 0 else offset if offset <= size else 0
     if offset < 0 and start > 0:
         start = _line_start(file, start)
-    file.seek(start)
+    begin = max(0, start - BEFORE_BYTES_MAX)
+    file.seek(begin)
+    before = file.read(start - begin)
     data = _whole_lines(file.read(PART_BYTES_MAX))
-    return FilePart(data=data, offset=start, end=start + len(data), size_bytes=max(size, start + len(data)))
+    end = start + len(data)
+    return FilePart(
+        data=data, offset=start, end=end, size_bytes=max(size, end), before=before[before.rfind(b"\n") + 1 :]
+    )
 
 
 def _scan(directory: Path) -> list[os.DirEntry[str]]:

@@ -26,7 +26,7 @@ from firesteel.model.inquiries import (
     ThreadDump,
 )
 from firesteel.model.resources import LOCAL_SPARK
-from firesteel.model.secrets import redacted_text
+from firesteel.model.secrets import redacted_part, redacted_text
 from firesteel.model.views import JobView
 from firesteel.rest.call import Call
 from firesteel.rest.errors import RestError, not_found
@@ -82,8 +82,7 @@ async def worker_log_file(call: Call) -> Response:
 async def worker_log_part(call: Call) -> LogPartInfo:
     """Lines of a file for who follows it: answered when there are some, or the time is over."""
     part = await _of_worker(call, call.path("filename"))(call.query["offset"], call.query["wait"])
-    text = redacted_text(part.data.decode(errors="replace"))
-    return LogPartInfo(text, part.offset, part.end, part.size_bytes)
+    return LogPartInfo(_shown(part), part.offset, part.end, part.size_bytes)
 
 
 async def worker_log(call: Call) -> Response:
@@ -237,10 +236,15 @@ async def _parts(part: FilePart, read: Read) -> AsyncIterator[bytes]:
     """Parts to the end that the file had at first: one that is written all the time must not be told for ever."""
     end = part.size_bytes
     while part.data:
-        yield redacted_text(part.data.decode(errors="replace")).encode()
+        yield _shown(part).encode()
         if part.end >= end:
             return
         part = await read(part.end, 0)
+
+
+def _shown(part: FilePart) -> str:
+    """Its text, with secrets hidden, also those that begin before it."""
+    return redacted_part((part.before + part.data).decode(errors="replace"), part.before.decode(errors="replace"))
 
 
 def _listed(files: tuple[FileEntry, ...]) -> c.LogListInfo:
