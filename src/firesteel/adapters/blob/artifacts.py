@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -54,11 +54,12 @@ class ArtifactCache:
 
     async def use(self, job_id: JobID, artifacts: Sequence[Artifact]) -> JobCode:
         """The job's code, ready. Raises TaskFailedError when a blob is missing or broken, or there is no room for all."""
+        held = self._held_by(job_id)
         made = await self._made(job_id, artifacts)
         await self._drop_unused()
-        total = sum(self._bytes.values())
-        if total > self._max_bytes:
-            await self.release(job_id)
+        total, new = sum(self._bytes.values()), self._held_by(job_id) - held
+        if total > self._max_bytes and new:
+            await self._let_go(job_id, new)  # not what attempts of it run with
             message = (
                 f"artifacts that jobs use on this worker would take {total} bytes with those of this job, and "
                 f"{options.ARTIFACT_CACHE_MAX.key} allows {self._max_bytes >> 20} MiB: raise it, or run fewer jobs here"
@@ -68,8 +69,14 @@ class ArtifactCache:
 
     async def release(self, job_id: JobID) -> None:
         """The job is over: drop what is unused longest, beyond MAX_UNUSED or for want of room."""
-        for users in self._users.values():
-            users.discard(job_id)
+        await self._let_go(job_id, self._held_by(job_id))
+
+    def _held_by(self, job_id: JobID) -> set[str]:
+        return {sha256 for sha256, users in self._users.items() if job_id in users}
+
+    async def _let_go(self, job_id: JobID, names: Collection[str]) -> None:
+        for sha256 in names:
+            self._users[sha256].discard(job_id)
         await self._drop_unused()
 
     async def _made(self, job_id: JobID, artifacts: Sequence[Artifact]) -> JobCode:
