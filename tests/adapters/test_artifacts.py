@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.adapters.blob import artifacts
 from firesteel.adapters.blob.artifacts import ArtifactCache
 from firesteel.adapters.blob.local import LocalBlobStore
 from firesteel.model.ids import JobID
@@ -23,11 +24,25 @@ class SlowBlobs(LocalBlobStore):
         super().__init__(directory)
         self.slow: set[str] = set()
         self.arrived = asyncio.Event()
+        self.goes = asyncio.Event()
+        """Set once one begins to be deleted; it takes until `gone` is set."""
+        self.gone = asyncio.Event()
+        self.gone.set()
+        self._at_master: dict[str, bytes] = {}
+        """What was deleted here, and is fetched again."""
 
     async def fetch(self, sha256: str) -> Path:
         if sha256 in self.slow:
             await self.arrived.wait()
+        if sha256 in self._at_master:
+            Path(self._directory, sha256).write_bytes(self._at_master[sha256])
         return await super().fetch(sha256)
+
+    async def let_go(self, sha256: str) -> None:
+        self.goes.set()
+        await self.gone.wait()
+        self._at_master[sha256] = self.path(sha256).read_bytes()
+        self.delete(sha256)
 
 
 def code(blobs: LocalBlobStore, size_bytes: int, letter: str) -> Artifact:
@@ -78,5 +93,27 @@ def test_a_job_that_wants_too_much_keeps_what_it_has(tmp_path: Path) -> None:
             await cache.use(JobID("1"), [small, big])
         assert Path(directory).is_dir()
         assert not Path(tmp_path, "cache", big.sha256).exists()
+
+    asyncio.run(story())
+
+
+def test_what_nobody_uses_is_not_deleted_once_a_job_has_been_given_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "MAX_UNUSED", 0)
+
+    async def story() -> None:
+        blobs = SlowBlobs(tmp_path / "blobs")
+        cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 20)
+        blobs.gone.clear()
+        one, two = pickle(blobs, "one"), pickle(blobs, "two")
+        await cache.use(JobID("1"), [one, two])
+        release = asyncio.ensure_future(cache.release(JobID("1")))
+        await blobs.goes.wait()
+        use = asyncio.ensure_future(cache.use(JobID("2"), [two]))
+        await asyncio.wait({use}, timeout=A_WHILE_S)
+        blobs.gone.set()
+        await release
+        assert Path((await use).pickles[0]).read_text() == "two"
 
     asyncio.run(story())

@@ -50,26 +50,29 @@ class ArtifactCache:
         """By SHA-256, least recently used first."""
         self._bytes: dict[str, int] = {}
         """What each takes, packed and unpacked."""
-        self._unpacking = asyncio.Lock()
+        self._changing = asyncio.Lock()
+        """Held by who begins to use something, too: else what nobody uses might go under their hands."""
 
     async def use(self, job_id: JobID, artifacts: Sequence[Artifact]) -> JobCode:
         """The job's code, ready. Raises TaskFailedError when a blob is missing or broken, or there is no room for all."""
-        held = self._held_by(job_id)
-        made = await self._made(job_id, artifacts)
-        await self._drop_unused()
-        total, new = sum(self._bytes.values()), self._held_by(job_id) - held
-        if total > self._max_bytes and new:
-            await self._let_go(job_id, new)  # not what attempts of it run with
-            message = (
-                f"artifacts that jobs use on this worker would take {total} bytes with those of this job, and "
-                f"{options.ARTIFACT_CACHE_MAX.key} allows {self._max_bytes >> 20} MiB: raise it, or run fewer jobs here"
-            )
-            raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message))
-        return made
+        async with self._changing:
+            held = self._held_by(job_id)
+            made = await self._made(job_id, artifacts)
+            await self._drop_unused()
+            total, new = sum(self._bytes.values()), self._held_by(job_id) - held
+            if total > self._max_bytes and new:
+                await self._let_go(job_id, new)  # not what attempts of it run with
+                message = (
+                    f"artifacts that jobs use on this worker would take {total} bytes with those of this job, and "
+                    f"{options.ARTIFACT_CACHE_MAX.key} allows {self._max_bytes >> 20} MiB: raise it, or run fewer jobs here"
+                )
+                raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message))
+            return made
 
     async def release(self, job_id: JobID) -> None:
         """The job is over: drop what is unused longest, beyond MAX_UNUSED or for want of room."""
-        await self._let_go(job_id, self._held_by(job_id))
+        async with self._changing:
+            await self._let_go(job_id, self._held_by(job_id))
 
     def _held_by(self, job_id: JobID) -> set[str]:
         return {sha256 for sha256, users in self._users.items() if job_id in users}
@@ -102,15 +105,14 @@ class ArtifactCache:
             raise TaskFailedError(FailureInfo(kind=FailureKind.ENVIRONMENT, message=message)) from error
 
     async def _drop_unused(self) -> None:
-        async with self._unpacking:  # else one that a job begins to use might go
-            unused = [sha256 for sha256, users in self._users.items() if not users]
-            for place, sha256 in enumerate(unused):
-                if len(unused) - place <= MAX_UNUSED and sum(self._bytes.values()) <= self._max_bytes:
-                    return
-                del self._users[sha256]
-                self._bytes.pop(sha256, None)
-                await asyncio.to_thread(self._remove, sha256)
-                await self._blobs.let_go(sha256)
+        unused = [sha256 for sha256, users in self._users.items() if not users]
+        for place, sha256 in enumerate(unused):
+            if len(unused) - place <= MAX_UNUSED and sum(self._bytes.values()) <= self._max_bytes:
+                return
+            del self._users[sha256]
+            self._bytes.pop(sha256, None)
+            await asyncio.to_thread(self._remove, sha256)
+            await self._blobs.let_go(sha256)
 
     async def _place(self, artifact: Artifact, job_id: JobID) -> Placed:
         if artifact.kind == "file":
@@ -123,18 +125,17 @@ class ArtifactCache:
 
     async def _ensure(self, artifact: Artifact, job_id: JobID) -> None:
         """Unpack the artifact, and keep its packed form beside it, unless both are there."""
-        async with self._unpacking:
-            is_known = artifact.sha256 in self._bytes  # else a former process has left it
-            if not (is_known and self._archive(artifact).is_file() and self._unpacked(artifact.sha256).is_dir()):
-                blob = await self._blobs.fetch(artifact.sha256)
-                self._bytes[artifact.sha256] = await asyncio.to_thread(self._unpack, blob, artifact)
-            self._touch(artifact.sha256, job_id)
+        is_known = artifact.sha256 in self._bytes  # else a former process has left it
+        if not (is_known and self._archive(artifact).is_file() and self._unpacked(artifact.sha256).is_dir()):
+            blob = await self._blobs.fetch(artifact.sha256)
+            self._bytes[artifact.sha256] = await asyncio.to_thread(self._unpack, blob, artifact)
+        self._touch(artifact.sha256, job_id)
 
     async def _fetch(self, sha256: str, job_id: JobID) -> Path:
         """A blob that is used as it is."""
-        self._touch(sha256, job_id)  # first: what is in use is not dropped
         blob = await self._blobs.fetch(sha256)
         self._bytes.setdefault(sha256, (await asyncio.to_thread(blob.stat)).st_size)
+        self._touch(sha256, job_id)
         return blob
 
     def _touch(self, sha256: str, job_id: JobID) -> None:
