@@ -162,6 +162,16 @@ def test_output_that_was_read_to_its_end_is_not_told_again_from_the_archive(
     do(story())
 
 
+async def nothing_comes(http: httpx.AsyncClient, path: str) -> None:
+    """Whoever follows what can't grow any more waits, as for what may, and does not ask again and again."""
+    assert (await http.get(path)).json()["text"] == ""
+    following = asyncio.ensure_future(http.get(f"{path}&wait=30 s"))
+    await asyncio.wait({following}, timeout=0.2)
+    assert not following.done()
+    following.cancel()
+    assert (await http.get(f"{path}&wait=1 ms")).json()["text"] == ""
+
+
 def test_prints_are_read_after_the_worker_has_gone(tmp_path: Path, do: Do, script: TaskScript) -> None:
     """From the master, and from the history server."""
 
@@ -181,12 +191,14 @@ def test_prints_are_read_after_the_worker_has_gone(tmp_path: Path, do: Do, scrip
             path = f"/taskmanagers/{worker}/logs/{after[0]['name']}"
             assert (await rest.get(f"{path}/part"))["text"] == "hello from an attempt\n"
             assert (await rest.http.get(path)).text == "hello from an attempt\n"
+            await nothing_comes(rest.http, f"{path}/part?offset={after[0]['size']}")
             await rest.get(f"/taskmanagers/{worker}/logs", 404)
             await rest.get(f"/taskmanagers/{worker}/logs/taskmanager.log/part", 404)
         async with history(directory) as http:
             await listed(http, 1)
             assert (await http.get(f"/jobs/{WORDS.job_id}/logs")).json()["logs"] == after
             assert (await http.get(path)).text == "hello from an attempt\n"
+            await nothing_comes(http, f"{path}/part?offset={after[0]['size']}")
             assert (await http.get(f"/taskmanagers/{worker}/logs")).status_code == 404
 
             def command(*arguments: str) -> str:

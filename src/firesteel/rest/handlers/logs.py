@@ -13,6 +13,7 @@ from firesteel.adapters.inspection.logfiles import LogFiles, NoSuchFile
 from firesteel.adapters.inspection.threads import thread_dump
 from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.inquiries import (
+    READ_WAIT_MAX_MS,
     AnyInquiry,
     DescribeSpark,
     DumpThreads,
@@ -81,7 +82,13 @@ async def worker_log_file(call: Call) -> Response:
 
 async def worker_log_part(call: Call) -> LogPartInfo:
     """Lines of a file for who follows it: answered when there are some, or the time is over."""
-    part = await _of_worker(call, call.path("filename"))(call.query["offset"], call.query["wait"])
+    wait_ms = min(call.query["wait"], READ_WAIT_MAX_MS)
+    until_s = asyncio.get_running_loop().time() + wait_ms / 1_000
+    part = await _of_worker(call, call.path("filename"))(call.query["offset"], wait_ms)
+    if not part.data:  # an archive answers at once, and would be asked again at once
+        with contextlib.suppress(TimeoutError):
+            async with call.services.waits.limited(until_s - asyncio.get_running_loop().time()):
+                await asyncio.Event().wait()
     return LogPartInfo(_shown(part), part.offset, part.end, part.size_bytes)
 
 
