@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from firesteel.model import options
 from firesteel.model.stored import UNREADABLE
+from firesteel.rest.bodies import chunks
 from firesteel.rest.call import Call, Route, Services
 from firesteel.rest.codecs import JSON, error_response, json_response
 from firesteel.rest.compression import compressed
@@ -167,7 +168,7 @@ async def _body(route: Route, request: Request) -> Any:
     if route.body is None:
         return None
     content = bytearray()
-    async for chunk in request.stream():
+    async for chunk in chunks(request):
         content += chunk
         if len(content) > BODY_BYTES_MAX:
             raise RestError(413, f"The request has more than {BODY_BYTES_MAX} bytes.")

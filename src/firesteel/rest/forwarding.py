@@ -11,6 +11,7 @@ import httpcore
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from firesteel.rest.bodies import chunks
 from firesteel.rest.errors import NO_LEADER, RestError
 from firesteel.runtime.register import Leadership, Registered
 
@@ -87,7 +88,7 @@ class Forwarding:
         query = f"?{request.url.query}" if request.url.query else ""
         handed_on = [(name, value) for name, value in request.headers.raw if name.decode() not in NOT_HANDED_ON]
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
-        body = await request.body() if request.method in REPEATABLE else request.stream()
+        body = await request.body() if request.method in REPEATABLE else chunks(request)
         url = httpcore.URL(f"{leader.record.rest}{path}{query}")
         headers = [(b"host", _host(url)), *handed_on, (FORWARDED.encode(), b"1")]
         if has_body:

@@ -14,6 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
+from firesteel.rest.bodies import chunks
 from firesteel.rest.errors import RestError, bad_request
 
 FILES_MAX = 256
@@ -26,9 +27,6 @@ WRITE_BYTES = 1 << 20
 
 AT_ONCE_MAX = 64
 """Uploads that are taken at the same time."""
-
-READ_TIMEOUT_S = 60.0
-"""A client that sends nothing for so long has gone."""
 
 
 class _Directory:
@@ -143,23 +141,16 @@ class Uploads:
 async def _read(request: Request, reader: "_Reader", limit_bytes: int) -> None:
     """Raises RestError for what is too large, is no multipart text, or ends in the middle."""
     total = 0
-    chunks = request.stream()
-    while True:
-        try:
-            async with asyncio.timeout(READ_TIMEOUT_S):
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            raise RestError(408, f"Nothing has come for {READ_TIMEOUT_S:.0f} s: the upload is given up.") from None
-        except ClientDisconnect:
-            raise bad_request("The client has gone in the middle of the upload.") from None
-        if chunk is None:
-            break
-        total += len(chunk)
-        if total > limit_bytes:
-            raise _too_large(limit_bytes)
-        reader.feed(chunk)
-        if reader.pending_bytes >= WRITE_BYTES:
-            await asyncio.to_thread(reader.flush)
+    try:
+        async for chunk in chunks(request):
+            total += len(chunk)
+            if total > limit_bytes:
+                raise _too_large(limit_bytes)
+            reader.feed(chunk)
+            if reader.pending_bytes >= WRITE_BYTES:
+                await asyncio.to_thread(reader.flush)
+    except ClientDisconnect:
+        raise bad_request("The client has gone in the middle of the upload.") from None
     reader.finish()
 
 
