@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 from firesteel.assembly.client import MasterClient
@@ -15,6 +16,8 @@ from firesteel.rest.server import RestServer, serve_rest
 from firesteel.runtime.register import LeaderRecord, Registered
 from tests.rest.cluster import RestCluster, rest_cluster
 from tests.rest.conftest import Do
+
+LIMIT_S = 30.0
 
 
 @dataclass
@@ -83,8 +86,51 @@ def test_a_body_that_does_not_come_is_given_up(
             for server in (rest.server, other):
                 reader, writer = await asyncio.open_connection(*server.host_port)
                 writer.write(asked.encode())
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(LIMIT_S):
                     assert (await reader.readline()).split()[1] == b"408", server.address
                 writer.close()
+
+    do(story())
+
+
+def test_the_body_of_a_question_is_not_waited_for(tmp_path: Path, do: Do) -> None:
+    """It means nothing, and may have no end."""
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path) as rest, standby(rest, tmp_path, rest.server.address) as other:
+            reader, writer = await asyncio.open_connection(*other.host_port)
+            writer.write(b"GET /overview HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+            async with asyncio.timeout(LIMIT_S):
+                assert (await reader.readline()).split()[1] == b"200"
+            writer.close()
+
+    do(story())
+
+
+def test_an_answer_of_any_length_is_handed_on_as_it_comes(tmp_path: Path, do: Do) -> None:
+    """And one that breaks off is not taken for whole."""
+
+    async def story() -> None:
+        goes_on = asyncio.Event()
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+            await goes_on.wait()
+            goes_on.clear()
+            writer.write(b"4\r\nlast\r\n" if breaks else b"4\r\nlast\r\n0\r\n\r\n")
+
+        async with rest_cluster(tmp_path) as rest, served(answer) as leader, standby(rest, tmp_path, leader) as other:
+            for breaks in (False, True):
+                async with (
+                    asyncio.timeout(LIMIT_S),
+                    httpx.AsyncClient() as http,
+                    http.stream("GET", f"{other.address}/jobmanager/log") as answered,
+                ):
+                    parts = answered.aiter_bytes()
+                    assert await anext(parts) == b"first"
+                    goes_on.set()
+                    with pytest.raises(httpx.RemoteProtocolError) if breaks else contextlib.nullcontext():
+                        assert b"".join([part async for part in parts]) == b"last"
 
     do(story())

@@ -87,8 +87,8 @@ class Forwarding:
         path = quote(request.scope.get("firesteel.path", request.url.path), safe=PATH_CHARACTERS)
         query = f"?{request.url.query}" if request.url.query else ""
         handed_on = [(name, value) for name, value in request.headers.raw if name.decode() not in NOT_HANDED_ON]
-        has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
-        body = await request.body() if request.method in REPEATABLE else chunks(request)
+        is_told = "content-length" in request.headers or "transfer-encoding" in request.headers
+        has_body = is_told and request.method not in REPEATABLE  # which mean nothing by theirs
         url = httpcore.URL(f"{leader.record.rest}{path}{query}")
         headers = [(b"host", _host(url)), *handed_on, (FORWARDED.encode(), b"1")]
         if has_body:
@@ -97,13 +97,15 @@ class Forwarding:
             request.method,
             url,
             headers=headers,
-            content=body if has_body else None,
+            content=chunks(request) if has_body else None,
             extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
         )
         answer = await self._http.handle_async_request(asked)
         kept = _kept(answer)
         if kept.get("content-type", "").startswith(EVENTS):
             return StreamingResponse(self._events(answer, leader.epoch), answer.status, kept)
+        if not _has_length(answer) and request.method != "HEAD":
+            return StreamingResponse(self._parts(answer, leader.epoch), answer.status, kept)
         try:
             return Response(await answer.aread(), answer.status, kept)
         finally:
@@ -111,6 +113,14 @@ class Forwarding:
 
     async def _events(self, answer: httpcore.Response, epoch: int) -> AsyncIterator[bytes]:
         """Events until either side goes, or another master leads: who listens connects again."""
+        try:
+            async for part in self._parts(answer, epoch):
+                yield part
+        except (*BROKEN, TimeoutError) as error:
+            logger.info("the leader has ended a stream (%s)", str(error) or type(error).__name__)
+
+    async def _parts(self, answer: httpcore.Response, epoch: int) -> AsyncIterator[bytes]:
+        """An answer of any size as it comes. One that breaks off raises, so that nobody takes it for whole."""
         parts = aiter(answer.aiter_stream())
         try:
             while True:
@@ -119,8 +129,6 @@ class Forwarding:
                 if part is None:
                     return
                 yield part
-        except (*BROKEN, TimeoutError) as error:
-            logger.info("the leader has ended a stream (%s)", str(error) or type(error).__name__)
         finally:
             await answer.aclose()
 
@@ -150,6 +158,10 @@ def _length(request: Request) -> tuple[bytes, bytes]:
     """The header that says how long the body is, or that it ends where it ends."""
     length = request.headers.get("content-length")
     return (b"transfer-encoding", b"chunked") if length is None else (b"content-length", length.encode())
+
+
+def _has_length(answer: httpcore.Response) -> bool:
+    return any(name.lower() == b"content-length" for name, _ in answer.headers)
 
 
 def _kept(answer: httpcore.Response) -> dict[str, str]:
