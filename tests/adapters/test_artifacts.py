@@ -4,6 +4,7 @@ import asyncio
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from firesteel.adapters.blob import artifacts
@@ -50,13 +51,19 @@ def code(blobs: LocalBlobStore, size_bytes: int, letter: str) -> Artifact:
     path = blobs.new_file()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("module.py", letter * size_bytes)
-    return Artifact(name="code", kind="code", sha256=blobs.put(path), size_bytes=path.stat().st_size)
+    return Artifact(name="code", kind="code", sha256=taken(blobs, path), size_bytes=1)
 
 
 def pickle(blobs: LocalBlobStore, text: str) -> Artifact:
     path = blobs.new_file()
     path.write_text(text)
-    return Artifact(name="pipeline", kind="pickle", sha256=blobs.put(path), size_bytes=len(text))
+    return Artifact(name="pipeline", kind="pickle", sha256=taken(blobs, path), size_bytes=len(text))
+
+
+def taken(blobs: LocalBlobStore, path: Path) -> str:
+    sha256 = blobs.put(path)
+    path.unlink()
+    return sha256
 
 
 def test_a_job_keeps_its_code_while_another_one_is_too_big(tmp_path: Path) -> None:
@@ -115,5 +122,24 @@ def test_what_nobody_uses_is_not_deleted_once_a_job_has_been_given_it(
         blobs.gone.set()
         await release
         assert Path((await use).pickles[0]).read_text() == "two"
+
+    asyncio.run(story())
+
+
+def test_nothing_stays_of_what_can_not_be_unpacked(tmp_path: Path) -> None:
+    """Unless another job has the same bytes as a file."""
+
+    async def story() -> None:
+        blobs = SlowBlobs(tmp_path / "blobs")
+        cache = ArtifactCache(tmp_path / "cache", blobs, 1 << 20)
+        text = pickle(blobs, "no archive")
+        bad = msgspec.structs.replace(text, kind="code")
+        with pytest.raises(TaskFailedError, match="can't be unpacked"):
+            await cache.use(JobID("1"), [bad])
+        assert list((tmp_path / "cache").iterdir()) == list((tmp_path / "blobs").iterdir()) == []
+        (path,) = (await cache.use(JobID("2"), [text])).pickles
+        with pytest.raises(TaskFailedError, match="can't be unpacked"):
+            await cache.use(JobID("1"), [bad])
+        assert Path(path).read_text() == "no archive"
 
     asyncio.run(story())

@@ -111,8 +111,11 @@ class ArtifactCache:
                 return
             del self._users[sha256]
             self._bytes.pop(sha256, None)
-            await asyncio.to_thread(self._remove, sha256)
-            await self._blobs.let_go(sha256)
+            await self._forget(sha256)
+
+    async def _forget(self, sha256: str) -> None:
+        await asyncio.to_thread(self._remove, sha256)
+        await self._blobs.let_go(sha256)
 
     async def _place(self, artifact: Artifact, job_id: JobID) -> Placed:
         if artifact.kind == "file":
@@ -128,7 +131,12 @@ class ArtifactCache:
         is_known = artifact.sha256 in self._bytes  # else a former process has left it
         if not (is_known and self._archive(artifact).is_file() and self._unpacked(artifact.sha256).is_dir()):
             blob = await self._blobs.fetch(artifact.sha256)
-            self._bytes[artifact.sha256] = await asyncio.to_thread(self._unpack, blob, artifact)
+            try:
+                self._bytes[artifact.sha256] = await asyncio.to_thread(self._unpack, blob, artifact)
+            except (OSError, BadArchive):
+                if artifact.sha256 not in self._users:  # else it goes when these have gone
+                    await self._forget(artifact.sha256)
+                raise
         self._touch(artifact.sha256, job_id)
 
     async def _fetch(self, sha256: str, job_id: JobID) -> Path:
