@@ -185,6 +185,15 @@ def test_no_more_of_what_a_script_printed_is_held_than_is_kept(tmp_path: Path) -
     assert most < 4 * limit
 
 
+def test_of_many_attempts_of_a_script_the_last_are_kept(tmp_path: Path) -> None:
+    retried = msgspec.structs.replace(vertex(ONE, is_script=True), attempts=20)
+    it, outputs = view("it", vertices=(retried,)), OutputStore(tmp_path / "outputs")
+    for attempt in range(20):
+        asyncio.run(outputs.append(it.job_id, f"{attempt}.stdout", 0, b"hello\n"))
+    kept = gathered(it, FakeWorkers(tmp_path, ONE), tmp_path)
+    assert [each.log.name for each in kept] == [f"{attempt}.stdout" for attempt in range(4, 20)]
+
+
 def test_of_a_job_without_vertices_is_kept_whatever_is_found(tmp_path: Path) -> None:
     """Its JobMaster broke, and nobody knows what it was."""
     it = view("it")

@@ -22,6 +22,7 @@ FILES_MAX = 2_000
 """Most log files that are kept of one job: those that were written last."""
 
 SCRIPT_ATTEMPTS_MAX = 16
+"""Attempts of a script whose output is kept: the last ones, which say how it has ended."""
 STREAMS = ("stdout", "stderr")
 
 T = TypeVar("T")
@@ -138,8 +139,9 @@ async def _printed(view: JobView, outputs: Outputs) -> list[tuple[str, int]]:
     """Names and sizes of what a script has printed, of which nothing is held: it is read again, as far as it is kept. Of a job
     without vertices it is not known whether it is one, nor how many attempts it had."""
     attempts = max((vertex.attempts for vertex in view.vertices), default=SCRIPT_ATTEMPTS_MAX)
+    last = range(max(0, attempts - SCRIPT_ATTEMPTS_MAX), attempts)
     found = []
-    for name in (f"{attempt}.{stream}" for attempt in range(min(SCRIPT_ATTEMPTS_MAX, attempts)) for stream in STREAMS):
+    for name in (f"{attempt}.{stream}" for attempt in last for stream in STREAMS):
         size = sum([len(part) async for part in _parts(outputs, view.job_id, name)])
         if size:
             found.append((name, size))
