@@ -22,6 +22,7 @@ def vertex(name: str, parallelism: int, finished: int, **fields: Any) -> dict[st
         "tasks": {"FINISHED": finished, "RUNNING": parallelism - finished},
         "io": {**io, "tasks": 5 * finished},
         "io_lacking": [] if finished == parallelism else ALL,
+        "io_uncounted": [],
         "progress": [],
         **fields,
     }
@@ -49,6 +50,8 @@ def test_figures_of_vertices(do: Do, tmp_path: Path) -> None:
             assert await told("x", vertex("x", 4, 2)) == ("20", "8", "10 so far", None)
             unknown = vertex("x", 2, 2, io_lacking=["rows_read", "tasks"])
             assert await told("x", unknown) == (None, "8", None, None)
+            uncounted = vertex("x", 4, 2, io_uncounted=["rows_written", "tasks"])
+            assert await told("x", uncounted) == ("20", None, None, None)
             fused = [running(1, 4, rows=7)]
             source = vertex("a", 1, 0, progress=fused, kinds=["source"])
             then = vertex("b", 1, 0, progress=fused)

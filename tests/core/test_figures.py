@@ -87,6 +87,17 @@ def test_draws_add_up_and_the_next_attempt_begins_with_nothing() -> None:
     assert of(figures, graph, "a")[0].rows_written == 7
 
 
+def test_what_a_finished_subtask_lacks_is_told_apart_from_what_is_still_to_come() -> None:
+    graph = job("v*3")
+    figures, (vertex,) = Figures(Topology(graph)), graph.vertices
+    uncounted = msgspec.structs.replace(commit_of("v"), rows=2, size_bytes=-1)
+    for subtask in (0, 1):
+        figures.note(subtask, TaskOutcome(sinks=(uncounted,), io=READ))
+    assert "rows_written" in of(figures, graph, "v")[1]
+    assert figures.uncounted(vertex, np.array([True, True, False])) == ("bytes_written",)
+    assert figures.uncounted(vertex, np.array([False, False, False])) == ()
+
+
 def test_former_attempts_are_kept_up_to_a_limit() -> None:
     state = JobState(job_id=JOB)
     for attempt in range(ATTEMPTS_KEPT_MAX + 5):

@@ -11,10 +11,10 @@ from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
 from firesteel.model.metric import Kind
 from firesteel.model.metrics import FORK_SERVER_SPARES, JOB_IO, JVM_HEAP_USED, TASK_IO
-from firesteel.model.states import JobStatus
+from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import QueryProgress
 from firesteel.model.tasks import IOMetrics
-from firesteel.model.views import JobView, QueuePlace
+from firesteel.model.views import JobView, QueuePlace, VertexView
 from firesteel.rest.metrics.backlog import backlog_level, backlog_ratio
 from firesteel.rest.metrics.figures import job_values
 from firesteel.rest.metrics.selection import AGGREGATIONS, SUBTASKS_MAX, number_text, skew, subtasks
@@ -186,6 +186,25 @@ def test_a_job_that_runs_tells_its_times(do: Do, script: TaskScript, tmp_path: P
             assert "uptime" not in await names(rest, path)
 
     do(story())
+
+
+def test_what_nobody_has_counted_is_not_told_while_other_subtasks_run() -> None:
+    vertex = VertexView(
+        id=WORDS.vertices[0].id,
+        name="lines",
+        functions=("lines",),
+        parallelism=4,
+        status=ExecutionState.RUNNING,
+        tasks={"FINISHED": 2, "RUNNING": 2},
+        attempts=1,
+        io=IOMetrics(rows_written=10, bytes_written=0),
+        io_lacking=("rows_written", "bytes_written"),
+        io_uncounted=("bytes_written",),
+    )
+    job = JobView(job_id=WORDS.job_id, name="it", status=JobStatus.RUNNING, vertices=(vertex,))
+    told = {each.id: each.value for each in job_values(job, 100)}
+    assert told["numRecordsOut"] == 10
+    assert "numBytesOut" not in told
 
 
 @pytest.mark.parametrize(

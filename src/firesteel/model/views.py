@@ -77,6 +77,8 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of the subtasks that have finished, together."""
     io_lacking: tuple[str, ...] = ()
     """Names of those figures of `io` that are not known of every subtask."""
+    io_uncounted: tuple[str, ...] = ()
+    """Names of those that are not even known of every subtask that has finished."""
     first_region: int = 0
     """The region of its subtask 0; those of the others follow."""
     is_script: bool = False

@@ -59,18 +59,23 @@ class Figures:
 
     def of_vertex(self, vertex: JobVertex) -> tuple[IOMetrics, tuple[str, ...]]:
         """What is known of its subtasks together, and the names of figures that some lack."""
-        logical = self._topology.by_vertex[vertex.id]
-        columns = np.concatenate((self._read_of(vertex, logical), self.written[vertex.id]))
-        names = (*READ, *WRITTEN)
+        columns, names = self._columns(vertex), (*READ, *WRITTEN)
         known = np.where(columns >= 0, columns, 0)
         sums, largest = known.sum(axis=1).tolist(), known.max(axis=1).tolist()
         together = {name: largest[place] if name in PEAKS else sums[place] for place, name in enumerate(names)}
-        complete: list[bool] = np.all(columns >= 0, axis=1).tolist()
-        lacking = tuple(name for name, is_known in zip(names, complete, strict=True) if not is_known)
-        return IOMetrics(**together), lacking
+        return IOMetrics(**together), _lacking(columns)
+
+    def uncounted(self, vertex: JobVertex, finished: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+        """Names of figures that some of the `finished` [subtasks] lack: they will not be known any more."""
+        return _lacking(self._columns(vertex)[:, finished])
 
     def nbytes(self) -> int:
         return self.read.nbytes + sum(columns.nbytes for columns in self.written.values())
+
+    def _columns(self, vertex: JobVertex) -> npt.NDArray[np.int64]:
+        """[READ and WRITTEN, subtasks]"""
+        logical = self._topology.by_vertex[vertex.id]
+        return np.concatenate((self._read_of(vertex, logical), self.written[vertex.id]))
 
     def _read_of(self, vertex: JobVertex, logical: LogicalRegion, chosen: slice = slice(None)) -> npt.NDArray[np.int64]:
         """[READ, chosen subtasks]. Of several vertices of a region nobody knows which has read what, unless it is only one that
@@ -88,6 +93,11 @@ class Figures:
         for place, value in enumerate(values):
             known = value >= 0 and column[place] >= 0
             column[place] = column[place] + value if known else UNKNOWN
+
+
+def _lacking(columns: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    complete: list[bool] = np.all(columns >= 0, axis=1).tolist()
+    return tuple(name for name, is_known in zip((*READ, *WRITTEN), complete, strict=True) if not is_known)
 
 
 def _reads(vertex: JobVertex, logical: LogicalRegion) -> bool:

@@ -318,6 +318,7 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
         progress=tuple(shown[:PROGRESS_PER_VERTEX_MAX]),
         io=io,
         io_lacking=lacking,
+        io_uncounted=graph.figures.uncounted(vertex, graph.state[rows] == ExecutionState.FINISHED),
         first_region=logical.offset,
         is_script=vertex.functions[0].is_script,
         labels=vertex.resources.labels,

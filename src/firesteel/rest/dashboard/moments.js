@@ -59,7 +59,7 @@ function vertexAt(vertex, rows, at) {
     if (isLacking) lacking.push(name);
     io[name] = isLacking ? -1 : finished.reduce((sum, row) => sum + row[place], 0);
   }
-  return { ...vertex, status, tasks, attempts, start_time_ms: start, end_time_ms: ENDS.has(status) ? end : -1, progress: [], io, io_lacking: lacking };
+  return { ...vertex, status, tasks, attempts, start_time_ms: start, end_time_ms: ENDS.has(status) ? end : -1, progress: [], io, io_lacking: lacking, io_uncounted: lacking };
 }
 
 // A former master has kept the last time of each state only.

@@ -31,7 +31,8 @@ function regionOf(job, vertex) {
 // Whether some subtask has finished, and all that have know the figure: those that have not finished lack every one.
 function isTold(vertex, name) {
   const finished = vertex.tasks.FINISHED ?? 0;
-  return finished > 0 && (!vertex.io_lacking.includes(name) || finished < vertex.parallelism);
+  const isKnown = !vertex.io_uncounted.includes(name);
+  return finished > 0 && isKnown && (!vertex.io_lacking.includes(name) || finished < vertex.parallelism);
 }
 
 // Done of total where every subtask has finished or tells of itself; else those that are known to be done. Spark's tasks are those

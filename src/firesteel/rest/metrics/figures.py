@@ -127,7 +127,8 @@ def _query_values(query: QueryProgress) -> list[MetricValue]:
 def _is_told(vertex: VertexView, field: str) -> bool:
     """Whether some subtask of the vertex has finished, and all that have know the figure."""
     finished = vertex.tasks.get(ExecutionState.FINISHED.name, 0)
-    return finished > 0 and (field not in vertex.io_lacking or finished < vertex.parallelism)
+    is_known = field not in vertex.io_uncounted
+    return finished > 0 and is_known and (field not in vertex.io_lacking or finished < vertex.parallelism)
 
 
 def _times(job: JobView, now_ms: int) -> list[MetricValue]:
