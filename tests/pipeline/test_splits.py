@@ -73,6 +73,8 @@ def test_what_is_said_of_kafka_reaches_spark_as_it_means_it() -> None:
     assert KAFKA.ending == '{"orders": {"0": 7}}'
     assert KAFKA.properties == {"security.protocol": "SSL", "ssl.key.password": "env:KEY"}
     assert KAFKA.options == {"includeHeaders": "true"}
+    in_other_letters = fs.kafka_splits("t", "b", includeheaders=True, MINPARTITIONS=4)
+    assert in_other_letters.options == {"includeHeaders": "true", "minPartitions": "4"}
 
 
 def test_with_parallelism_one_nothing_is_drawn() -> None:

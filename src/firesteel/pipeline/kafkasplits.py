@@ -162,5 +162,5 @@ def _checked_options(call: str, options: Mapping[str, Any]) -> dict[str, str]:
             raise InvalidPipeline(f'{call}: give {name} as properties={{"{name[6:]}": ...}}')
         if name.lower() not in known:
             raise InvalidPipeline(f"{call}: Spark's Kafka source has no option {name!r}{did_you_mean(name, OPTIONS)}")
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {known[name.lower()]: value for name, value in options.items() if value is not None}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
