@@ -39,8 +39,7 @@ class BlobUploads:
                     await asyncio.to_thread(self._put, sha256, path)
             yield
         finally:
-            async with self._changing:
-                self._in_use.subtract(files.keys())
+            self._in_use -= Counter(files.keys())  # without those that are at 0 now
 
     def _put(self, sha256: str, path: Path) -> None:
         free, size = self._blobs.free_bytes(), path.stat().st_size
@@ -116,6 +115,6 @@ class BlobUploads:
         """Delete blobs, but for those that known jobs use and those that a client is submitting a job with."""
         async with self._changing:
             kept = used()
-            for name in names:
-                if not self._in_use[name] and name not in kept:
-                    await asyncio.to_thread(self._blobs.delete, name)
+            unused = [name for name in names if not self._in_use[name] and name not in kept]
+            for name in unused:  # of one moment: a submission may end meanwhile, and `kept` not know its job
+                await asyncio.to_thread(self._blobs.delete, name)
