@@ -55,7 +55,15 @@ def test_masters_are_told_apart() -> None:
     assert spark_master(Configuration({})).is_local
     assert read_master("local[4]").kind is MasterKind.LOCAL
     assert read_master("yarn").kind is MasterKind.YARN
-    assert read_master("k8s://https://h:1").kind is MasterKind.UNTRIED
+    pods = read_master("k8s://https://[::1]:6443/path")
+    assert (pods.kind, pods.addresses, pods.api_server) == (
+        MasterKind.KUBERNETES,
+        (("::1", 6443),),
+        "https://[::1]:6443/path",
+    )
+    plain = read_master("k8s://h")
+    assert (plain.addresses, plain.api_server) == ((("h", 443),), "https://h")
+    assert read_master("k8s://http://h").addresses == (("h", 80),)
     several = read_master("spark://m1:7077,[::1]:7078")
     assert (several.kind, several.addresses) == (MasterKind.STANDALONE, (("m1", 7077), ("::1", 7078)))
     assert spark_master(Configuration({"spark.master": "spark://h:1"})).shown == "spark://h:1"

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from firesteel.adapters.spark.clusters.masters import Driver, attached_settings, read_master
+from firesteel.adapters.spark.clusters.stories import story_of
 from firesteel.adapters.spark.clusters.yarn import located
-from firesteel.adapters.spark.clusters.yarnstory import WORDS_MAX_CHARS, YarnStory, story_of
+from firesteel.adapters.spark.clusters.yarnstory import WORDS_MAX_CHARS, YarnStory
 from firesteel.model.options import ConfigurationError
 
 YARN = read_master("yarn")

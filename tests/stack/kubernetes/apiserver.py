@@ -75,6 +75,7 @@ class RealApiServer(ApiServer):
             f"--service-account-key-file={own / 'server.key'}",
             f"--service-account-signing-key-file={own / 'server.key'}",
             "--endpoint-reconciler-type=none",
+            "--feature-gates=WatchList=false",  # takes an etcd that is newer than Debian's
         )
 
     def is_ready(self, said: str) -> bool:
@@ -182,7 +183,13 @@ def real_api_server(directory: Path) -> Iterator[RealApiServer]:
 def scheduler(server: RealApiServer) -> Iterator[None]:
     """Kubernetes' own, which says on which node a pod runs, and why on none."""
     kubeconfig = server.kubeconfig("admin")
-    command = (str(program()), "kube-scheduler", f"--kubeconfig={kubeconfig}", "--secure-port=0", "--leader-elect=false")
+    command = (
+        str(program()),
+        "kube-scheduler",
+        f"--kubeconfig={kubeconfig}",
+        "--secure-port=0",
+        "--leader-elect=false",
+    )
     with open(server.directory / "scheduler.log", "wb") as log:
         process = subprocess.Popen([*DIES_WITH_PARENT, *command], stdout=log, stderr=log)
     try:

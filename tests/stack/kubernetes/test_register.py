@@ -86,7 +86,7 @@ def test_the_manifests_are_ones_that_kubernetes_takes(api_server: RealApiServer)
     """Tried without being done; a field that is unknown, or written twice, is refused."""
     api_server.admit("default")
     names = sorted(file.name for file in MANIFESTS.glob("*.yaml") if file.name != "kustomization.yaml")
-    assert names == ["access.yaml", "config.yaml", "masters.yaml", "storage.yaml", "workers.yaml"]
+    assert names == ["access.yaml", "config.yaml", "executors.yaml", "masters.yaml", "storage.yaml", "workers.yaml"]
     with api_server.admin() as admin:
         for manifest in (each for name in names for each in manifests(name)):
             assert created(admin, manifest, "?dryRun=All&fieldValidation=Strict") == ""

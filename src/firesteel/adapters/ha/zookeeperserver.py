@@ -88,7 +88,7 @@ class ZooKeeperServer:
         settings = directory / "zoo.cfg"
         await asyncio.to_thread(settings.write_text, self._settings(directory, port))
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", supervisor.__file__, ""),
+            *(sys.executable, "-I", "-S", supervisor.__file__, "", "0"),
             *(installation.java, *FLAGS, "-cp", _class_path(installation)),
             *(f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}", MAIN_CLASS, str(settings)),
             stdin=asyncio.subprocess.PIPE,

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import platform
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
 
 import httpcore
 import msgspec
@@ -25,6 +26,8 @@ CHANGE = "application/merge-patch+json"
 ROLE = "deploy/kubernetes/access.yaml"
 """Has a Role with all that is needed."""
 
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
 BROKEN = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError)
 
 Object = TypeVar("Object")
@@ -42,6 +45,10 @@ class Conflict(ApiError):
     """The object exists, or is not the version that was to be changed."""
 
 
+class Refused(ApiError):
+    """The server knows who asks, and does not let him."""
+
+
 class _Status(msgspec.Struct):
     """What the server says instead of an object."""
 
@@ -51,6 +58,19 @@ class _Status(msgspec.Struct):
 class Metadata(msgspec.Struct):
     resource_version: str = msgspec.field(default="", name="resourceVersion")
     annotations: dict[str, str] = {}
+
+
+class _List(msgspec.Struct, Generic[Object]):
+    items: list[Object]
+
+
+class _Review(msgspec.Struct):
+    """Whether who asks may do something."""
+
+    class Status(msgspec.Struct):
+        allowed: bool = False
+
+    status: Status
 
 
 class _Any(msgspec.Struct):
@@ -65,8 +85,11 @@ class _Event(msgspec.Struct):
 class KubernetesApi:
     """Paths are those below the namespace's, with the kind's group: `api/v1/configmaps`. All calls raise ApiError."""
 
-    def __init__(self, access: KubernetesAccess) -> None:
-        self._access = access
+    def __init__(
+        self, access: KubernetesAccess, *, role: str = ROLE, namespace_key: str = options.KUBERNETES_NAMESPACE.key
+    ) -> None:
+        """`role` has a Role with all that is asked, `namespace_key` is what names another namespace: for people."""
+        self._access, self._role, self._namespace_key = access, role, namespace_key
         self._pool = httpcore.AsyncConnectionPool(access.tls)
 
     def __str__(self) -> str:
@@ -81,6 +104,35 @@ class KubernetesApi:
             return self._read(await self._ask("GET", f"{self._path(kind)}/{name}"), of)
         except NotFound:
             return None
+
+    async def list(self, kind: str, labels: str, of: type[Object]) -> list[Object]:
+        """Those with the labels, as `name=value,name=value`."""
+        content = await self._ask("GET", f"{self._path(kind)}?labelSelector={quote(labels)}")
+        return self._read(content, _List[of]).items  # type: ignore[valid-type]
+
+    async def delete(self, kind: str, labels: str) -> None:
+        """Those with the labels."""
+        await self._ask("DELETE", f"{self._path(kind)}?labelSelector={quote(labels)}")
+
+    async def has_namespace(self) -> bool:
+        """Also when who asks may not know that."""
+        try:
+            await self._ask("GET", f"/api/v1/namespaces/{self._access.namespace}")
+        except NotFound:
+            return False
+        except Refused:
+            pass
+        return True
+
+    async def may(self, verb: str, kind: str) -> bool:
+        """Whether who asks may do that; everybody may ask."""
+        group, _, plural = kind.rpartition("/")
+        named = {"namespace": self._access.namespace, "verb": verb, "resource": plural}
+        named |= {"group": group.split("/")[1]} if group.startswith("apis/") else {}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        asked = {**review, "spec": {"resourceAttributes": named}}
+        content = await self._ask("POST", REVIEWS, asked, "application/json")
+        return self._read(content, _Review).status.allowed
 
     async def create(self, kind: str, content: Mapping[str, Any]) -> None:
         """Raises Conflict when there is one of that name."""
@@ -173,9 +225,9 @@ class KubernetesApi:
                     " are of another cluster"
                 )
             case 403:
-                return ApiError(f"{self} refuses: {said}: its Role must allow that, as the one in {ROLE} does")
+                return Refused(f"{self} refuses: {said}: its Role must allow that, as the one in {self._role} does")
             case 404:
-                return NotFound(f"{self}: {said}: create it, or set {options.KUBERNETES_NAMESPACE.key} to another one")
+                return NotFound(f"{self}: {said}: create it, or set {self._namespace_key} to another one")
             case 409:
                 return Conflict(f"{self}: {said}")
             case _:

@@ -12,7 +12,7 @@ SPARK_MASTER = ConfigOption(
     "taskmanager.spark.master",
     "str",
     "",
-    "The Spark that a worker uses: empty means local[N] with the worker's cores, `spark://HOST:PORT` a standalone cluster, `sc://HOST:PORT/;token=TOKEN` a Connect server that is there; `yarn` the YARN that `HADOOP_CONF_DIR` names; `k8s://...` is passed on to Spark, untried.",
+    "The Spark that a worker uses: empty means local[N] with the worker's cores, `spark://HOST:PORT` a standalone cluster, `sc://HOST:PORT/;token=TOKEN` a Connect server that is there; `yarn` the YARN that `HADOOP_CONF_DIR` names; `k8s://https://HOST:PORT` a Kubernetes.",
 )
 SPARK_ISOLATION = ConfigOption(
     "taskmanager.spark.isolation",

@@ -19,6 +19,11 @@ _HOST = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.\-]+)"
 _ADDRESS = re.compile(rf"{_HOST}:(?P<port>\d{{1,5}})")
 _CONNECT = re.compile(rf"sc://{_HOST}(?::(?P<port>\d{{1,5}}))?/?(?P<parameters>;.*)?")
 LOOPBACK = "127.0.0.1"
+_API_SERVER = re.compile(rf"(?P<scheme>https?)://{_HOST}(?::(?P<port>\d{{1,5}}))?(?:/[^?#@]*)?")
+_PORTS = {"https": 443, "http": 80}
+"""Where an API server of Kubernetes listens unless its URL says so."""
+_ON_KUBERNETES = {"spark.executor.maxNumFailures": str((1 << 31) - 1)}
+"""A pod that a quota does not admit is a failure to Spark, which ends an application with too many: but room is waited for."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EXAMPLES = "local[N], spark://HOST:PORT, sc://HOST:PORT, yarn or k8s://https://HOST:PORT"
 
@@ -30,8 +35,8 @@ class MasterKind(Enum):
     """A JVM of the worker is the driver of an application on a standalone cluster."""
     YARN = "yarn"
     """It is the driver of an application on YARN, in its client mode."""
-    UNTRIED = "untried"
-    """It is the driver of an application on Kubernetes: passed on, and not tested."""
+    KUBERNETES = "k8s"
+    """It is the driver of an application on Kubernetes, in its client mode: executors are pods."""
     CONNECT = "sc"
     """A Connect server that others have started, and stop."""
 
@@ -49,6 +54,8 @@ class SparkMaster(msgspec.Struct, frozen=True):
     """User of the Connect server that all sessions are opened as; empty: the jobs' own."""
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with each call to a Connect server."""
+    api_server: str = ""
+    """URL of Kubernetes', without a slash at its end."""
 
     @property
     def is_local(self) -> bool:
@@ -92,7 +99,7 @@ def read_master(text: str) -> SparkMaster:
     if text == "yarn":
         return SparkMaster(MasterKind.YARN, text)
     if text.startswith("k8s://"):
-        return SparkMaster(MasterKind.UNTRIED, text)
+        return _kubernetes(text)
     if text.startswith("sc://"):
         return _connect_server(text)
     raise _refused(text.partition(";")[0], f"is no Spark master: {_EXAMPLES}")
@@ -113,6 +120,7 @@ def attached_settings(driver: Driver, user: Mapping[str, str], local_ip: str = "
     # On YARN some drivers fail to start with pages: Spark 4.3 adds YARN's filter to them while it makes them.
     has_pages = (bound or not driver.has_private_pages) and driver.master.kind is not MasterKind.YARN
     return {
+        **(_ON_KUBERNETES if driver.master.kind is MasterKind.KUBERNETES else {}),
         **({"spark.driver.host": host} if host else {}),
         **({"spark.driver.bindAddress": bound} if bound and driver.has_private_pages else {}),
         "spark.ui.enabled": "true" if has_pages else "false",
@@ -131,6 +139,17 @@ def _standalone_addresses(text: str) -> tuple[tuple[str, int], ...]:
     if len(found) != len(matches) or any(not 0 < port < 65_536 for _, port in found):
         raise _refused(text, "names no address: spark://HOST:PORT, or spark://HOST:PORT,HOST:PORT of several masters")
     return tuple(found)
+
+
+def _kubernetes(text: str) -> SparkMaster:
+    """As Spark has it: without a scheme it is https."""
+    named = text.removeprefix("k8s://")
+    url = named if "://" in named else f"https://{named}"
+    match = _API_SERVER.fullmatch(url.rstrip("/"))
+    port = int(match["port"] or _PORTS[match["scheme"]]) if match is not None else 0
+    if match is None or not 0 < port < 65_536:
+        raise _refused(text.rpartition("@")[2], "names no API server: k8s://https://HOST:PORT")
+    return SparkMaster(MasterKind.KUBERNETES, text, ((match["host"].strip("[]"), port),), api_server=match[0])
 
 
 def _connect_server(text: str) -> SparkMaster:

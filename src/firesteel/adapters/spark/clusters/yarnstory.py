@@ -2,7 +2,7 @@
 
 import re
 
-from firesteel.adapters.spark.clusters.masters import Driver, MasterKind
+from firesteel.adapters.spark.clusters.masters import Driver
 from firesteel.adapters.spark.clusters.story import ClusterStory
 
 WORDS_MAX_CHARS = 200
@@ -14,11 +14,6 @@ _LAST_WORDS = re.compile(r" Diagnostics message: (?P<text>.*)")
 _TIME = re.compile(r"^\[[^\]]*\]\s*")
 _BEGINS = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
 _NONE = "N/A"
-
-
-def story_of(driver: Driver, version: str) -> ClusterStory:
-    """The story of a driver; `version` is its Spark's."""
-    return YarnStory(driver, version) if driver.master.kind is MasterKind.YARN else ClusterStory(driver, version)
 
 
 class YarnStory(ClusterStory):

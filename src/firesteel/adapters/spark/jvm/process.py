@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from firesteel.adapters.inspection.rotation import open_for_appending
-from firesteel.adapters.spark.clusters.masters import Driver
+from firesteel.adapters.spark.clusters.masters import Driver, MasterKind
 from firesteel.adapters.spark.jvm import launch, supervisor
 from firesteel.adapters.spark.wire import SparkAddress
 
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
 _FOLLOW_SECONDS = 0.2
+LAST_DEEDS_SECONDS = 5.0
+"""Time in which a driver deletes the pods of its executors, also when its worker was killed; others are ended at once."""
 _STARTED = re.compile(re.escape(launch.STARTED) + r"\S*:(\d+)")
 MAX_LOG_TAIL_BYTES = 4_096
 
@@ -53,7 +55,9 @@ class SparkJvm:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         work_dir = self.log.parent.parent
         modules = launch.place_modules(work_dir)
-        wrapper = [sys.executable, "-I", "-S", supervisor.__file__, self._ephemeral]
+        has_pods = self._driver is not None and self._driver.master.kind is MasterKind.KUBERNETES
+        grace = str(LAST_DEEDS_SECONDS if has_pods else 0.0)
+        wrapper = [sys.executable, "-I", "-S", supervisor.__file__, self._ephemeral, grace]
         with open_for_appending(self.log) as log:
             self._process = await asyncio.create_subprocess_exec(
                 *wrapper,
@@ -106,7 +110,7 @@ class SparkJvm:
         return JvmDied(await self._process.wait(), self.log)
 
     async def kill(self) -> None:
-        """End it at once. Idempotent."""
+        """End it, at once but for `LAST_DEEDS_SECONDS`. Idempotent."""
         process = self._process
         if process is None or process.stdin is None:
             return

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import uuid
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import msgspec
 
+from firesteel.adapters.spark.clusters.kubernetes import ExecutorPods
+from firesteel.adapters.spark.clusters.kubernetesstory import KubernetesStory
 from firesteel.adapters.spark.clusters.lostmaster import LostMaster
-from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, MasterKind, SparkMaster
+from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, SparkMaster
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
+from firesteel.adapters.spark.clusters.stories import story_of
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
-from firesteel.adapters.spark.clusters.yarnstory import story_of
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.launch import PRINTED
@@ -72,6 +75,8 @@ class ServerSpec:
     """Whether Spark serves its pages."""
     make_kill_command: Callable[[str], list[str]] | None = None
     """The command line that ends an application which its cluster has not begun: it would be begun without its driver."""
+    pods: ExecutorPods | None = None
+    """Where executors are pods."""
 
 
 class SparkServer:
@@ -127,8 +132,7 @@ class SparkServer:
         master, story = self._spec.driver.master, self.story
         if story is None:
             return SparkApplication(master.shown)
-        counted = len(story.executors) if master.kind in (MasterKind.STANDALONE, MasterKind.YARN) else -1
-        return SparkApplication(master.shown, story.application, story.ui, counted)
+        return SparkApplication(master.shown, story.application, story.ui, len(story.executors))
 
     @property
     def pid(self) -> int | None:
@@ -169,6 +173,7 @@ class SparkServer:
         if self._jvm is not None:
             await self._jvm.kill()
         await self._withdraw()
+        await self._delete_pods()
         for future in (self._endpoint, self._death):
             future.cancel()
 
@@ -187,9 +192,15 @@ class SparkServer:
         if process.returncode != 0:
             logger.warning("%s; it was not ended with its driver: %s", story.queued, said)
 
+    async def _delete_pods(self) -> None:
+        """Of a driver that is no more, and may have had no time for it."""
+        if self._spec.pods is not None and self.story is not None:
+            await self._spec.pods.delete(self.story.application)
+
     async def _keep_running(self) -> None:
         while True:
             generation, died, lived_seconds = await self._run_one()
+            await self._delete_pods()
             if self._renewing:
                 self._renewing = False
                 continue
@@ -225,6 +236,8 @@ class SparkServer:
         spec, generation = self._spec, next(self._spec.numbers)
         flags = spec.archive.flags() if spec.archive is not None else ()
         log = spec.logs / f"spark-{generation}.log"
+        application = f"spark-{uuid.uuid4().hex}" if spec.pods is not None else ""
+        flags += (f"-Dspark.app.id={application}",) if application else ()
         jvm = self._jvm = SparkJvm(spec.make_command(flags), log, generation, spec.ephemeral, driver=spec.driver)
         self._begun = self.story = None
         try:
@@ -232,7 +245,7 @@ class SparkServer:
             async with spec.turns.turn(spec.start_timeout_seconds) as end_turn:
                 self._begun = time.monotonic()
                 await jvm.start()
-                self._follow(jvm)
+                self._follow(jvm, application)
                 endpoint = await self._answer(jvm, end_turn)
         except JvmDied as failed:
             return generation, await self._explained(failed), 0.0
@@ -257,8 +270,9 @@ class SparkServer:
             await asyncio.sleep(REACH_PAUSE_SECONDS)
         self._obstacle = ""
 
-    def _follow(self, jvm: SparkJvm) -> None:
-        """Read what becomes of the application; a driver whose application is over is ended: it would go on without."""
+    def _follow(self, jvm: SparkJvm, application: str) -> None:
+        """Read what becomes of the application; a driver whose application is over is ended: it would go on without. Its id is
+        empty where the cluster gives it."""
         driver = self._spec.driver
         self._ui = ""
         if driver is None:
@@ -266,6 +280,7 @@ class SparkServer:
                 self._background.start(self._find_ui(jvm), "spark-ui")
             return
         story = self.story = story_of(driver, self._spec.version)
+        story.application = application
 
         async def follow() -> None:
             async for line in jvm.lines():
@@ -278,10 +293,12 @@ class SparkServer:
         self._following = self._background.start(follow(), "cluster-story")
 
     async def _watch_master(self, jvm: SparkJvm, driver: Driver, story: ClusterStory) -> None:
-        """End a driver whose master is back and does not know it any more."""
+        """End a driver whose master is back and does not know it any more; ask what the pods of one without executors do."""
         lost = LostMaster(driver.master)
         while jvm.pid is not None and not story.fatal:
             await asyncio.sleep(REACH_PAUSE_SECONDS)
+            if self._spec.pods is not None and isinstance(story, KubernetesStory) and not story.executors:
+                await self._spec.pods.look(story)
             is_lost = story.master_is_lost
             is_reachable = is_lost and await _can_be_reached(driver.master)
             is_lost = is_lost and story.master_is_lost  # it may have come back meanwhile

@@ -1,12 +1,13 @@
 """A process between the worker and the JVM, so that the JVM dies with its worker, however the worker dies.
 
-Run as a script by a bare interpreter (`python -I -S supervisor.py DIRECTORY COMMAND...`): standard library only, ready in
-20 ms. Standard input is a pipe whose other end only the worker holds: when it closes, the JVM is killed. A worker that is
-alive writes a byte first; one that was killed does not, and then DIRECTORY (unless it is empty), which the worker would
-have deleted, is deleted here, after `orphans` has ended the sinks of an embedded cluster. Should the supervisor itself die, the kernel kills the JVM (PR_SET_PDEATHSIG, which is
-bound to the thread that started the child: here the only one). What the JVM has started becomes this process's own when the
-JVM is gone, and is killed then: Python workers of streams go on calling a server that is dead. Exits with the JVM's exit code, or 128 + the number of
-the signal that ended it.
+Run as a script by a bare interpreter (`python -I -S supervisor.py DIRECTORY GRACE COMMAND...`): standard library only, ready
+in 20 ms. Standard input is a pipe whose other end only the worker holds: when it closes, the JVM is killed; where it has
+something to clean up that nobody else can, it has SIGTERM and GRACE seconds before. A worker that is alive writes a byte
+first; one that was killed does not, and then DIRECTORY (unless it is empty), which the worker would have deleted, is deleted
+here, after `orphans` has ended the sinks of an embedded cluster. Should the supervisor itself die, the kernel kills the JVM
+(PR_SET_PDEATHSIG, which is bound to the thread that started the child: here the only one). What the JVM has started becomes
+this process's own when the JVM is gone, and is killed then: Python workers of streams go on calling a server that is dead.
+Exits with the JVM's exit code, or 128 + the number of the signal that ended it.
 """
 
 import ctypes
@@ -31,7 +32,7 @@ SWEEPS, SWEEP_PAUSE_SECONDS = 20, 0.1
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C and termination are the worker's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    directory, command = sys.argv[1], sys.argv[2:]
+    directory, grace_seconds, command = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = _spawn(command)
     ended = os.pidfd_open(child)
@@ -39,6 +40,9 @@ def main() -> int:
         _reap_others(child)
     orphaned = ended not in ready and os.read(0, 1) == b""
     if ended not in ready:
+        if grace_seconds > 0:
+            os.kill(child, signal.SIGTERM)
+            select.select([ended], [], [], grace_seconds)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     _end_orphans()

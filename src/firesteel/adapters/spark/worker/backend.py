@@ -118,6 +118,7 @@ class SparkTaskBackend:
             guard=self._start_guard(),
             ephemeral=self._ephemeral,
         )
+        await maker.prepare()
         self._work_dir.mkdir(parents=True, exist_ok=True)
         if self._ephemeral is not None:
             note_storage(self._work_dir / SINKS, self._storage)

@@ -18,7 +18,7 @@ from firesteel.adapters.spark import calls, wire
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.clusters.foreign import ForeignServer
-from firesteel.adapters.spark.clusters.masters import MasterKind, SparkMaster
+from firesteel.adapters.spark.clusters.masters import SparkMaster
 from firesteel.adapters.spark.jvm.pool import SparkBackend
 from firesteel.adapters.spark.worker.sidesessions import USER
 from firesteel.adapters.storage.directories import Directories
@@ -63,8 +63,6 @@ class ClusterProbe:
 
         A cluster that is full has no executor to try: then it is only said, and jobs wait for theirs.
         """
-        if self._master.kind is MasterKind.UNTRIED:
-            logger.warning("%s is passed on to Spark: no test of firesteel has used such a cluster", self._master.shown)
         if self._master.is_foreign and "://" in where:
             raise refused(
                 f"{self._master.shown} is no server of this worker: {options.RESULTS_DIR.key} is to be a directory that both"
@@ -140,6 +138,9 @@ class ClusterProbe:
         return story.queued if story is not None else ""
 
     def _judge(self, answer: calls.ClusterProbed, where: str, written: int) -> None:
+        story = self._backend.server.story
+        if answer.error and story is not None and story.fatal:  # the query ended with its driver
+            raise refused(story.fatal)
         if answer.error:
             where = f" to store results in {where} ({options.RESULTS_DIR.key})" if "://" in where else ""
             raise refused(f"{self._who} can't be used{where}: {answer.error}")

@@ -11,6 +11,7 @@ from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.adapters.spark.children.guard import SessionGuard
 from firesteel.adapters.spark.children.keeper import SessionKeeper
 from firesteel.adapters.spark.clusters.foreign import ForeignServer
+from firesteel.adapters.spark.clusters.kubernetes import executor_pods
 from firesteel.adapters.spark.clusters.masters import Driver, SparkMaster
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import MAX_HEAP_MIB, ClassDataArchive, archive_file
@@ -19,9 +20,10 @@ from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend
 from firesteel.adapters.spark.jvm.sizes import backend_size
 from firesteel.adapters.spark.jvm.starts import machine_turns
 from firesteel.adapters.spark.jvm.warmup import WarmUp
+from firesteel.adapters.spark.worker.clusterprobe import refused
 from firesteel.adapters.storage.s3settings import hadoop_settings, spark_settings
 from firesteel.model import options
-from firesteel.model.options import Configuration
+from firesteel.model.options import Configuration, ConfigurationError
 
 
 class BackendMaker:
@@ -40,15 +42,26 @@ class BackendMaker:
     ) -> None:
         """`guard`: of sessions on a Connect server of others.
 
-        Raises TaskFailedError when nothing can be made: there is no Spark or Java here, too little memory, or no place
-        for events."""
+        Raises TaskFailedError when nothing can be made: there is no Spark or Java here, too little memory, no place for
+        events, or it is not known as whom to ask Kubernetes."""
         self._config, self._work_dir, self._forks, self._ephemeral = config, work_dir, forks, ephemeral
         self._installation = launch.find_installation()
         self._master, self._guard = master, guard
         self._spark = self._settings() if guard is None else {}
+        try:
+            self._pods = executor_pods(master, self._spark, os.environ, platform.node())
+        except ConfigurationError as error:
+            raise refused(str(error)) from None
         self._driver = None if master.is_local else driver_of(config, master, driver_address)
         self._numbers, self._turns = itertools.count(1), machine_turns()
         self.archive = self._class_data_archive(backend_size(config).heap_mib)
+
+    async def prepare(self) -> None:
+        """See that drivers can have executors, where that can be asked before. Raises TaskFailedError, in a sentence."""
+        try:
+            self._spark |= await self._pods.prepare() if self._pods is not None else {}
+        except ConfigurationError as error:
+            raise refused(str(error)) from None
 
     def make(self, alone: bool) -> SparkBackend:
         """A backend, for a single attempt when it is `alone`."""
@@ -75,6 +88,7 @@ class BackendMaker:
             self._installation.version,
             has_ui,
             partial(launch.kill_command, self._installation),
+            self._pods,
         )
         # A backend of one job, or a spare, would be warmed at the cost of what others run beside it; on a cluster, at the
         # cost of what others run there.
