@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,13 +14,15 @@ import httpx
 import psutil
 import pytest
 
-from firesteel.cli.background import CLUSTER_VARIABLE, START_LIMIT_S, ClusterDirectory, start_limit_s
+from firesteel.cli.background import CLUSTER_VARIABLE, LOGS_KEPT, START_LIMIT_S, ClusterDirectory, start_limit_s
 from firesteel.cli.clusters import thishost
 from firesteel.model.options import Configuration
 from tests.processes import in_own_file_systems
 
 Command = Callable[..., tuple[int, str, str]]
 LIMIT_S = 300.0
+SERVES = '#!/bin/sh\necho "started $3 at localhost:$$, REST at http://localhost:1$$"\nexec sleep 600\n'
+"""What says as soon as it runs that it serves, in place of Python."""
 SHORT_LEASE = ("-D", "high-availability.leader-election.lease-duration=1s")
 FULL = 'mount -t tmpfs -o size=64k none "$0" && head -c "$1" /dev/zero > "$0/filled" && shift && exec "$@"'
 """What follows has a disk of 64 KiB at a directory, of which so much is taken."""
@@ -43,6 +46,24 @@ def on_cluster(directory: Path) -> Iterator[Command]:
 
     yield run
     run("stop")
+
+
+@pytest.fixture
+def made(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterDirectory]:
+    """A directory whose processes do nothing but to say that they serve; they are ended."""
+    serves = tmp_path / "serves"
+    serves.write_text(SERVES)
+    serves.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(serves))
+    for name in ("START_LIMIT_S", "HELPERS_LIMIT_S"):
+        monkeypatch.setattr(thishost, name, 5.0)
+    monkeypatch.setattr(thishost, "start_limit_s", lambda _: 5.0)
+    made = ClusterDirectory(Configuration({"cluster.dir": str(directory)}))
+    made.logs.mkdir(parents=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the command that starts them does not outlive them
+        yield made
+    thishost.end_all(made, Configuration({}))
 
 
 def records(directory: Path) -> list[dict[str, object]]:
@@ -208,6 +229,18 @@ def test_what_processes_have_left_behind_ends_with_the_cluster(directory: Path, 
         finally:
             helper.kill()
             other.kill()
+
+
+def test_logs_of_what_runs_stay_and_of_the_others_the_newest(made: ClusterDirectory) -> None:
+    thishost.start_workers(made, Configuration({}), LOGS_KEPT + 3, ())
+    running = [Path(record.log) for record in made.read()]
+    former = [running[0].with_suffix(".1.log"), *(made.logs / f"taskmanager-1-{at}.log" for at in range(LOGS_KEPT + 3))]
+    for at, log in enumerate(former):
+        log.touch()
+        os.utime(log, (at, at))
+    made.prune_logs()
+    assert [log.name for log in running if not log.exists()] == []
+    assert [log for log in former if log.exists()] == [former[0], *former[4:]]
 
 
 def test_high_availability_that_can_not_be(on_cluster: Command) -> None:

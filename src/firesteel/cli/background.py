@@ -43,6 +43,9 @@ LOG_VARIABLE = "FIRESTEEL_LOG"
 LOOK_S = 0.05
 LOG_LINES_SHOWN = 10
 LOGS_KEPT = 20
+"""Logs of each role that stay of processes that are on record no more."""
+
+ROLES = ("jobmanager", "taskmanager")
 
 
 class Recorded(StoredRecord, frozen=True, kw_only=True):
@@ -111,11 +114,16 @@ class ClusterDirectory:
         new.write_bytes(msgspec.json.encode(list(records)))
         os.replace(new, self._records)
 
+    def prune_logs(self) -> None:
+        """Remove the oldest logs of each role, but none of a process that is on record: it may be quiet, and still write there."""
+        of_records = tuple(f"{Path(record.log).stem}." for record in self.read())
+        for role in ROLES:
+            old = [path for path in self.logs.glob(f"{role}*.log") if not path.name.startswith(of_records)]
+            for path in sorted(old, key=lambda path: path.stat().st_mtime)[:-LOGS_KEPT]:
+                path.unlink(missing_ok=True)
+
     def new_log(self, name: str) -> Path:
-        """A file for a process's log; the oldest of the same role go."""
-        role = name.partition("-")[0]
-        for old in sorted(self.logs.glob(f"{role}*.log"), key=lambda path: path.stat().st_mtime)[:-LOGS_KEPT]:
-            old.unlink(missing_ok=True)
+        """A file for a process's log."""
         return self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
 
 

@@ -81,6 +81,7 @@ def start(
     if not placed:
         thishost.check_workers(config, taskmanagers)
     with directory.locked():
+        directory.prune_logs()
         hosts.refuse_second(directory)
         if placed or not thishost.restart_masters(directory):
             thishost.refuse_second(directory)

@@ -89,6 +89,7 @@ def obey(order: Order, directory: ClusterDirectory, config: Configuration) -> An
         if not directory.read():
             raise CommandError(f"no {order.role} runs there", UNREACHABLE)
         return Answer(code=thishost.status(directory))
+    directory.prune_logs()
     thishost.check_workers(config, order.count if order.role == "taskmanager" else 0)
     thishost.refuse_second(directory, f"{thishost.STOP_COMMAND} --hosts FILE")
     _keep(order, directory)
