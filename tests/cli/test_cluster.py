@@ -11,10 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx
+import msgspec
 import psutil
 import pytest
 
-from firesteel.cli.background import CLUSTER_VARIABLE, LOGS_KEPT, START_LIMIT_S, ClusterDirectory, start_limit_s
+from firesteel.cli.background import (
+    CLUSTER_VARIABLE,
+    LOGS_KEPT,
+    START_LIMIT_S,
+    ClusterDirectory,
+    start_limit_s,
+    start_process,
+)
 from firesteel.cli.clusters import thishost
 from firesteel.model.options import Configuration
 from tests.processes import in_own_file_systems
@@ -229,6 +237,18 @@ def test_what_processes_have_left_behind_ends_with_the_cluster(directory: Path, 
         finally:
             helper.kill()
             other.kill()
+
+
+def test_masters_that_start_within_a_second_have_logs_of_their_own(made: ClusterDirectory) -> None:
+    masters = [start_process(made, "jobmanager", "jobmanager", ()) for _ in range(3)]
+    made.write(
+        [msgspec.structs.replace(each, where=f"localhost:{at}, REST at h:1{at}") for at, each in enumerate(masters)]
+    )
+    for each in masters[:2]:
+        kill({"pid": each.pid})
+    assert thishost.restart_masters(made)
+    assert len({each.log for each in (*masters, *made.read())}) == 5
+    assert len({each.where for each in made.read()}) == 3
 
 
 def test_logs_of_what_runs_stay_and_of_the_others_the_newest(made: ClusterDirectory) -> None:

@@ -5,6 +5,7 @@ dead one is never taken for it.
 """
 
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
@@ -123,8 +124,16 @@ class ClusterDirectory:
                 path.unlink(missing_ok=True)
 
     def new_log(self, name: str) -> Path:
-        """A file for a process's log."""
-        return self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+        """A file for a process's log, which is no other's: several of one name may start within a second."""
+        begin = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        log = self.logs / f"{begin}.log"
+        for number in itertools.count(2):
+            try:
+                log.touch(exist_ok=False)
+                break
+            except FileExistsError:
+                log = self.logs / f"{begin}-{number}.log"
+        return log
 
 
 def start_process(directory: ClusterDirectory, role: str, name: str, definitions: Sequence[str]) -> Recorded:
