@@ -24,6 +24,7 @@ from firesteel.cli.background import (
     start_process,
 )
 from firesteel.cli.clusters import thishost
+from firesteel.cli.exits import CommandError
 from firesteel.model.options import Configuration
 from tests.processes import in_own_file_systems
 
@@ -249,6 +250,26 @@ def test_masters_that_start_within_a_second_have_logs_of_their_own(made: Cluster
     assert thishost.restart_masters(made)
     assert len({each.log for each in (*masters, *made.read())}) == 5
     assert len({each.where for each in made.read()}) == 3
+
+
+def test_a_master_whose_restart_has_failed_is_started_again_at_its_ports(
+    made: ClusterDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former, other = (start_process(made, "jobmanager", "jobmanager", ()) for _ in range(2))
+    served = [
+        msgspec.structs.replace(each, where=f"localhost:{at}, REST at h:1{at}")
+        for at, each in ((7, former), (8, other))
+    ]
+    made.write(served)
+    kill({"pid": former.pid})
+    with monkeypatch.context() as broken:
+        broken.setattr(sys, "executable", "/bin/false")
+        with pytest.raises(CommandError, match="has ended at once"):
+            thishost.restart_masters(made)
+    assert thishost.restart_masters(made)
+    again, _ = made.read()
+    assert again.where == f"at localhost:{again.pid}, REST at http://localhost:1{again.pid}"
+    assert again.definitions == ("jobmanager.rpc.port=7", "rest.port=17")
 
 
 def test_logs_of_what_runs_stay_and_of_the_others_the_newest(made: ClusterDirectory) -> None:

@@ -58,9 +58,7 @@ def restart_masters(directory: ClusterDirectory) -> bool:
     for place in gone:
         former = records[place]
         click.echo(f"{named(former)} is gone: it is started again", err=True)
-        rpc, rest = options.JOBMANAGER_PORT.key, options.REST_PORT.key
-        ports = {rpc: str(_rpc_port(former)), rest: former.where.rpartition(":")[2]}
-        records[place] = start_process(directory, "jobmanager", "jobmanager", given(former.definitions, ports))
+        records[place] = start_process(directory, "jobmanager", "jobmanager", given(former.definitions, _ports(former)))
     _until_serving(directory, records)
     return True
 
@@ -124,6 +122,16 @@ def given(definitions: Sequence[str], more: Mapping[str, str]) -> list[str]:
     """Definitions with others in place of what they said before."""
     kept = [each for each in definitions if each.partition("=")[0].strip() not in more]
     return [*kept, *(f"{key}={value}" for key, value in more.items())]
+
+
+def _ports(master: Recorded) -> dict[str, str]:
+    """Definitions of the ports that it had; none when it has never served: its own say what it is to have."""
+    if not master.where:
+        return {}
+    return {
+        options.JOBMANAGER_PORT.key: str(_rpc_port(master)),
+        options.REST_PORT.key: master.where.rpartition(":")[2],
+    }
 
 
 def _rpc_port(master: Recorded) -> int:
