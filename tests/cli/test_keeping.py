@@ -12,6 +12,7 @@ import pytest
 from firesteel.cli.background import ClusterDirectory, Recorded
 from firesteel.cli.jobs.scriptarguments import with_times
 from firesteel.cli.keeping import places, words
+from firesteel.cli.keeping import visit as visit_of_kept
 from firesteel.cli.keeping.identity import difference, identity, of_cluster
 from firesteel.cli.keeping.machine import machine_facts
 from firesteel.cli.keeping.tenancy import Step, Tenancy, next_step
@@ -158,6 +159,22 @@ def test_nobody_listens_at_a_socket_that_was_left(capsys: pytest.CaptureFixture[
     places.listening(kept_place().path).close()
     assert asyncio.run(find_or_begin(Configuration(), None)) is None
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("keep_s", [None, 60.0])
+def test_one_that_is_frozen_is_not_waited_for(
+    keep_s: float | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(visit_of_kept, "ANSWER_LIMIT_S", 0.1, raising=False)
+
+    async def visit() -> Visit | None:
+        async with asyncio.timeout(20):
+            return await find_or_begin(Configuration(), keep_s)
+
+    with places.listening(kept_place().path):
+        assert asyncio.run(visit()) is None
+    said = "firesteel: warning: no kept cluster (it has not answered within 0.1 s): using a cluster of its own\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_place_that_others_could_have_filled_is_not_used(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,6 +41,8 @@ from firesteel.runtime.ports import TaskFailedError
 ROLE = "kept cluster"
 PATIENCE_S = 1.0
 """The cluster is on this machine: who does not answer has ended."""
+ANSWER_LIMIT_S = 10.0
+"""A kept cluster must say within this time whether it may be used; one that is frozen never does."""
 START_LIMIT_S, START_LOOK_S = 60.0, 0.02
 NAMES_SHOWN = 3
 
@@ -147,7 +149,15 @@ async def _begin_alone(
 
 
 async def _find(place: ClusterDirectory, hello: words.Hello) -> Visit | words.Answer | None:
-    """The cluster, entered; or why not; None when nobody answers."""
+    """The cluster, entered; or why not; None when nobody listens. Raises TimeoutError when who does says nothing."""
+    try:
+        async with asyncio.timeout(ANSWER_LIMIT_S):
+            return await _greet(place, hello)
+    except TimeoutError:
+        raise TimeoutError(f"it has not answered within {ANSWER_LIMIT_S:g} s") from None
+
+
+async def _greet(place: ClusterDirectory, hello: words.Hello) -> Visit | words.Answer | None:
     try:
         reader, writer = await connect(place.path)
     except (FileNotFoundError, ConnectionError):
@@ -158,6 +168,9 @@ async def _find(place: ClusterDirectory, hello: words.Hello) -> Visit | words.An
     except ConnectionError:  # it ends in this moment, or is of another version
         writer.close()
         return None
+    except BaseException:
+        writer.close()
+        raise
     if isinstance(answer, words.Welcome):
         return Visit(answer, (reader, writer), _log_of(place))
     writer.close()
