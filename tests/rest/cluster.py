@@ -15,6 +15,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import DataSetID, JobID, JobVertexID, derived_id
 from firesteel.model.jobgraph import Artifact, JobGraph, encode_job_graph
 from firesteel.model.options import Configuration
+from firesteel.pipeline.graph import current_environment
 from firesteel.rest.server import RestServer, serve_rest
 from firesteel.testing.backend import TaskScript
 from tests.core.graphs import job
@@ -54,7 +55,7 @@ class RestCluster:
 
 
 def graph(text: str, name: str, **fields: Any) -> JobGraph:
-    """A graph in the language of `tests.core.graphs.job`, with ids as clients make them."""
+    """A graph in the language of `tests.core.graphs.job`, with ids as clients make them, as built by this Python."""
     plain = job(text, derived_id(name))
     vertex_id = {vertex.id: JobVertexID(derived_id("vertex", vertex.id)) for vertex in plain.vertices}
     dataset_id = {dataset.id: DataSetID(derived_id("dataset", dataset.id)) for dataset in plain.datasets}
@@ -62,6 +63,7 @@ def graph(text: str, name: str, **fields: Any) -> JobGraph:
     return replace(
         plain,
         name=name,
+        environment=replace(current_environment(), directory=""),
         vertices=tuple(replace(vertex, id=vertex_id[vertex.id]) for vertex in plain.vertices),
         datasets=tuple(
             replace(dataset, id=dataset_id[dataset.id], producer=vertex_id[dataset.producer])

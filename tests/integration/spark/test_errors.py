@@ -129,7 +129,7 @@ def test_exception_in_the_function_itself(
             "import pandas; return pandas.DataFrame()",
             "returned a DataFrame of pandas, not a DataFrame of Spark; make one",
         ),
-        ("import pathlib; return pathlib.Path()", "returned an object of pathlib.PosixPath, not a DataFrame of Spark"),
+        ("import decimal; return decimal.Decimal()", "returned an object of decimal.Decimal, not a DataFrame of Spark"),
         ("import sys; sys.exit(3)", "source ended the process with sys.exit(3)"),
         ("import os; os._exit(3)", "the task process ended with status 3 before it had a result"),
         ("raise OSError('no file ' + chr(0xDC80))", r"OSError: no file \udc80"),
