@@ -21,6 +21,7 @@ from firesteel.rest.metrics.selection import AGGREGATIONS, SUBTASKS_MAX, number_
 from firesteel.rest.metrics.sources import JOBS_A_TURN, job_views
 from firesteel.runtime.resourcemanager import ResourceManagerEndpoint
 from firesteel.testing.backend import TaskScript
+from tests.core.test_figures import with_sources
 from tests.rest.cluster import RestCluster, graph, rest_cluster
 from tests.rest.conftest import Do
 
@@ -290,7 +291,7 @@ def test_a_stream_tells_of_its_checkpoints_and_queries(do: Do, tmp_path: Path) -
         watermark_ms=1_700_000_000_000,
     )
     script = TaskScript(queries=(counted, QueryProgress(uid="raw", input_rows=5)))
-    stream = graph("clicks -> counts", "stream", job_type=JobType.STREAMING)
+    stream = with_sources(graph("clicks -> counts", "stream", job_type=JobType.STREAMING), "clicks")
     job, clicks = f"/jobs/{stream.job_id}", f"/jobs/{stream.job_id}/vertices/{stream.vertices[0].id}"
 
     async def story() -> None:

@@ -11,9 +11,11 @@ from firesteel.core.effects import DISPATCHER
 from firesteel.model import options
 from firesteel.model.ids import derived_id
 from firesteel.model.options import OPTIONS, Configuration
+from firesteel.model.streams import QueryProgress
 from firesteel.model.tasks import IOMetrics
 from firesteel.rest.programargs import split_arguments
 from firesteel.testing.backend import TaskScript
+from tests.core.test_figures import with_sources
 from tests.rest.cluster import RestCluster, graph, rest_cluster, submission
 from tests.rest.conftest import Do
 from tests.rest.test_jars import PIPELINE, post, upload
@@ -214,5 +216,40 @@ def test_what_nobody_counted_is_not_complete(do: Do, script: TaskScript, tmp_pat
             metrics = (await rest.get(f"/jobs/{WORDS.job_id}"))["vertices"][0]["metrics"]
             assert (metrics["read-records"], metrics["read-records-complete"]) == (0, False)
             assert (metrics["write-records"], metrics["write-records-complete"]) == (0, False)
+
+    do(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "reader"),
+    [("a -> x; a -> y", "a", "a"), ("a -> x; a -> y", "a x", ""), ("l => a; a -> x; a -> y", "l", "a"), ("a", "", "a")],
+)
+def test_what_a_running_region_reads_is_that_of_its_only_reader(
+    do: Do, script: TaskScript, tmp_path: Path, text: str, sources: str, reader: str
+) -> None:
+    """As in the end: of several that read what was there before it, nobody knows which has read what."""
+    plain = with_sources(graph(text, "reads"), *sources.split())
+    last = plain.vertices[-1].name
+
+    async def story() -> None:
+        script.hold(last)
+        script.queries = (QueryProgress(uid="q", input_rows=9),)
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(plain)
+            await script.until_running(last)
+            base = f"/jobs/{plain.job_id}"
+            while not (vertices := (await rest.get(f"{base}/view"))["vertices"])[-1]["progress"]:
+                await asyncio.sleep(0.01)
+            running = {each["name"]: each["id"] for each in vertices if each["progress"]}
+            shown = {each["name"]: each["metrics"]["read-records"] for each in (await rest.get(base))["vertices"]}
+            assert [name for name, count in shown.items() if count] == ([reader] if reader else [])
+            for name, vertex in running.items():
+                (worker,) = (await rest.get(f"{base}/vertices/{vertex}/taskmanagers"))["taskmanagers"]
+                assert worker["metrics"]["read-records"] == (9 if name == reader else 0)
+                one, every = (f"{base}/vertices/{vertex}{path}/metrics" for path in ("/subtasks/0", ""))
+                together = f"{base}/vertices/{vertex}/subtasks/metrics"
+                for path, read in ((one, "numRecordsIn"), (every, "0.numRecordsIn"), (together, "numRecordsIn")):
+                    assert (read in [each["id"] for each in await rest.get(path)]) == (name == reader), path
+            script.release(last)
 
     do(story())

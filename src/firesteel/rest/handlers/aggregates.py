@@ -101,7 +101,7 @@ class OnWorker:
             else:
                 self._lacking[name] = None
 
-    def info(self, vertex: VertexView) -> v.VertexTaskManager:
+    def info(self, vertex: VertexView, *, is_reader: bool) -> v.VertexTaskManager:
         assert self._state is not None, "it has a subtask"
         start = min((each for each in self._starts_ms if each >= 0), default=-1)
         end = max(self._ends_ms) if min(self._ends_ms) >= 0 else -1
@@ -112,7 +112,9 @@ class OnWorker:
             start_time=start,
             end_time=end,
             duration=elapsed_ms(start, end, self._now_ms),
-            metrics=io_metrics(vertex) if is_all else io_info(IOMetrics(**self._sums), self._lacking),
+            metrics=io_metrics(vertex, is_reader=is_reader)
+            if is_all
+            else io_info(IOMetrics(**self._sums), self._lacking),
             status_counts=all_states(self._counts),
             taskmanager_id=self._name,
             aggregated=self._aggregate.info(),

@@ -18,6 +18,7 @@ from firesteel.rest.codecs import json_response, stack_text
 from firesteel.rest.handlers import cluster
 from firesteel.rest.joblines import elapsed_ms, job_details
 from firesteel.rest.plans import plan_of_view
+from firesteel.rest.readers import readers
 from firesteel.rest.schema import jobs as j
 from firesteel.rest.schema.cluster import ConfigurationInfoEntry, Empty, EnvironmentInfo
 from firesteel.rest.sparkapplications import applications_of_job
@@ -50,6 +51,7 @@ async def jobs_overview(call: Call) -> Response:
 
 async def job(call: Call) -> j.JobDetailsInfo:
     view, now_ms = await call.job(), call.now_ms
+    reading = readers(view)
     counts = dict.fromkeys(_STATE_NAMES, 0)
     for vertex in view.vertices:
         counts[vertex.status.name] += 1
@@ -64,7 +66,7 @@ async def job(call: Call) -> j.JobDetailsInfo:
         application_id=view.job_id,
         now=now_ms,
         timestamps={status.value: view.timestamps_ms.get(status.value, 0) for status in JobStatus},
-        vertices=[_vertex_details(vertex, now_ms) for vertex in view.vertices],
+        vertices=[_vertex_details(vertex, now_ms, is_reader=vertex.id in reading) for vertex in view.vertices],
         status_counts=counts,
         plan=plan_of_view(view),
         owner=view.owner,
@@ -149,9 +151,10 @@ def all_states(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: counts.get(name, 0) for name in _STATE_NAMES}
 
 
-def io_metrics(vertex: VertexView) -> j.IOMetricsInfo:
-    """Figures of the subtasks that have finished, and of running ones as far as they have told."""
-    running = vertex.progress
+def io_metrics(vertex: VertexView, *, is_reader: bool) -> j.IOMetricsInfo:
+    """Figures of the subtasks that have finished, and of running ones as far as they have told; what their regions read
+    is that of a reader."""
+    running = vertex.progress if is_reader else ()
     return io_info(
         msgspec.structs.replace(
             vertex.io,
@@ -201,7 +204,7 @@ def task_name(view: JobView, entry: ExceptionEntry) -> str | None:
     return f"{', '.join(names)} - execution #{entry.attempt}" if names else None
 
 
-def _vertex_details(vertex: VertexView, now_ms: int) -> j.JobVertexDetails:
+def _vertex_details(vertex: VertexView, now_ms: int, *, is_reader: bool) -> j.JobVertexDetails:
     return j.JobVertexDetails(
         id=vertex.id,
         slot_sharing_group_id=_SHARING_GROUP,
@@ -213,7 +216,7 @@ def _vertex_details(vertex: VertexView, now_ms: int) -> j.JobVertexDetails:
         end_time=vertex.end_time_ms,
         duration=elapsed_ms(vertex.start_time_ms, vertex.end_time_ms, now_ms),
         tasks=all_states(vertex.tasks),
-        metrics=io_metrics(vertex),
+        metrics=io_metrics(vertex, is_reader=is_reader),
         labels=list(vertex.labels),
     )
 

@@ -11,6 +11,7 @@ from firesteel.rest.handlers.vertices import found_subtask
 from firesteel.rest.metrics.figures import job_values, task_values, watermark_values, worker_values
 from firesteel.rest.metrics.selection import aggregated, number_text, told
 from firesteel.rest.metrics.sources import job_views, master_values, scraped
+from firesteel.rest.readers import readers
 from firesteel.rest.schema.cluster import AggregatedMetric, Metric
 from firesteel.rest.subtasks import subtasks_in_turns
 
@@ -57,22 +58,24 @@ async def of_jobs(call: Call) -> list[AggregatedMetric]:
 async def of_vertex(call: Call) -> list[Metric]:
     """Of all its subtasks: each name with the subtask's index before it."""
     vertex, wanted = await call.vertex(), call.query["get"]
-    lines: list[Metric] = []
+    is_reader, lines = vertex.id in readers(await call.job()), list[Metric]()
     async for subtasks in subtasks_in_turns(call, vertex):
         for each in subtasks:
-            lines += told(task_values(vertex, each), wanted, f"{each.subtask}.")
+            lines += told(task_values(vertex, each, is_reader=is_reader), wanted, f"{each.subtask}.")
     return lines
 
 
 async def of_subtask(call: Call) -> list[Metric]:
     vertex, subtask = await found_subtask(call)
-    return told(task_values(vertex, subtask), call.query["get"])
+    is_reader = vertex.id in readers(await call.job())
+    return told(task_values(vertex, subtask, is_reader=is_reader), call.query["get"])
 
 
 async def of_subtasks(call: Call) -> list[AggregatedMetric]:
     vertex, values = await call.vertex(), list[list[MetricValue]]()
+    is_reader = vertex.id in readers(await call.job())
     async for subtasks in subtasks_in_turns(call, vertex, call.query["subtasks"]):
-        values += [task_values(vertex, each) for each in subtasks]
+        values += [task_values(vertex, each, is_reader=is_reader) for each in subtasks]
     return aggregated(values, call.query["get"], call.query["agg"])
 
 

@@ -14,6 +14,7 @@ from firesteel.rest.handlers.aggregates import (
 )
 from firesteel.rest.handlers.jobs import all_states, io_info
 from firesteel.rest.metrics.backlog import backlog_level, backlog_ratio
+from firesteel.rest.readers import readers
 from firesteel.rest.schema import vertices as v
 from firesteel.rest.subtasks import subtasks_in_turns, subtasks_of
 
@@ -70,7 +71,8 @@ async def vertex_task_managers(call: Call) -> v.JobVertexTaskManagersInfo:
             if name not in by_worker:
                 by_worker[name] = OnWorker(name, now_ms)
             by_worker[name].add(each)
-    workers = [each.info(found) for each in by_worker.values()]
+    is_reader = found.id in readers(await call.job())
+    workers = [each.info(found, is_reader=is_reader) for each in by_worker.values()]
     return v.JobVertexTaskManagersInfo(found.id, found.name, now_ms, workers)
 
 

@@ -151,12 +151,12 @@ def _down_since_ms(job: JobView, now_ms: int) -> int:
     return min((at_ms for at_ms in entered_ms if at_ms >= max(0, running_ms)), default=now_ms)
 
 
-def task_values(vertex: VertexView, subtask: SubtaskView) -> list[MetricValue]:
+def task_values(vertex: VertexView, subtask: SubtaskView, *, is_reader: bool) -> list[MetricValue]:
     """Figures of a subtask's current attempt: of one that has finished as they were in the end; of one that runs, as
-    they were told last."""
+    they were told last. What its region reads is that of a reader."""
     if subtask.state is ExecutionState.RUNNING:
         running = [each for each in vertex.progress if _is_of(each, vertex, subtask)]
-        return _progress_values(running[0]) if running else []
+        return _progress_values(running[0], is_reader=is_reader) if running else []
     return _io_values(subtask.io)
 
 
@@ -172,16 +172,16 @@ def _io_values(io: IOMetrics) -> list[MetricValue]:
     return measured({metric: value for metric, value in figures.items() if value >= 0})
 
 
-def _progress_values(progress: TaskProgress) -> list[MetricValue]:
+def _progress_values(progress: TaskProgress, *, is_reader: bool) -> list[MetricValue]:
     """Rows of a batch job are counted at the end; of a stream nothing else is."""
     if progress.waits_for:
         return []
     if progress.queries:
         rate = sum(query.input_rows_per_second for query in progress.queries)
         values = [metrics.TASK_IO["numRecordsIn"].of(progress.rows_read), metrics.TASK_INPUT_RATE.of(rate)]
-        return [*values, *watermark_values(progress)]
+        return [*(values if is_reader else ()), *watermark_values(progress)]
     return [
-        metrics.TASK_IO["numBytesIn"].of(progress.bytes_read),
+        *([metrics.TASK_IO["numBytesIn"].of(progress.bytes_read)] if is_reader else ()),
         metrics.TASK_IO["sparkTasks"].of(progress.tasks_done),
         metrics.SPARK_TASKS_PLANNED.of(progress.tasks_total),
     ]
