@@ -8,7 +8,7 @@ import pytest
 
 from firesteel.cli.following import joblogs
 from firesteel.cli.following.joblogs import JobLogs
-from firesteel.client.http import JobLog, LogLines
+from firesteel.client.logs import JobLog, LogLines
 from firesteel.model.ids import JobID
 from firesteel.model.refusals import UnknownTaskManager
 from firesteel.model.states import JobStatus

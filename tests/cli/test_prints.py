@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.cli.following import prints
 from firesteel.cli.following.prints import JobPrints, job_prints
-from firesteel.client.http import JobLog, LogLines
+from firesteel.client.logs import JobLog, LogLines
 from firesteel.model.ids import JobID
 from firesteel.model.refusals import UnknownTaskManager
 

@@ -13,8 +13,9 @@ from firesteel.client.http import HttpClusterClient
 from firesteel.client.transport import ClusterUnreachable, Refused, RequestFailed, urls
 from firesteel.core.effects import DISPATCHER
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import InvalidJobGraph
+from firesteel.model.jobgraph import InvalidJobGraph, JobType
 from firesteel.model.states import JobStatus
+from firesteel.model.views import JobSummary
 from firesteel.runtime.client import DuplicateJob, UnknownJob, UnknownResult
 from firesteel.testing.backend import TaskScript
 from tests.client.conftest import question
@@ -112,6 +113,40 @@ def test_jobs_that_end_with_their_client(
             assert not found[alone.job_id].status.is_globally_terminal
             (entry,) = (await rest.get(f"/jobs/{HELD.job_id}/exceptions"))["exceptionHistory"]["entries"]
             assert "its client is gone" in entry["stacktrace"]
+
+    asyncio.run(story())
+
+
+def test_a_line_of_the_list_is_what_the_master_says(
+    tmp_path: Path, script: TaskScript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = JobSummary(
+        job_id=JobID("a" * 32),
+        name="clicks",
+        status=JobStatus.CANCELED,
+        job_type=JobType.STREAMING,
+        owner="sam",
+        start_time_ms=1,
+        end_time_ms=3,
+        modified_ms=2,
+        reason="nobody wants it",
+        tasks={"CANCELED": 2},
+        cluster="east",
+        branch_of=JobID("b" * 32),
+    )
+
+    async def listed(master: MasterClient) -> list[JobSummary]:
+        return [line]
+
+    monkeypatch.setattr(MasterClient, "list_job_summaries", listed)
+
+    async def story() -> None:
+        async with (
+            rest_cluster(tmp_path, script=script) as rest,
+            HttpClusterClient([rest.server.address]) as client,
+        ):
+            assert await client.list_job_summaries() == [line]
+            assert [view.job_type for view in await client.list_jobs()] == [JobType.STREAMING]
 
     asyncio.run(story())
 

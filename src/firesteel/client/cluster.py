@@ -15,7 +15,7 @@ from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.client.branching import Branching, BranchRequest, Promotion
 from firesteel.client.building import BUILD_ENTRY_POINT, call_in_process
 from firesteel.client.comparing import Comparing, QueryComparison
-from firesteel.client.http import JobLog, LogLines
+from firesteel.client.logs import JobLog, LogLines
 from firesteel.client.notebook import show
 from firesteel.client.remote import http_client
 from firesteel.model.ids import JobID

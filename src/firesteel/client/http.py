@@ -13,11 +13,12 @@ from urllib.parse import quote
 import msgspec
 
 from firesteel.client.heartbeats import Attachment, ClientHeartbeats
+from firesteel.client.logs import JobLog, LogLines
 from firesteel.client.multipart import Multipart, Part
 from firesteel.client.transport import TOKEN_VARIABLE, DoneBefore, Finder, Transport
 from firesteel.model.branches import JobCopy
 from firesteel.model.ids import JobID
-from firesteel.model.jobgraph import JobGraph, encode_job_graph
+from firesteel.model.jobgraph import JobGraph, JobType, encode_job_graph
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import AfterSavepoint, QuerySight, QueryState, StateQuestion
 from firesteel.model.views import ClusterOverview, JobResult, JobSummary, JobView
@@ -78,6 +79,8 @@ class _Line(msgspec.Struct, rename="kebab"):
     owner: str = ""
     reason: str = ""
     branch_of: JobID = JobID("")
+    job_type: str = msgspec.field(default=JobType.BATCH.name, name="jobType")
+    cluster: str = ""
 
 
 class _Lines(msgspec.Struct):
@@ -100,26 +103,6 @@ class _Overview(msgspec.Struct, rename="kebab"):
 
 class _JobUrl(msgspec.Struct, rename="camel"):
     job_url: str
-
-
-class JobLog(msgspec.Struct, rename="kebab", frozen=True):
-    """Log of what one attempt has printed: the file `name` of a worker."""
-
-    taskmanager_id: str
-    name: str
-    size: int
-    region: int
-    attempt: int
-    vertices: list[str]
-
-
-class LogLines(msgspec.Struct, rename="kebab", frozen=True):
-    """Some lines of a log file, and where to go on."""
-
-    text: str
-    next_offset: int
-    size: int
-    """Size of the whole file, in bytes."""
 
 
 class _JobLogs(msgspec.Struct):
@@ -207,6 +190,7 @@ class HttpClusterClient:
                 end_time_ms=job.end_time_ms,
                 owner=job.owner,
                 reason=job.reason,
+                job_type=job.job_type,
             )
             for job in await self.list_job_summaries()
         ]
@@ -396,5 +380,7 @@ def _summary(line: _Line) -> JobSummary:
         modified_ms=line.last_modification,
         reason=line.reason,
         branch_of=line.branch_of,
+        job_type=JobType[line.job_type],
+        cluster=line.cluster,
         tasks={name: count for name, count in tasks.items() if count},
     )

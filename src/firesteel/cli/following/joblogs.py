@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import click
 
-from firesteel.client.http import HttpClusterClient, JobLog
+from firesteel.client.http import HttpClusterClient
+from firesteel.client.logs import JobLog
 from firesteel.client.transport import ClusterUnreachable
 from firesteel.model.ids import JobID
 from firesteel.runtime.client import UnknownJob
