@@ -151,6 +151,7 @@ def test_unknown_fields_of_a_body_are_refused_by_name(tmp_path: Path, do: Do, sc
 
 
 IO = IOMetrics(rows_read=7, bytes_read=70, tasks=3, rows_written=5, bytes_written=50)
+SLOWLY = {"restart-strategy.fixed-delay.delay": "20 ms"}
 FAILS_ONCE = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
 
 
@@ -216,6 +217,24 @@ def test_what_nobody_counted_is_not_complete(do: Do, script: TaskScript, tmp_pat
             metrics = (await rest.get(f"/jobs/{WORDS.job_id}"))["vertices"][0]["metrics"]
             assert (metrics["read-records"], metrics["read-records-complete"]) == (0, False)
             assert (metrics["write-records"], metrics["write-records-complete"]) == (0, False)
+
+    do(story())
+
+
+def test_an_application_runs_since_its_job_does(do: Do, script: TaskScript, tmp_path: Path) -> None:
+    """Also after a restart."""
+
+    async def story() -> None:
+        script.fail("lines")
+        script.hold("result")
+        async with rest_cluster(tmp_path, script=script, options=FAILS_ONCE | SLOWLY) as rest:
+            await rest.submit(WORDS)
+            await script.until_running("result")
+            job_ms = (await rest.get(f"/jobs/{WORDS.job_id}"))["timestamps"]
+            application_ms = (await rest.get(f"/applications/{WORDS.job_id}"))["timestamps"]
+            assert job_ms["RUNNING"] > job_ms["RESTARTING"] > 0
+            assert application_ms["RUNNING"] == job_ms["RUNNING"]
+            script.release("result")
 
     do(story())
 

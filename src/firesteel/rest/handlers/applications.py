@@ -38,7 +38,7 @@ async def application(call: Call) -> o.ApplicationDetailsInfo:
         start_time=line.start_time,
         end_time=line.end_time,
         duration=line.duration,
-        timestamps={name: entered.get(name, 0) for name in _TIMES},
+        timestamps={name: view.timestamps_ms.get(name, entered.get(name, 0)) for name in _TIMES},  # of several, its own
         jobs=[job_details(job, now_ms)],
     )
 
