@@ -32,6 +32,8 @@ class ObjectBlobStore:
         with contextlib.suppress(BlobMissing):
             return self._cache.path(sha256)
         with self._fetching:
+            with contextlib.suppress(BlobMissing):  # fetched while this one waited
+                return self._cache.path(sha256)
             return self._fetch(sha256)
 
     def delete(self, sha256: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobCorrupt, BlobMissing, BlobStore
+from firesteel.adapters.blob.threads import in_blob_thread
 from firesteel.adapters.rpc.frames import (
     AppendOutput,
     BlobChunk,
@@ -53,7 +54,7 @@ class BlobServer:
 
     async def _send(self, stream: PeerStream, sha256: str) -> None:
         try:
-            path = await asyncio.to_thread(self._store.path, sha256)
+            path = await in_blob_thread(self._store.path, sha256)
         except BlobMissing:
             await stream.send(BlobRefused(f"there is no blob {sha256[:64]}", is_missing=True))
             return
@@ -76,7 +77,7 @@ class BlobServer:
                 raise ProtocolError(f"it sent a {type(frame).__name__} within a blob")
             file.flush()
             try:
-                await asyncio.to_thread(self._store.put, Path(file.name), sha256)
+                await in_blob_thread(self._store.put, Path(file.name), sha256)
             except (OSError, BlobCorrupt) as error:
                 await stream.send(BlobRefused(str(error)))
             else:
@@ -92,7 +93,7 @@ class BlobServer:
 
     async def _drop(self, stream: PeerStream, sha256: str) -> None:
         with contextlib.suppress(BlobMissing):
-            await asyncio.to_thread(self._store.delete, sha256)
+            await in_blob_thread(self._store.delete, sha256)
         await stream.send(BlobEnd())
 
 

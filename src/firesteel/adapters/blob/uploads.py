@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from pathlib import Path
 
 from firesteel.adapters.blob.local import BlobMissing, BlobStore
+from firesteel.adapters.blob.threads import in_blob_thread
 from firesteel.model import options
 from firesteel.model.refusals import StorageFull
 from firesteel.runtime.orphans import Named
@@ -36,7 +37,7 @@ class BlobUploads:
         try:
             async with self._changing:
                 for sha256, path in files.items():
-                    await asyncio.to_thread(self._put, sha256, path)
+                    await in_blob_thread(self._put, sha256, path)
             yield
         finally:
             self._in_use -= Counter(files.keys())  # without those that are at 0 now
@@ -71,7 +72,7 @@ class BlobUploads:
 
     async def path(self, name: str) -> Path:
         """A blob's file, not to be changed. Raises BlobMissing, or OSError when it can't be had."""
-        return await asyncio.to_thread(self._blobs.path, name)
+        return await in_blob_thread(self._blobs.path, name)
 
     async def has(self, names: Iterable[str]) -> bool:
         """Whether all of them are there."""
@@ -88,14 +89,14 @@ class BlobUploads:
         def read() -> bytes:
             return self._blobs.path(name).read_bytes()
 
-        return await asyncio.to_thread(read)
+        return await in_blob_thread(read)
 
     async def sweep(self, before_ms: int, named: Callable[[], Named | None]) -> bool:
         """Delete what was put before that time, and is named by no job and no client that is submitting one.
 
         False when what is named can't be told yet. Raises OSError.
         """
-        blobs = await asyncio.to_thread(self._blobs.put_before, before_ms)
+        blobs = await in_blob_thread(self._blobs.put_before, before_ms)
         jobs = await self.outputs.jobs_before(before_ms)
         async with self._changing:
             kept = named()
@@ -103,7 +104,7 @@ class BlobUploads:
                 return False
             orphans = [name for name in blobs if not self._in_use[name] and name not in kept.blobs]
             for name in orphans:
-                await asyncio.to_thread(self._blobs.delete, name)
+                await in_blob_thread(self._blobs.delete, name)
         printed = [job_id for job_id in jobs if job_id not in kept.jobs]
         for job_id in printed:
             await self.outputs.delete(job_id)
@@ -117,4 +118,4 @@ class BlobUploads:
             kept = used()
             unused = [name for name in names if not self._in_use[name] and name not in kept]
             for name in unused:  # of one moment: a submission may end meanwhile, and `kept` not know its job
-                await asyncio.to_thread(self._blobs.delete, name)
+                await in_blob_thread(self._blobs.delete, name)
