@@ -19,8 +19,9 @@ from firesteel.model.ids import Address
 from firesteel.model.messages import Leader
 from firesteel.model.options import Configuration
 from firesteel.runtime.clock import SystemClock
-from firesteel.runtime.register import LeaderRecord
-from tests.durable.contenders import Service
+from firesteel.runtime.register import LeaderRecord, Registered
+from tests.durable.contenders import Service, contending, until_it_leads
+from tests.network.peers import LIMIT_S
 from tests.network.processes import until
 
 FOR_EVER_MS = 1_000_000
@@ -168,6 +169,59 @@ def test_a_component_that_contends_again_has_a_newer_token(tmp_path: Path, ports
                 await until(is_granted)
                 leave()
             assert late.tokens == sorted(set(late.tokens))
+
+    asyncio.run(story())
+
+
+class HangingRegister(FileRegister):
+    """Looks and signs of life have no answer while it hangs."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(disk)
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.waiting = self.waited_at_once = 0
+
+    async def newest(self) -> Registered | None:
+        await self.answers.wait()
+        return await super().newest()
+
+    async def touch(self, epoch: int) -> bool:
+        self.waiting += 1
+        self.waited_at_once = max(self.waited_at_once, self.waiting)
+        await self.answers.wait()
+        self.waiting -= 1
+        return await super().touch(epoch)
+
+
+def test_a_leader_whose_register_hangs_is_suspended_then_stops(tmp_path: Path) -> None:
+    """As one whose register fails; one sign of life waits for an answer, however long that takes."""
+
+    async def story() -> None:
+        register = HangingRegister(Disk(tmp_path))
+        async with contending(register, "a", lease_ms=FOR_EVER_MS, retry_ms=20) as (election, service):
+
+            async def is_uncertain() -> bool:
+                return not election.certain.is_set()
+
+            await until_it_leads(service)
+            register.answers.clear()
+            await until(is_uncertain)
+            assert service.leads
+            assert "it has not answered" in election.trouble
+            register.answers.set()
+            async with asyncio.timeout(LIMIT_S):
+                await election.certain.wait()
+            assert len(service.tokens) == 1
+
+            register.answers.clear()
+            await until(is_uncertain)
+            election._renew_deadline_ms = 200
+            await until_it_leads(service, False)
+            assert register.waited_at_once == 1
+            register.answers.set()
+            await until_it_leads(service)
+            assert len(service.tokens) == 2, "the next epoch, in which nobody else leads"
 
     asyncio.run(story())
 

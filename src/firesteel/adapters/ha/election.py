@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class RegisterElection:
     """A LeaderElection whose components are all led by the process that leads. `name` is this one's.
 
-    A leader that can't reach the register is suspended: it runs on, and `certain` is cleared, which holds back what
+    A leader that can't reach the register, or waits for its answer, is suspended: it runs on, and `certain` is cleared, which holds back what
     must not be done by one who may have been replaced. After the deadline it takes itself for replaced.
     """
 
@@ -71,6 +71,10 @@ class RegisterElection:
         """Set unless this process leads and can't tell whether it still does."""
         self.certain.set()
         self._tasks = BackgroundTasks()
+        self._touching: asyncio.Task[bool] | None = None
+        """The sign of life that is under way."""
+        self._touching_since_ms = 0
+        self._touches = BackgroundTasks(on_error=lambda error: None)  # who waits for one is told
 
     @property
     def leads(self) -> bool:
@@ -100,6 +104,7 @@ class RegisterElection:
     async def close(self) -> None:
         """Let others lead; what is led from here has been stopped by now. Idempotent."""
         await self._tasks.close()
+        await self._touches.close()
         await self._vigil.close()
         if self._epoch:
             epoch = self._epoch
@@ -154,7 +159,7 @@ class RegisterElection:
 
     async def _lead_on(self) -> None:
         try:
-            is_newest = await self._register.touch(self._epoch)
+            is_newest = await self._touch()
         except OSError:
             self.certain.clear()
             if self._clock.now_ms() - self._confirmed_ms >= self._renew_deadline_ms:
@@ -165,11 +170,25 @@ class RegisterElection:
                 )
                 self._stop_leading()
             raise
-        self._confirmed_ms = self._clock.now_ms()
+        self._confirmed_ms = self._touching_since_ms
         self.certain.set()
         if not is_newest:
             logger.warning("%s leads no more: another master has taken over from epoch %d", self._name, self._epoch)
             self._stop_leading()
+
+    async def _touch(self) -> bool:
+        """Give a sign of life, or wait on for the one that is under way: more of them would only take more threads.
+
+        Raises OSError, also when there is no answer by the time of retry.
+        """
+        if self._touching is None:
+            self._touching_since_ms = self._clock.now_ms()
+            self._touching = self._touches.start(self._register.touch(self._epoch), "sign of life")
+        done, _ = await asyncio.wait((self._touching,), timeout=self._retry_s)
+        if not done:
+            raise TimeoutError(f"it has not answered for {self._retry_s:g} s or more")
+        touched, self._touching = self._touching, None
+        return touched.result()
 
     async def _challenge(self, after: int) -> None:
         began_ms = self._clock.now_ms()
@@ -179,6 +198,7 @@ class RegisterElection:
             return
         logger.info("%s leads, in epoch %d", self._name, epoch)
         self._epoch, self._confirmed_ms = epoch, began_ms
+        self._touching = None  # it was of an older epoch
         self._vigil.end()
         self._components.open(grants_from(epoch))
         self._follow(Registered(epoch, self._record, Sign(epoch, began_ms)))
