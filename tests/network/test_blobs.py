@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from firesteel.adapters.blob.remote import RemoteBlobs
 from firesteel.adapters.blob.server import BLOBS, BlobServer
 from firesteel.adapters.rpc.server import PeerServer
 from firesteel.adapters.rpc.settings import network_settings
+from firesteel.adapters.rpc.stream import PeerStream
 from firesteel.model.options import Configuration
 from tests.network.peers import HOST, LIMIT_S
 
@@ -142,6 +144,51 @@ def test_a_blob_with_other_bytes_than_its_name_says_or_too_many_is_not_taken(
             with pytest.raises(OSError, match=r"blob.size.max"):
                 await it.remote.fetch(large)
             assert it.cached() == []
+
+    asyncio.run(story())
+
+
+def test_a_store_that_takes_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer than a connection may be silent: what is done meanwhile is done once."""
+    done = []
+
+    def slow(work: Callable[..., object]) -> Callable[..., object]:
+        def slowed(*arguments: object) -> object:
+            time.sleep(1.5)
+            done.append(work.__name__)
+            return work(*arguments)
+
+        return slowed
+
+    async def story() -> None:
+        options = {"rpc.keep-alive.interval": "50 ms", "rpc.keep-alive.timeout": "1 s"}
+        async with blobs(tmp_path, options) as it:
+            for name in ("put", "path", "delete"):
+                monkeypatch.setattr(it.store, name, slow(getattr(it.store, name)))
+            it.remote.tries_max = 1
+            made = tmp_path / "made"
+            made.write_bytes(LARGE)
+            name = hashlib.sha256(LARGE).hexdigest()
+            await it.remote.keep(made, name)
+            assert (await it.remote.fetch(name)).read_bytes() == LARGE
+            await it.remote.drop(name)
+            assert done == ["put", "path", "delete"]
+
+    asyncio.run(story())
+
+
+def test_a_server_that_falls_silent_is_told_as_such(tmp_path: Path) -> None:
+    async def silent(stream: PeerStream) -> None:
+        await asyncio.sleep(LIMIT_S)
+
+    async def story() -> None:
+        async with blobs(tmp_path, {"rpc.keep-alive.timeout": "100 ms"}) as it:
+            it.remote.tries_max = 1
+            server = PeerServer(it.settings, {BLOBS: silent})
+            it.remote.server = (HOST, await server.listen(HOST, 0))
+            with pytest.raises(OSError, match="did not drop blob 0: TimeoutError"):
+                await it.remote.drop("0")
+            await server.close()
 
     asyncio.run(story())
 

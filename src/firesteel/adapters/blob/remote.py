@@ -15,6 +15,7 @@ from firesteel.adapters.rpc.frames import (
     BlobRefused,
     DropBlob,
     GetBlob,
+    Ping,
     ProtocolError,
     PutBlob,
 )
@@ -67,14 +68,15 @@ class RemoteBlobs:
     async def _tried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         """Up to `tries_max` times. Raises OSError, and what is no fault of the connection."""
         last: Exception | None = None
+        why = ""
         for attempt in range(1, self.tries_max + 1):
             try:
                 return await work()
             except (OSError, ProtocolError, BlobCorrupt) as error:
-                logger.warning("the master did not %s (try %d of %d): %s", what, attempt, self.tries_max, error)
-                last = error
+                last, why = error, str(error) or type(error).__name__
+                logger.warning("the master did not %s (try %d of %d): %s", what, attempt, self.tries_max, why)
             await asyncio.sleep(RETRY_S)
-        raise OSError(f"{self.server[0]}:{self.server[1]} did not {what}: {last}") from last
+        raise OSError(f"{self.server[0]}:{self.server[1]} did not {what}: {why}") from last
 
     async def _send(self, request: PutBlob | DropBlob | AppendOutput, path: Path | None = None) -> None:
         """Raises OSError or ProtocolError when it is not done."""
@@ -85,6 +87,8 @@ class RemoteBlobs:
                 await send_file(stream, path)
                 await stream.send(BlobEnd())
             async for frame in stream.frames():
+                if isinstance(frame, Ping):
+                    continue
                 if isinstance(frame, BlobEnd):
                     return
                 raise ProtocolError(f"it answered with {frame}")
@@ -114,6 +118,8 @@ class RemoteBlobs:
                     if size > self._limit:
                         raise ProtocolError(f"it is larger than blob.size.max, {self._limit} bytes")
                     yield frame.data
+                case Ping():
+                    pass
                 case BlobEnd():
                     return
                 case BlobRefused(is_missing=True):

@@ -21,6 +21,7 @@ from firesteel.adapters.rpc.frames import (
     PutBlob,
 )
 from firesteel.adapters.rpc.stream import PeerStream
+from firesteel.runtime.background import BackgroundTasks
 
 BLOBS = "blobs"
 """Purpose of connections that carry blobs."""
@@ -54,7 +55,8 @@ class BlobServer:
 
     async def _send(self, stream: PeerStream, sha256: str) -> None:
         try:
-            path = await in_blob_thread(self._store.path, sha256)
+            async with _signs_of_life(stream):
+                path = await in_blob_thread(self._store.path, sha256)
         except BlobMissing:
             await stream.send(BlobRefused(f"there is no blob {sha256[:64]}", is_missing=True))
             return
@@ -77,7 +79,8 @@ class BlobServer:
                 raise ProtocolError(f"it sent a {type(frame).__name__} within a blob")
             file.flush()
             try:
-                await in_blob_thread(self._store.put, Path(file.name), sha256)
+                async with _signs_of_life(stream):
+                    await in_blob_thread(self._store.put, Path(file.name), sha256)
             except (OSError, BlobCorrupt) as error:
                 await stream.send(BlobRefused(str(error)))
             else:
@@ -85,7 +88,8 @@ class BlobServer:
 
     async def _append(self, stream: PeerStream, output: AppendOutput) -> None:
         try:
-            await self._store.outputs.append(output.job_id, output.name, output.offset, output.data)
+            async with _signs_of_life(stream):
+                await self._store.outputs.append(output.job_id, output.name, output.offset, output.data)
         except OSError as error:
             await stream.send(BlobRefused(str(error)))
         else:
@@ -93,8 +97,27 @@ class BlobServer:
 
     async def _drop(self, stream: PeerStream, sha256: str) -> None:
         with contextlib.suppress(BlobMissing):
-            await in_blob_thread(self._store.delete, sha256)
+            async with _signs_of_life(stream):
+                await in_blob_thread(self._store.delete, sha256)
         await stream.send(BlobEnd())
+
+
+@contextlib.asynccontextmanager
+async def _signs_of_life(stream: PeerStream) -> AsyncIterator[None]:
+    """While the store works, however long: who waits for the answer would take silence for a connection that is lost."""
+
+    async def ping() -> None:
+        with contextlib.suppress(OSError):  # the answer can't be sent either
+            while True:
+                await asyncio.sleep(stream.settings.keep_alive_interval_s)
+                await stream.send(Ping())
+
+    pings = BackgroundTasks()
+    pings.start(ping(), "blob-pings")
+    try:
+        yield
+    finally:
+        await pings.close()
 
 
 async def send_file(stream: PeerStream, path: Path) -> None:
