@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,7 @@ class SinkOutput:
         self._storage = storage
         self._staged: dict[JobID, dict[str, None]] = {}
         self._secrets: dict[JobID, dict[str, Mapping[str, str]]] = {}
+        self._users = itertools.count(1)
 
     def note(self, job_id: JobID, staged: Mapping[str, Mapping[str, str]]) -> None:
         """An attempt has staged, or was about to; with the secrets that each takes."""
@@ -78,14 +80,10 @@ class SinkOutput:
     async def _commit(self, commit: SinkCommit, scheme: str) -> Committed:
         if not scheme:
             return await asyncio.to_thread(commit_sink, commit, self._storage)
-        work = msgspec.structs.replace(
-            await self._work(commit.staging),
-            references=commit.stagings,
-            commit_id=commit.commit_id,
-            mode=commit.mode,
-        )
+        parts = {"references": commit.stagings, "commit_id": commit.commit_id, "mode": commit.mode}
         try:
-            done = await self._perform(work, scheme)
+            async with self._work(commit.staging) as work:
+                done = await self._perform(msgspec.structs.replace(work, **parts), scheme)
         except TaskFailedError as error:
             name = error.failure.exception
             is_refused = name in (CommitRefused.__name__, TargetTaken.__name__)
@@ -133,25 +131,31 @@ class SinkOutput:
     async def _remove(self, reference: str) -> None:
         """Remove what a reference names; what can't be removed now is told, and must not keep the job."""
         try:
-            work = msgspec.json.encode(await self._work(reference))
-            await self._forks.call(_PERFORMERS[scheme_of(reference)], work)
+            async with self._work(reference) as work:
+                await self._forks.call(_PERFORMERS[scheme_of(reference)], msgspec.json.encode(work))
         except TaskFailedError as error:
             logger.warning("what a sink had staged was not removed: %s", error.failure.message)
 
-    async def _work(self, reference: str) -> SinkWork:
+    @contextlib.asynccontextmanager
+    async def _work(self, reference: str) -> AsyncIterator[SinkWork]:
         """The removal of what a reference names, with what a user's own sink is made of. Raises TaskFailedError."""
         work = SinkWork(references=(reference,), secrets=self._secrets_of(reference))
         if scheme_of(reference) != TWO_PHASE_SCHEME:
-            return work
+            yield work
+            return
         written = decode(reference, WrittenByUser)
-        code = await self._artifacts.use(written.job_id, written.artifacts)
         interpreter = named_interpreter(written.python_executable, written.artifacts)
-        return msgspec.structs.replace(
-            work,
-            code=code.directories,
-            interpreter=unpacked_interpreter(interpreter, code),
-            python_executable=written.python_executable,
-        )
+        user = JobID(f"{written.job_id}-sink-{next(self._users)}")  # the job may be released here meanwhile
+        try:
+            code = await self._artifacts.use(user, written.artifacts)
+            yield msgspec.structs.replace(
+                work,
+                code=code.directories,
+                interpreter=unpacked_interpreter(interpreter, code),
+                python_executable=written.python_executable,
+            )
+        finally:
+            await self._artifacts.release(user)
 
     def _secrets_of(self, reference: str) -> Mapping[str, str]:
         return next((known[reference] for known in self._secrets.values() if reference in known), {})
