@@ -17,6 +17,7 @@ from firesteel.model.jobgraph import (
     JobType,
     Partitioner,
 )
+from firesteel.model.options import Configuration
 from firesteel.model.resources import ResourceProfile
 from firesteel.model.splits import RangeInputFormat
 from tests.core.graphs import job
@@ -31,8 +32,8 @@ def changed(struct: Any, **fields: Any) -> Any:
     return msgspec.structs.replace(struct, **fields)
 
 
-def with_artifacts(*names: str, kind: str = "file", sha256: str = "0" * 64) -> JobGraph:
-    made = (Artifact(name=name, kind=kind, sha256=sha256, size_bytes=0) for name in names)
+def with_artifacts(*names: str, kind: str = "file", sha256: str = "0" * 64, size_bytes: int = 0) -> JobGraph:
+    made = (Artifact(name=name, kind=kind, sha256=sha256, size_bytes=size_bytes) for name in names)
     return msgspec.structs.replace(GOOD, artifacts=tuple(made))
 
 
@@ -129,6 +130,10 @@ BAD: dict[str, tuple[JobGraph, str]] = {
     "order": (changed(GOOD, vertices=(COUNTS, LINES)), "comes after it"),
     "keys": (changed(GOOD, edges=(changed(EDGE, partitioner=Partitioner.HASH),)), "no keys"),
     "hash": (with_artifacts("a", kind="code", sha256="../x"), "no SHA-256"),
+    "too large": (
+        with_artifacts("a", size_bytes=(1 << 30) + 1),
+        "artifact a has 1073741825 bytes, and blob.size.max of the cluster is 1024 MiB",
+    ),
     "kind": (with_artifacts("a", kind="jar"), "unknown kind 'jar'"),
     "path": (with_artifacts("../a"), "no plain name"),
     "parent": (with_artifacts("a#.."), "no plain name"),
@@ -176,6 +181,7 @@ def test_what_means_something_is_not() -> None:
     check_job_graph(with_interpreter("env/bin/python"))
     check_job_graph(with_artifacts("a", "a#b", ".c", "mit Leerzeichen.csv"))
     check_job_graph(with_artifacts("..", kind="code"))
+    check_job_graph(with_artifacts("a", size_bytes=1 << 20), Configuration({"blob.size.max": "1m"}))
     spark = {"spark.sql.shuffle.partitions": "4"}
     check_job_graph(changed(GOOD, edges=(keyed,), configuration=spark, parameters={"seed": -(1 << 63)}))
     check_job_graph(job("; ".join(f"v{index}" for index in range(2_000))))

@@ -133,6 +133,13 @@ def test_a_blob_with_other_bytes_than_its_name_says_or_too_many_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("firesteel.adapters.blob.remote.RETRY_S", 0.01)
+    asked, sent = [], BlobServer._send
+
+    async def note(self: BlobServer, stream: PeerStream, sha256: str) -> None:
+        asked.append(sha256)
+        await sent(self, stream, sha256)
+
+    monkeypatch.setattr(BlobServer, "_send", note)
 
     async def story() -> None:
         async with blobs(tmp_path) as it:
@@ -143,6 +150,7 @@ def test_a_blob_with_other_bytes_than_its_name_says_or_too_many_is_not_taken(
             large = it.put(LARGE + b"x")
             with pytest.raises(OSError, match=r"blob.size.max"):
                 await it.remote.fetch(large)
+            assert asked.count(large) == 1, "it is as large the next time"
             assert it.cached() == []
 
     asyncio.run(story())

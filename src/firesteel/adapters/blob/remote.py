@@ -31,6 +31,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
+class BlobTooLarge(OSError):
+    """The blob is larger than this worker takes: so it is at the next try, too."""
+
+
 class RemoteBlobs:
     """A `BlobSource` that has its blobs from the blob server at `server`, which may change, by way of `cache`."""
 
@@ -72,6 +76,8 @@ class RemoteBlobs:
         for attempt in range(1, self.tries_max + 1):
             try:
                 return await work()
+            except BlobTooLarge:
+                raise
             except (OSError, ProtocolError, BlobCorrupt) as error:
                 last, why = error, str(error) or type(error).__name__
                 logger.warning("the master did not %s (try %d of %d): %s", what, attempt, self.tries_max, why)
@@ -116,7 +122,7 @@ class RemoteBlobs:
                 case BlobChunk():
                     size += len(frame.data)
                     if size > self._limit:
-                        raise ProtocolError(f"it is larger than blob.size.max, {self._limit} bytes")
+                        raise BlobTooLarge(f"artifact {sha256} is larger than blob.size.max, {self._limit} bytes")
                     yield frame.data
                 case Ping():
                     pass

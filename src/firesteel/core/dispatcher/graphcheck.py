@@ -20,7 +20,7 @@ from firesteel.model.jobgraph import (
     is_plain_name,
 )
 from firesteel.model.labels import is_labels
-from firesteel.model.options import BRANCH, CLAIM_MODE, RESTORE_PATH, Configuration, ConfigurationError
+from firesteel.model.options import BLOB_SIZE_MAX, BRANCH, CLAIM_MODE, RESTORE_PATH, Configuration, ConfigurationError
 from firesteel.model.unsupported import (
     LEGACY_CLAIM,
     NO_STREAM_CACHE,
@@ -50,7 +50,7 @@ def check_job_graph(graph: JobGraph, cluster: Configuration = EMPTY) -> None:
     _check_functions(graph)
     _check_datasets(graph)
     _check_edges(graph)
-    _check_artifacts(graph)
+    _check_artifacts(graph, cluster.get_option(BLOB_SIZE_MAX))
     _check_interpreter(graph)
     _require(graph.client_heartbeat_timeout_ms >= 0, "its client is to be heard of within a negative time")
     try:
@@ -145,12 +145,14 @@ def _check_edges(graph: JobGraph) -> None:
         _require(edge.partitioner is not Partitioner.HASH or edge.keys, "an edge by hash has no keys")
 
 
-def _check_artifacts(graph: JobGraph) -> None:
-    """Names of those in a working directory become paths on workers."""
+def _check_artifacts(graph: JobGraph, limit_mib: int) -> None:
+    """Names of those in a working directory become paths on workers, which take no larger ones."""
     placed = [artifact for artifact in graph.artifacts if artifact.is_placed]
     for artifact in graph.artifacts:
         _require(_SHA256.fullmatch(artifact.sha256), f"artifact {artifact.name}: {artifact.sha256!r} is no SHA-256")
         _require(artifact.kind in ARTIFACT_KINDS, f"artifact {artifact.name} is of an unknown kind {artifact.kind!r}")
+        size = f"{artifact.size_bytes} bytes, and {BLOB_SIZE_MAX.key} of the cluster is {limit_mib} MiB"
+        _require(artifact.size_bytes <= limit_mib << 20, f"artifact {artifact.name} has {size}")
     for artifact in placed:
         _require(all(map(is_plain_name, artifact.name.split("#", 1))), f"artifact {artifact.name!r} is no plain name")
         known = artifact.kind == "file" or artifact.ending
