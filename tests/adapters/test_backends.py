@@ -2,10 +2,13 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from firesteel.adapters.spark.jvm.pool import BackendPool, Seat
+from firesteel.adapters.spark.wire import SparkAddress
+from firesteel.adapters.spark.worker.sidesessions import SideSessions
 from firesteel.model.ids import AllocationID, JobID, RegionAttemptID, RegionIndex
 from firesteel.model.resources import LOCAL_SPARK, SparkApplication
 from firesteel.model.tasks import TaskDeployment
@@ -17,7 +20,14 @@ class FakeBackend:
     def __init__(self, alone: bool) -> None:
         self.alone, self.started, self.closed = alone, False, False
         self._users: dict[RegionAttemptID, None] = {}
-        self.server = SimpleNamespace(application=lambda: SparkApplication(LOCAL_SPARK))
+        self.server = SimpleNamespace(application=lambda: SparkApplication(LOCAL_SPARK), endpoint=self._endpoint)
+
+    async def _endpoint(self) -> SparkAddress:
+        return SparkAddress(port=1, token="token", generation=1)
+
+    def hold(self, *_: Any) -> None: ...
+
+    async def close_session(self, *_: Any) -> None: ...
 
     def start(self) -> None:
         self.started = True
@@ -124,6 +134,23 @@ def test_a_backend_that_nobody_uses_makes_room_and_no_other() -> None:
         maker.seat("c", slot="s4").take()
         await maker.pool.release_job(JobID("nobody"))
         assert maker.living == [1, 2, 3], "what is used stays, even over the limit"
+        await maker.pool.close()
+
+    asyncio.run(story())
+
+
+def test_a_backend_in_which_a_commit_runs_makes_no_room() -> None:
+    async def story() -> None:
+        maker = Maker("job", limit=1, spares=0)
+        sessions = SideSessions(maker.pool.shared, "", {})
+        async with sessions.open(), sessions.open():
+            maker.seat("a").take()
+            await maker.pool.release_job(JobID("nobody"))
+            assert maker.living == [0, 1]
+            assert maker.pool.applications()[0].jobs == (), "it is no job's"
+        maker.seat("b").take()
+        await maker.pool.release_job(JobID("nobody"))
+        assert maker.living == [1, 2], "it is over"
         await maker.pool.close()
 
     asyncio.run(story())

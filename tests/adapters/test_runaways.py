@@ -12,6 +12,8 @@ from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.jvm import runaways
 from firesteel.adapters.spark.jvm.pool import OUTSIDER, RUNAWAY_SAMPLES, SparkBackend
 from firesteel.adapters.spark.wire import SessionName, SparkAddress
+from firesteel.adapters.spark.worker.sidesessions import SideSessions
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 
 ADDRESS = SparkAddress(port=1, token="token", generation=1)
 THREADS = """
@@ -90,6 +92,32 @@ def test_what_runs_on_after_a_cancellation_is_ended_with_its_jvm_unless_it_is_an
         for _ in range(10 * RUNAWAY_SAMPLES):
             await asyncio.sleep(0)
         assert (server.renewed, looks > 0) == ((0, False) if has_outsider else (1, True))
+        await backend.close()
+
+    asyncio.run(story())
+
+
+def test_a_jvm_is_not_replaced_while_a_commit_works_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def works(pid: int) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    async def turns() -> None:
+        for _ in range(10 * RUNAWAY_SAMPLES):
+            await asyncio.sleep(0)
+
+    async def story() -> None:
+        monkeypatch.setattr(runaways, "works", works)
+        server, attempt = Server(), RegionAttemptID(JobID("job"), RegionIndex(0), 1)
+        backend = SparkBackend(server, Keeper())  # type: ignore[arg-type]
+        backend.admit(attempt)
+        await backend.close_session(ADDRESS, SessionName("user", "session"), SessionEnding())
+        backend.leave(attempt)
+        async with SideSessions(lambda: backend, "", {}).open():
+            await turns()
+            assert server.renewed == 0
+        await turns()
+        assert server.renewed == 1, "what works when it is over has no owner"
         await backend.close()
 
     asyncio.run(story())

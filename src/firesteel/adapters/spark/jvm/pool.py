@@ -65,7 +65,7 @@ class SparkBackend:
 
     @property
     def users(self) -> tuple[RegionAttemptID, ...]:
-        """Attempts that use it, oldest first."""
+        """Attempts that use it, and sessions beside them, which are of no job; oldest first."""
         return tuple(self._users)
 
     def admit(self, attempt: RegionAttemptID) -> None:
@@ -250,7 +250,8 @@ class BackendPool:
         for place, backend in (*self._places.items(), *((None, spare) for spare in self._spares)):
             if (application := backend.server.application()) is not None:
                 own = (place.job_id,) if place is not None and place.job_id else ()
-                jobs = tuple(map(JobID, dict.fromkeys((*own, *(attempt.job_id for attempt in backend.users)))))
+                used = (attempt.job_id for attempt in backend.users if attempt.job_id)
+                jobs = tuple(map(JobID, dict.fromkeys((*own, *used))))
                 is_shared = place == Place()
                 found.append(msgspec.structs.replace(application, jobs=jobs, is_shared=is_shared))
         return found

@@ -1,6 +1,7 @@
 """Sessions of a worker for what it does beside attempts: it commits to tables, and reads the state of queries."""
 
 import contextlib
+import itertools
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 
@@ -9,6 +10,7 @@ import msgspec
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children.keeper import SessionEnding
 from firesteel.adapters.spark.jvm.pool import SparkBackend
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
 
 USER = "firesteel"
 """User of these sessions on a server, unless the worker was told one for all."""
@@ -28,16 +30,21 @@ class SideSessions:
 
     def __init__(self, backend: Callable[[], SparkBackend], user: str, settings: Mapping[str, str]) -> None:
         self._backend, self._user, self._settings = backend, user or USER, settings
+        self._numbers = itertools.count()
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[SideSession]:
         """Raises TaskFailedError when there is no Spark."""
-        backend = self._backend()
-        endpoint = await backend.server.endpoint()
-        name, was_cut = wire.SessionName(self._user, str(uuid.uuid4())), True
-        backend.hold(name)
+        backend, own = self._backend(), RegionAttemptID(JobID(""), RegionIndex(0), next(self._numbers))
+        backend.admit(own)  # its JVM neither gives way to another nor is replaced meanwhile
         try:
-            yield SideSession(endpoint, name, self._settings)
-            was_cut = False
+            endpoint = await backend.server.endpoint()
+            name, was_cut = wire.SessionName(self._user, str(uuid.uuid4())), True
+            backend.hold(name)
+            try:
+                yield SideSession(endpoint, name, self._settings)
+                was_cut = False
+            finally:
+                await backend.close_session(endpoint, name, SessionEnding(was_cut))
         finally:
-            await backend.close_unused(endpoint, name, SessionEnding(was_cut))
+            backend.leave(own)
