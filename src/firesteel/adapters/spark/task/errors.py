@@ -85,6 +85,12 @@ def describe(
     return _with_path(failure, locate, explain_path) if isinstance(error, SourceSilent) else failure
 
 
+def bare(error: BaseException, kind: FailureKind, trace: str = "") -> FailureInfo:
+    """The failure with no more than what the error says."""
+    name = type(error).__name__
+    return FailureInfo(kind=kind, message=f"{name}: {text_of(error)}", exception=name, trace=trace)
+
+
 def text_of(error: BaseException) -> str:
     """What it says, as text that can be sent: a file's name may be none, and the user's own class may fail to say anything."""
     try:

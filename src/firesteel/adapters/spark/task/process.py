@@ -53,12 +53,8 @@ def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
     _use_directory_and_log(task)
     if task.follow is not None:
         print(f"firesteel: {task.follow.notice}")
-    process = TaskProcess(channel, task)
     own_pid = os.getpid()
-    try:
-        report = process.run()
-    except BaseException as error:  # this adapter's edge: whatever it is becomes data
-        report = wire.Failed(process.describe(error), process.session.opened)
+    report = report_of(channel, task)
     _flush()
     if os.getpid() != own_pid:  # the user's code has forked, and this is the copy: only the original reports
         os._exit(report.failure.exit_code if isinstance(report, wire.Failed) else 0)
@@ -66,6 +62,18 @@ def main(channel: wire.ChildChannel, task: wire.RunTask) -> None:
     _run_exit_handlers()
     if not task.pipes:  # a script may leave something that runs on, as everywhere
         _end_what_was_started()
+
+
+def report_of(channel: wire.ChildChannel, task: wire.RunTask) -> wire.Finished | wire.Failed:
+    """Run the attempt. Nothing is raised: this adapter's edge, where whatever it is becomes data."""
+    try:
+        process = TaskProcess(channel, task)
+    except Exception as error:  # of the graph itself, which no other attempt reads otherwise
+        return wire.Failed(errors.bare(error, FailureKind.NON_RECOVERABLE))
+    try:
+        return process.run()
+    except BaseException as error:
+        return wire.Failed(process.describe(error), process.session.opened)
 
 
 class TaskProcess:
@@ -222,12 +230,8 @@ class TaskProcess:
             failure = errors.describe(error, self._plan, code, self._paths.explain, uri_of=self._uri_of)
             return with_excerpt(failure, self._plan, code)
         except Exception as second:
-            return FailureInfo(
-                kind=FailureKind.USER,
-                message=f"{type(error).__name__}: {errors.text_of(error)}",
-                exception=type(error).__name__,
-                trace=f"(its details could not be read: {type(second).__name__}: {errors.text_of(second)})",
-            )
+            trace = f"(its details could not be read: {type(second).__name__}: {errors.text_of(second)})"
+            return errors.bare(error, FailureKind.USER, trace)
 
     def _load_functions(self) -> None:
         """Of queries that were only followed: by the functions the place of an error is told."""
