@@ -1,8 +1,11 @@
 """A job submitted once more: what of it is another's, and what is refused."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from firesteel.adapters.spark.task.plan import convert_parameters
 from firesteel.core.dispatcher.copies import job_again
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.model.branches import JobCopy, WireValue
@@ -12,7 +15,22 @@ from firesteel.model.refusals import UnknownJob
 from firesteel.model.states import JobStatus
 from tests.core.graphs import job
 
-TYPES = {"output": "str", "least": "int", "share": "float", "all": "bool", "day": "date"}
+TYPES = {
+    "output": "str",
+    "least": "int",
+    "share": "float",
+    "all": "bool",
+    "day": "date",
+    "at": "datetime",
+    "price": "Decimal",
+    "file": "Path",
+    "level": "Literal[1, 'two', True]",
+    "mode": "Enum[FAST, SAFE]",
+    "topics": "list[str]",
+    "sizes": "list[int]",
+    "days": "list[date]",
+    "levels": "list[Literal['a', 2]]",
+}
 GRAPH = msgspec.structs.replace(
     job("a -> b", "job"),
     parameters={"output": "/branch", "least": 3},
@@ -44,11 +62,34 @@ def test_what_is_given_replaces_what_the_job_has() -> None:
         ("share", "0.5", 0.5),
         ("all", "True", True),
         ("all", "false", False),
+        ("output", " /a ", " /a "),
+        ("output", "3", "3"),
         ("day", "2026-01-31", "2026-01-31"),
+        ("day", " 2024-02-29 ", "2024-02-29"),
+        ("at", "2026-01-31T12:00", "2026-01-31T12:00"),
+        ("at", "2026-01-31 12:00:30.250000+01:00", "2026-01-31 12:00:30.250000+01:00"),
+        ("at", "2026-01-31", "2026-01-31"),
+        ("price", "12.50", "12.50"),
+        ("file", "in/a.csv", "in/a.csv"),
+        ("level", "1", 1),
+        ("level", "two", "two"),
+        ("level", "True", True),
+        ("mode", "SAFE", "SAFE"),
+        ("topics", "a, b", '["a", "b"]'),
+        ("topics", '["a,b", " "]', '["a,b", " "]'),
+        ("topics", "", "[]"),
+        ("sizes", '["1", "2"]', "[1, 2]"),
+        ("sizes", "[1, 2]", "[1, 2]"),
+        ("sizes", "3,4", "[3, 4]"),
+        ("days", "2026-01-31,2026-02-01", '["2026-01-31", "2026-02-01"]'),
+        ("levels", "a,2", '["a", 2]'),
     ],
 )
 def test_texts_become_what_the_parameter_is(name: str, given: WireValue, value: WireValue) -> None:
-    assert again(JobCopy(job_id=NEW, parameters={name: given})).parameters[name] == value
+    made = again(JobCopy(job_id=NEW, parameters={name: given})).parameters[name]
+    assert made == value
+    assert type(made) is type(value)
+    convert_parameters(msgspec.structs.replace(GRAPH, parameters={name: made}), Path("/client"))
 
 
 @pytest.mark.parametrize(
@@ -58,10 +99,29 @@ def test_texts_become_what_the_parameter_is(name: str, given: WireValue, value: 
         ("share", "nan", "is no float"),
         ("share", "half", "is no float"),
         ("all", "yes", "is no bool"),
+        ("least", "9223372036854775808", "is no int"),
+        ("least", 1.5, "1.5 is no int"),
+        ("day", "2026-02-29", "'2026-02-29' is no date"),
+        ("day", "0000-01-01", "is no date"),
+        ("day", "31.1.2026", "is no date"),
+        ("day", "2026-01-31T12:00", "is no date"),
+        ("at", "2026-01-31T25:00", "is no datetime"),
+        ("at", "noon", "is no datetime"),
+        ("price", "1,5", "is no Decimal"),
+        ("price", "NaN", "is no Decimal"),
+        ("file", "s3://bucket/a", "is no Path"),
+        ("file", "", "is no Path"),
+        ("level", "3", "is no Literal"),
+        ("mode", "SLOW", "is no Enum"),
+        ("sizes", "1,x", "is no list"),
+        ("sizes", "[1", "is no list"),
+        ("sizes", "[[1]]", "is no list"),
+        ("sizes", "[null]", "is no list"),
+        ("days", "2026-01-32", "is no list"),
         ("outptu", "/x", "unknown parameter 'outptu'"),
     ],
 )
-def test_what_does_not_fit_is_refused(name: str, given: str, words: str) -> None:
+def test_what_does_not_fit_is_refused(name: str, given: WireValue, words: str) -> None:
     with pytest.raises(InvalidJobGraph, match=words):
         again(JobCopy(job_id=NEW, parameters={name: given}))
 

@@ -1,11 +1,11 @@
 """A job submitted once more, with what it is to have otherwise."""
 
-import math
 from collections.abc import Mapping
 
 import msgspec
 
 from firesteel.core.dispatcher.jobentry import JobEntry
+from firesteel.core.dispatcher.parametertexts import wire_of_text
 from firesteel.model.branches import JobCopy, WireValue
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import InvalidJobGraph, JobGraph
@@ -41,22 +41,10 @@ def _why_not(job: JobEntry) -> str:
 
 
 def _typed(name: str, types: Mapping[str, str], value: WireValue) -> WireValue:
-    """The value, or what a text says of a number or a bool. Raises InvalidJobGraph."""
+    """The value as the graph has those of its type. Raises InvalidJobGraph."""
     if name not in types:
         raise InvalidJobGraph(f"unknown parameter {name!r} (this pipeline takes {', '.join(types) or 'none'})")
-    if not isinstance(value, str):
-        return value
     try:
-        match types[name]:
-            case "int":
-                return int(value)
-            case "float" if math.isfinite(float(value)):
-                return float(value)
-            case "bool" if value.lower() in ("true", "false"):
-                return value.lower() == "true"
-            case "float" | "bool":
-                raise ValueError(value)
-            case _:
-                return value
+        return wire_of_text(types[name], str(value))
     except ValueError:
         raise InvalidJobGraph(f"parameter {name!r}: {value!r} is no {types[name]}") from None
