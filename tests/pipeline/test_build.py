@@ -80,6 +80,23 @@ def test_a_worker_finds_the_functions(tmp_path: Path, monkeypatch: pytest.Monkey
     del sys.modules["pipeline_01_etl"]
 
 
+def test_a_package_named_like_a_parameters_value_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a function of it is imported, at once or when it runs; what holds no module of the job is data."""
+    file = tmp_path / "code" / "etl_built_x.py"
+    for name in ("eu_built/rates.py", "us_built/rates.py", "eu_data/a.txt"):
+        (file.parent / name).parent.mkdir(parents=True)
+        (file.parent / name).write_text("")
+    body = "    from us_built import rates\n    return [path]"
+    file.write_text("from eu_built import rates\n" + SOURCE.replace("    return [path]", body, 1))
+    monkeypatch.chdir(file.parent)
+    expected = {"eu_built": True, "us_built": True, "eu_data": False}
+    for region, travels in expected.items():
+        built = request(file, tmp_path / "out", parameters={"path": region})
+        assert isinstance(built, BuiltJob)
+        package = zipfile.ZipFile(built.artifacts[built.graph.artifacts[0].sha256])
+        assert any(name.startswith(f"{region}/") for name in package.namelist()) is travels
+
+
 def test_failure_is_data(tmp_path: Path) -> None:
     file = tmp_path / "etl_built_x.py"
     file.write_text(SOURCE)

@@ -129,7 +129,8 @@ def build_file(request: BuildRequest) -> BuiltJob:
         if request.output_dir:
             data = [Path(value.removeprefix("file://")) for value in map(str, given.values()) if value]
             limit_mib = settings.get_option(PACKAGE_SIZE_LIMIT)
-            files = package_files(loaded.root, loaded.file, limit_mib=limit_mib, data=data)
+            modules = _module_files(loaded) if any(map(os.path.isdir, data)) else []
+            files = package_files(loaded.root, loaded.file, limit_mib=limit_mib, data=data, modules=modules)
             code.store_package(loaded, files, Path(request.output_dir))
             code.store_pickle(Path(request.output_dir))
             code.attach(request.attachments, Path(request.output_dir), request.configuration)
@@ -215,6 +216,13 @@ def build_job(
         code=code,
     )
     return BuiltJob(graph=graph, artifacts=code.paths, parameters=declared, warnings=told)
+
+
+def _module_files(loaded: LoadedPipeline) -> list[Path]:
+    """Files of the modules below the root that are imported now, and of those that the functions import when they run."""
+    functions = [each.callable for each in loaded.pipeline.definitions if each.callable is not None]
+    imported = [Path(str(symbols["__file__"])) for symbols in loaded.symbols.values()]
+    return imported + [each.path for each in own_modules(functions)]
 
 
 def _warnings(pipeline: Pipeline) -> tuple[str, ...]:

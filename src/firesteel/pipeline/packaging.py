@@ -61,16 +61,24 @@ def pack_directory(root: Path, files: Iterable[PackedFile], aliases: Mapping[str
 
 
 def package_files(
-    root: Path, pipeline_file: Path, *, limit_mib: int, data: Iterable[Path] = (), code_endings: tuple[str, ...] = ()
+    root: Path,
+    pipeline_file: Path,
+    *,
+    limit_mib: int,
+    data: Iterable[Path] = (),
+    modules: Iterable[Path] = (),
+    code_endings: tuple[str, ...] = (),
 ) -> list[PackedFile]:
     """Files of `root` that travel with a job, sorted by name.
 
     Left out: what .gitignore files say, caches and environments (EXCLUDED_*), symbolic links to
-    directories, and `data`: paths that parameters name, where they are directories or large. With
-    `code_endings`, all large files that end otherwise. The pipeline's own file is always in.
+    directories, and `data`: paths that parameters name, where they are large, or directories in
+    which none of the job's `modules` lies. With `code_endings`, all large files that end otherwise.
+    The pipeline's own file is always in.
     Raises InvalidPipeline when there is too much.
     """
-    named = (each for each in data if not pipeline_file.is_relative_to(os.path.abspath(each)))
+    code = (pipeline_file, *modules)
+    named = (each for each in data if not any(file.is_relative_to(os.path.abspath(each)) for file in code))
     is_data = _data_filter(named, code_endings)
     chosen: list[PackedFile] = []
     for path in _walk(root, is_data):
