@@ -37,7 +37,8 @@ class Level(enum.IntEnum):
     [
         (list[int], "3, 1,2", [3, 1, 2]),
         (list[str], '["a,b", "c"]', ["a,b", "c"]),
-        (list, "a,b", ["a", "b"]),
+        (list[str], '[" ", "\\t", "a "]', [" ", "\t", "a "]),
+        (list, "a, b", ["a", "b"]),
         (list[str], "", []),
         (list[date], "2026-01-31,2026-02-01", [date(2026, 1, 31), date(2026, 2, 1)]),
         (list[Decimal], "[1.10, 2]", [Decimal("1.10"), Decimal(2)]),

@@ -143,12 +143,13 @@ class ListOf:
         if not text.strip():
             return []
         try:
-            found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
+            is_json = text.lstrip().startswith("[")
+            found = json.loads(text) if is_json else [each.strip() for each in text.split(",")]
         except json.JSONDecodeError:
             raise ValueError(text) from None
         if any(each is None or isinstance(each, list | dict) for each in found):
             raise ValueError(text)
-        return [self.element.parsed(each.strip() if isinstance(each, str) else json.dumps(each)) for each in found]
+        return [self.element.parsed(each if isinstance(each, str) else json.dumps(each)) for each in found]
 
     def to_wire(self, value: object) -> WireValue:
         if not isinstance(value, list | tuple):
