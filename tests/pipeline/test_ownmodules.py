@@ -41,6 +41,22 @@ FILES = {
     "site-packages/mine_installed.py": "",
 }
 
+DECORATORS = """
+import functools
+
+def timed(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+    return wrapper
+
+def silent(function):
+    def wrapper(*args):
+        return function(*args), unset
+    return wrapper
+    unset = None
+"""
+
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -85,6 +101,19 @@ def test_a_module_of_functions_travels_with_what_it_imports(program: Path) -> No
     module = importlib.import_module("mine_program")
     found = {file.name for file in own_modules([module.second])}
     assert found == {name for name in FILES if "unused" not in name and "installed" not in name}
+
+
+def test_what_is_behind_a_decorator_is_found_too(program: Path) -> None:
+    """By what it says it wraps, and by its closure, where it doesn't say it or one variable is not set yet."""
+    (program / "mine_deco.py").write_text(DECORATORS)
+    deco = importlib.import_module("mine_deco")
+    source = "import mine_shared\ndef work():\n    return mine_shared, late\ndef late():\n    import mine_nothing\n"
+    (program / "mine_shared.py").write_text("")
+    work = functions_of("__main__", source)["work"]
+    for decorator in (deco.timed, deco.silent, lambda function: deco.timed(deco.silent(function))):
+        assert {file.name for file in own_modules([decorator(work)])} == {"mine_deco.py", "mine_shared.py"}
+    late = functions_of("__main__", source)["late"]
+    assert "mine_nothing.py" in {file.name for file in own_modules([deco.timed(late)])}
 
 
 def test_what_is_installed_is_nobody_s_own(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 from firesteel.pipeline.packaging import PackedFile
 
@@ -45,13 +45,33 @@ def own_modules(functions: Iterable[Callable[..., object]]) -> list[PackedFile]:
 
 
 def _named_by(function: Callable[..., object]) -> Iterator[str]:
-    """Names of modules that a function may look into."""
-    yield function.__module__
-    yield from _imports(getattr(function, "__code__", None), "")
-    for value in list(getattr(function, "__globals__", {}).values()):  # other threads may add some
-        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(name, str):
-            yield name
+    """Names of modules that a function may look into, and those may that it wraps or has in its closure."""
+    left: list[object] = [function]
+    seen: set[int] = set()
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield from _module_of(each)
+        if each is function or isinstance(each, FunctionType):
+            yield from _imports(getattr(each, "__code__", None), "")
+            for value in list(getattr(each, "__globals__", {}).values()):  # other threads may add some
+                yield from _module_of(value)
+            left += [getattr(each, "__wrapped__", None), *_closure(each)]
+
+
+def _module_of(value: object) -> Iterator[str]:
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    if isinstance(name, str):
+        yield name
+
+
+def _closure(function: object) -> Iterator[object]:
+    """What its variables of enclosing functions are, of those that are set."""
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):
+            yield cell.cell_contents
 
 
 @functools.lru_cache(1000)
