@@ -26,7 +26,7 @@ DEMO_INPUT ?= $(DEMO)/input
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev java postgres prometheus openssh demo test check format lint types imports tidy core simulate bench docs lock clean
+.PHONY: help install install-dev java postgres prometheus openssh nginx demo test check format lint types imports tidy core simulate bench docs lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -55,6 +55,9 @@ prometheus:
 openssh:
 	@$(PYTHON) -m tools.openssh
 
+nginx:
+	@$(PYTHON) -m tools.nginx
+
 # JVMs of Spark start in half the time with it; a worker makes it otherwise when it ends.
 .PHONY: archive
 archive: java install-dev
@@ -69,7 +72,7 @@ test: archive postgres openssh install-dev
 test-streams: archive install-dev
 	$(BIN)/pytest -n 2 $(SHARED) -m streams
 
-test-clusters: archive install-dev
+test-clusters: archive nginx install-dev
 	$(BIN)/pytest -n 2 $(SHARED) -m clusters
 
 check: install-dev

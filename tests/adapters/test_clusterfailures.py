@@ -2,7 +2,7 @@
 
 import pytest
 
-from firesteel.adapters.spark.task.clusterfailures import told_of
+from firesteel.adapters.spark.task.clusterfailures import told_by_proxy, told_of
 
 LOST = (
     "[JOB_ABORTED] Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in"
@@ -62,3 +62,20 @@ def test_what_is_the_users_stays_the_users() -> None:
     assert not told_of(
         "Job aborted due to stage failure: Task 0 failed 4 times: java.lang.RuntimeException: SESSION_CLOSED"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "is_hopeless"),
+    [
+        (413, "takes no more of a call (HTTP status 413): have it pass any size on", True),
+        (401, "does not take this worker's token (HTTP status 401)", False),
+        (403, "does not take this worker's token (HTTP status 403)", False),
+        (302, "has answered in its place, with HTTP status 302", False),
+    ],
+)
+def test_what_a_proxy_answers_in_place_of_the_server(status: int, says: str, is_hopeless: bool) -> None:
+    text = f'<_Rendezvous of RPC that terminated with:\n\tdetails = "Received http2 header with status: {status}"\n>'
+    said, always = told_by_proxy(text)
+    assert said.startswith(f"what is in front of the Connect server {says}")
+    assert always is is_hopeless
+    assert told_by_proxy("ValueError: Received http2 header with status: 413") == ("", False)

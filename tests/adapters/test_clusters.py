@@ -83,6 +83,8 @@ def test_masters_are_told_apart() -> None:
         ("sc://h:1/;token=geheim;use_ssl=perhaps", "neither true nor false"),
         ("sc://h:1/;token=geheim;nothing", "not ;NAME=VALUE"),
         ("sc://h:1/;token=geheim;session_id=x", "session of its own"),
+        ("sc://h:1/;token=geheim%0A", "which no call can carry"),
+        ("sc://h:1/;x-api-key=gehe%C3%A4im", "which no call can carry"),
     ],
 )
 def test_what_is_no_master_is_refused_and_shows_no_secret(text: str, says: str) -> None:

@@ -170,6 +170,10 @@ def _connect_server(text: str) -> SparkMaster:
         raise _refused(text.partition(";")[0], "has a use_ssl that is neither true nor false")
     user = given.pop("user_id", "")
     given.pop("user_agent", "")
+    if not all(" " <= each <= "~" for value in (token, *given.values()) for each in value):
+        raise _refused(
+            text.partition(";")[0], "has a token or a header with signs other than ASCII's, which no call can carry"
+        )
     shown = f"sc://{match['host']}:{port}"
     host = match["host"].strip("[]")
     is_secure = secure == "true" or (bool(token) and host not in _LOOPBACK)  # as PySpark has it: no token in the clear

@@ -21,6 +21,7 @@ _FETCH = re.compile(
 )
 _HEAP = re.compile(r"code 52\b|OutOfMemoryError")
 _KILLED = re.compile(r"code 137\b")
+_BY_HTTP = re.compile(r'details = "Received http2 header with status: (?P<status>\d{3})"')
 WHY_MAX_CHARS = 300
 
 
@@ -44,6 +45,25 @@ def told_of(text: str) -> str:
             "the Connect server has given up this attempt's query, or its answer: it could not be reached for too long"
         )
     return ""
+
+
+def told_by_proxy(text: str) -> tuple[str, bool]:
+    """A sentence for what something in front of the Connect server has answered in its place, and whether it would always;
+    empty for any other failure."""
+    found = _BY_HTTP.search(text)
+    if found is None:
+        return "", False
+    match found["status"]:
+        case "413":
+            why = "takes no more of a call (HTTP status 413): have it pass any size on, as client_max_body_size 0 does in nginx"
+            return f"what is in front of the Connect server {why}", True
+        case "401" | "403" as status:
+            return (
+                f"what is in front of the Connect server does not take this worker's token (HTTP status {status})",
+                False,
+            )
+        case status:
+            return f"what is in front of the Connect server has answered in its place, with HTTP status {status}", False
 
 
 def _of_lost_executors(text: str, lost: re.Match[str]) -> str:

@@ -21,6 +21,7 @@ TAG = "firesteel-probe"
 FILES = 4
 _OTHER_PYTHON = re.compile(r"version:? \(?(?P<worker>3[.,] ?\d+)\)? .{0,80}?driver:? \(?(?P<driver>3[.,] ?\d+)")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
+_GRPC = re.compile(r'^\tdetails = "(?P<details>.{1,600}?)"?$', re.MULTILINE)
 MESSAGE_MAX_CHARS = 600
 
 
@@ -77,6 +78,8 @@ def _sentence(text: str) -> str:
         return f"there is no Python {found['program']} at their place: {_ADVICE}"
     if "No module named" in text:
         return f"their Python lacks something ({_last_line(text)}): {_ADVICE}"
+    if found := _GRPC.search(text):
+        return found["details"]
     return _last_line(text)
 
 

@@ -56,6 +56,11 @@ def describe(
         return FailureInfo(kind=FailureKind.PARTITION, message=text, partitions=(error.location,), trace=trace)
     if isinstance(error, (ResultsUnreachable, QueryStopped)):
         return FailureInfo(kind=FailureKind.ENVIRONMENT, message=text, exception=_raised(error), trace=trace)
+    sentence, is_hopeless = clusterfailures.told_by_proxy(text)
+    if sentence:
+        kind = FailureKind.NON_RECOVERABLE if is_hopeless else FailureKind.ENVIRONMENT
+        vertex, location = locate.from_traceback(error)
+        return FailureInfo(kind=kind, message=sentence, vertex=vertex, location=location, trace=trace)
     if isinstance(error, PySparkException):
         failure = _spark_failure(error, plan, locate, trace)
         if scheme := missing_scheme(text):

@@ -16,7 +16,8 @@ import pyspark.sql.connect.proto.base_pb2_grpc as services
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.session.channel import metadata
 
-_DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 10.0
+"""Time for each call."""
 END_SECONDS = 8.0
 """Time that operations have to end after their interrupt: planning is not interrupted, and may take its time."""
 _POLL_SECONDS = 0.05
@@ -29,9 +30,12 @@ _UNDER_WAY = (
 class SessionHand:
     """By an open channel to the server. Its methods block, and raise grpc.RpcError."""
 
-    def __init__(self, server: grpc.Channel, endpoint: wire.SparkAddress) -> None:
+    def __init__(
+        self, server: grpc.Channel, endpoint: wire.SparkAddress, deadline_seconds: float = DEADLINE_SECONDS
+    ) -> None:
         make: Any = services.SparkConnectServiceStub  # generated code, without types
         self._stub: Any = make(server)
+        self._deadline_seconds = deadline_seconds
         self._metadata = metadata(endpoint)
 
     def uncache(self, session: wire.SessionName, cached: wire.Cached) -> bool:
@@ -42,25 +46,25 @@ class SessionHand:
             elif cached.relation:
                 unpersist = pb2.AnalyzePlanRequest.Unpersist(relation=pb2.Relation.FromString(cached.relation))
                 message = pb2.AnalyzePlanRequest(**_named(session), unpersist=unpersist)
-                self._stub.AnalyzePlan(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+                self._stub.AnalyzePlan(message, metadata=self._metadata, timeout=self._deadline_seconds)
             return bool(cached.statement or cached.relation)
         except grpc.RpcError:
             return False
 
     def execute(self, session: wire.SessionName, relation: Any) -> None:
         message = pb2.ExecutePlanRequest(**_named(session), plan=pb2.Plan(root=relation))
-        for _ in self._stub.ExecutePlan(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS):
+        for _ in self._stub.ExecutePlan(message, metadata=self._metadata, timeout=self._deadline_seconds):
             continue
 
     def release(self, session: wire.SessionName) -> None:
         """Close it. The server never opens one of that name again."""
         message = pb2.ReleaseSessionRequest(**_named(session))
-        self._stub.ReleaseSession(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        self._stub.ReleaseSession(message, metadata=self._metadata, timeout=self._deadline_seconds)
 
     def interrupt(self, session: wire.SessionName) -> bool:
         """All that runs there, of whatever thread or tag: the session is the attempt's own. Whether anything did."""
         message = pb2.InterruptRequest(**_named(session), interrupt_type=pb2.InterruptRequest.INTERRUPT_TYPE_ALL)
-        answer = self._stub.Interrupt(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        answer = self._stub.Interrupt(message, metadata=self._metadata, timeout=self._deadline_seconds)
         return bool(answer.interrupted_ids)
 
     def end_operations(self, session: wire.SessionName, settle_seconds: float) -> tuple[bool, str]:
@@ -87,7 +91,7 @@ class SessionHand:
         """The value that it has there, opened by this if it was not; empty for none."""
         operation = pb2.ConfigRequest.Operation(get_option=pb2.ConfigRequest.GetOption(keys=[name]))
         message = pb2.ConfigRequest(**_named(session), operation=operation)
-        answer = self._stub.Config(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+        answer = self._stub.Config(message, metadata=self._metadata, timeout=self._deadline_seconds)
         return next((str(pair.value) for pair in answer.pairs), "")
 
     def status(self, session: wire.SessionName) -> Any:
@@ -96,7 +100,7 @@ class SessionHand:
             **_named(session), operation_status=pb2.GetStatusRequest.OperationStatusRequest()
         )
         try:
-            return self._stub.GetStatus(message, metadata=self._metadata, timeout=_DEADLINE_SECONDS)
+            return self._stub.GetStatus(message, metadata=self._metadata, timeout=self._deadline_seconds)
         except grpc.RpcError as error:
             if "INVALID_HANDLE" in str(error):
                 return pb2.GetStatusResponse()

@@ -32,6 +32,7 @@ from firesteel.runtime.ports import TaskFailedError
 logger = logging.getLogger(__name__)
 
 ENTRY_POINT = "firesteel.adapters.spark.task.clusterprobe:probe"
+FIRST_CALL = "firesteel.adapters.spark.task.servercall:call"
 EXECUTORS_S = 20.0
 """Time that a cluster has to give an executor. It may have more: Spark itself has to say that it waits."""
 QUERY_S = 180.0
@@ -81,6 +82,8 @@ class ClusterProbe:
             text = "for %g s %s; nothing is tried, and jobs wait for it"
             logger.warning(text, EXECUTORS_S, self._queued())
             return
+        if self._master.is_foreign:
+            await self._call(endpoint)
         session = wire.SessionName(self._master.user or USER, str(uuid.uuid4()))
         place = f"{where}/{_PLACE}{uuid.uuid4().hex}"
         order = calls.ProbeCluster(endpoint=endpoint, session=session, place=place, settings=dict(settings))
@@ -111,6 +114,11 @@ class ClusterProbe:
         """The driver's address. Its first failure is told at once: nobody waits for a second start yet."""
         work = self._backend.server.endpoint()
         return await self._unless_it_dies(work, lambda taken_s: taken_s >= EXECUTORS_S and bool(self._queued()))
+
+    async def _call(self, endpoint: wire.SparkAddress) -> None:
+        """Raises TaskFailedError when calls do not get to that server: before a session is held, which could not be closed."""
+        if obstacle := (await self._forks.call(FIRST_CALL, msgspec.json.encode(endpoint))).decode():
+            raise refused(f"{self._master.shown} can't be used from {platform.node()}: it {obstacle}")
 
     async def _answer(self, order: calls.ProbeCluster) -> calls.ClusterProbed:
         asked = self._forks.call(ENTRY_POINT, msgspec.json.encode(order))
