@@ -104,6 +104,28 @@ def test_a_lot_of_work_is_cut_and_what_is_not_understood_is_said(
     do(story())
 
 
+def test_what_spark_has_forgotten_hides_nothing_else(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: dict[str, Any] = answers(TAG)
+    for name in ("stages/4", "sql/2"):
+        del known[f"{APPLICATION}/{name}"]
+
+    async def story() -> None:
+        async with spark_api(known) as url, rest_cluster(tmp_path, script=script) as rest:
+            script.hold("a")
+            await rest.submit(JOB)
+            await script.until_running("a", 2)
+            shown_at(url, monkeypatch)
+            told = await rest.get(place())
+            assert (told["missing"], told["work"]["truncated"]) == ("", True)
+            assert [each["query"] for each in told["work"]["queries"]] == [3]
+            assert [each["stage"] for each in told["work"]["stages"]] == [5, 3]
+            script.release("a")
+
+    do(story())
+
+
 def test_it_is_for_the_jobs_owner_and_who_operates(
     do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

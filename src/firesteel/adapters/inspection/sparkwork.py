@@ -135,6 +135,10 @@ class _Refused(Exception):
         self.refusal = refusal
 
 
+class _NotFound(_Refused):
+    """Spark knows no such thing, or no more."""
+
+
 async def look(inquiry: LookAtSparkWork, applications: Sequence[SparkApplication]) -> AnyAnswer:
     """What Spark tells of the attempt. It is found by its tag, so that what others do in a shared Spark is not told."""
     if application_of(inquiry.attempt.job_id, applications) is None:
@@ -165,24 +169,31 @@ class _Spark:
         stages = sorted(of_stage, reverse=True)
         shown = await asyncio.gather(
             *(
-                self._get(f"{base}/sql/{each.id}?details=true&planDescription=true", _Execution)
+                self._get_if_kept(f"{base}/sql/{each.id}?details=true&planDescription=true", _Execution)
                 for each in queries[:QUERIES_MAX]
             )
         )
         told = await asyncio.gather(
-            *(self._get(f"{base}/stages/{each}?details=false", list[_Stage]) for each in stages[:STAGES_MAX])
+            *(self._get_if_kept(f"{base}/stages/{each}?details=false", list[_Stage]) for each in stages[:STAGES_MAX])
         )
-        queries_told = tuple(map(_query, shown))
-        stages_told = tuple(_stage(each, of_stage[each.stage_id]) for attempts in told for each in attempts)
+        queries_told = tuple(_query(each) for each in shown if each is not None)
+        stages_told = tuple(_stage(each, of_stage[each.stage_id]) for attempts in told for each in attempts or ())
         return SparkWork(
             queries=queries_told,
             stages=stages_told,
             total=total_of(queries_told, stages_told),
-            truncated=len(queries) > QUERIES_MAX or len(stages) > STAGES_MAX,
+            truncated=len(queries) > QUERIES_MAX or len(stages) > STAGES_MAX or None in shown or None in told,
         )
 
     def _is_mine(self, job: _Job) -> bool:
         return any(tag.endswith(f"_{operation_tag(self._attempt)}") for tag in job.job_tags)
+
+    async def _get_if_kept(self, target: str, kind: type[T]) -> T | None:
+        """None of a query or stage that Spark has forgotten: it keeps fewer of them than a job may name. Raises _Refused."""
+        try:
+            return await self._get(target, kind)
+        except _NotFound:
+            return None
 
     async def _get(self, target: str, kind: type[T]) -> T:
         """Raises _Refused."""
@@ -198,7 +209,9 @@ class _Spark:
             case InquiryRefused():
                 raise _Refused(answer)
             case _:
-                raise _Refused(InquiryRefused(reason=f"Spark does not tell it: {_status_of(answer)}"))
+                is_missing = isinstance(answer, SparkPage) and answer.status == 404
+                refused = _NotFound if is_missing else _Refused
+                raise refused(InquiryRefused(reason=f"Spark does not tell it: {_status_of(answer)}"))
 
 
 def _status_of(answer: AnyAnswer) -> str:
