@@ -6,7 +6,9 @@ more, and sooner, than signs of life that fail to come.
 
 import asyncio
 import contextlib
+import errno
 import logging
+import socket
 from collections.abc import Callable
 
 from firesteel.adapters.rpc.channel import Channel, Way
@@ -22,6 +24,9 @@ VIGIL = "vigil"
 
 LOOK_AGAIN_S = 0.05
 """Time between a connection that broke and the next one."""
+
+NO_WAY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.ENETUNREACH)
+"""Errors of an address of IPv6 on a machine that has none, or only to itself."""
 
 logger = logging.getLogger(__name__)
 
@@ -95,21 +100,31 @@ class Vigil:
         while True:
             try:
                 stream = await PeerStream.connect(leader.record.host, leader.record.port, VIGIL, self._settings)
-            except ConnectionRefusedError:
-                refused_since_s = refused_since_s or now_s()
-                if was_reached or now_s() - refused_since_s >= self._suspicion_s:
-                    self._on_gone(leader.epoch)
-                await asyncio.sleep(self._retry_s)
             except (OSError, ProtocolError) as error:
-                if isinstance(error, Refused | HandshakeFailed):
-                    self._announce(leader, error)
-                refused_since_s = 0.0
+                if await self._is_refused(leader, error):
+                    refused_since_s = refused_since_s or now_s()
+                    if was_reached or now_s() - refused_since_s >= self._suspicion_s:
+                        self._on_gone(leader.epoch)
+                else:
+                    if isinstance(error, Refused | HandshakeFailed):
+                        self._announce(leader, error)
+                    refused_since_s = 0.0
                 await asyncio.sleep(self._retry_s)
             else:
                 was_reached, refused_since_s = True, 0.0
                 await Channel(stream, self._on_frame).run()
                 self._on_lost()
                 await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def _is_refused(self, leader: Registered, error: Exception) -> bool:
+        """Of a host with several addresses asyncio raises one error, which does not say what each of them was."""
+        if type(error) is not OSError or error.errno is not None:
+            return isinstance(error, ConnectionRefusedError)
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_s):
+                return await _all_refuse(leader.record.host, leader.record.port)
+        except OSError:
+            return False
 
     def _announce(self, leader: Registered, refusal: Refused | HandshakeFailed) -> None:
         """Tell of a refusal, once a leader."""
@@ -122,3 +137,20 @@ class Vigil:
     def _on_frame(self, way: Way, frame: Frame) -> None:
         if isinstance(frame, ClusterOver):
             self._on_over()
+
+
+async def _all_refuse(host: str, port: int) -> bool:
+    """Whether all addresses of the host do, but for those of a kind that this machine has no way to. Raises OSError."""
+    loop, refused = asyncio.get_running_loop(), 0
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        try:
+            with socket.socket(family, kind, protocol) as connection:
+                connection.setblocking(False)
+                await loop.sock_connect(connection, address)
+                return False
+        except ConnectionRefusedError:
+            refused += 1
+        except OSError as error:
+            if error.errno not in NO_WAY:
+                raise
+    return refused > 0
