@@ -226,6 +226,31 @@ def test_a_leader_whose_register_hangs_is_suspended_then_stops(tmp_path: Path) -
     asyncio.run(story())
 
 
+class LosingRegister(FileRegister):
+    """Every claim is lost, to nobody."""
+
+    claims = 0
+
+    async def claim(self, record: LeaderRecord, after: int) -> int | None:
+        self.claims += 1
+        return None
+
+
+def test_who_loses_to_nobody_looks_again_in_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        register = LosingRegister(Disk(tmp_path))
+        async with contending(register, "a", lease_ms=FOR_EVER_MS, retry_ms=FOR_EVER_MS):
+
+            async def has_tried() -> bool:
+                return register.claims >= 2
+
+            await until(has_tried)
+            await asyncio.sleep(0.1)
+            assert register.claims == 2
+
+    asyncio.run(story())
+
+
 def test_a_leader_of_another_cluster_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two clusters that share a storage have one register: who does not lead says why it can't follow."""
 

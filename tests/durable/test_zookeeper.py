@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from kazoo.security import READ_ACL_UNSAFE
 
 from firesteel.adapters.ha.election import RegisterElection
 from firesteel.adapters.ha.zookeeper import ZooKeeperRegister
@@ -58,6 +59,20 @@ def test_of_all_who_claim_one_leads(zookeeper_server: ZooKeeper) -> None:
             gone = await all_[1].newest()
             assert gone is not None
             assert gone.sign.moment == 0
+
+    asyncio.run(story())
+
+
+def test_a_claim_that_zookeeper_refuses_is_trouble(zookeeper_server: ZooKeeper) -> None:
+    """Nobody was first: the node may only be read."""
+
+    async def story() -> None:
+        async with register(zookeeper_server.port, "refused") as made:
+            epoch = await made.claim(record("a"), 0)
+            assert epoch is not None
+            await asyncio.to_thread(made._client.set_acls, "/refused/leader", READ_ACL_UNSAFE)
+            with pytest.raises(OSError, match="refuses the claim: NoAuthError"):
+                await made.claim(record("b"), epoch)
 
     asyncio.run(story())
 

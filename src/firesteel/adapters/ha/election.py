@@ -62,6 +62,8 @@ class RegisterElection:
         """When the register said so last."""
         self._gone = 0
         """An epoch whose leader refuses connections."""
+        self._lost_after: int | None = None
+        """The epoch after which it has claimed last in vain."""
         self._trouble = ""
         self._leader: Registered | None = None
         self._told = 0
@@ -194,7 +196,9 @@ class RegisterElection:
         began_ms = self._clock.now_ms()
         epoch = await self._register.claim(self._record, after)
         if epoch is None:
-            self._news.set()
+            if after != self._lost_after:  # else nobody seems to have been first: not before the time of retry
+                self._news.set()
+            self._lost_after = after
             return
         logger.info("%s leads, in epoch %d", self._name, epoch)
         self._epoch, self._confirmed_ms = epoch, began_ms

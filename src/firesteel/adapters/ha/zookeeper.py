@@ -17,7 +17,14 @@ from typing import Any
 
 import msgspec
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
@@ -27,6 +34,11 @@ from firesteel.runtime.register import LeaderRecord, LeaderRegister, Registered
 
 RECONNECT_DELAY_MAX_S = 1.0
 CLOSE_LIMIT_S = 5.0
+
+OVERTAKEN = (BadVersionError, NodeExistsError, NoNodeError)
+"""Errors of a step of a claim when another master was first."""
+UNDONE = (RolledBackError, RuntimeInconsistency)
+"""Those of the steps before and after the one that has failed."""
 
 logger = logging.getLogger(__name__)
 of_kazoo = logging.getLogger("kazoo.firesteel")
@@ -100,8 +112,12 @@ class ZooKeeperRegister(LeaderRegister):
             transaction.set_data(self._leader, content, version=self._known[1])
         transaction.create(self._sign(epoch), ephemeral=True)
         results: list[Any] = await self._call(transaction.commit_async)
-        if any(isinstance(result, Exception) for result in results):
+        failed = [result for result in results if isinstance(result, Exception)]
+        if any(isinstance(result, OVERTAKEN) for result in failed):
             return None
+        if failed:
+            reasons = ", ".join(type(result).__name__ for result in failed if not isinstance(result, UNDONE))
+            raise ConnectionError(f"ZooKeeper at {self._quorum} refuses the claim: {reasons}")
         self._known = (epoch, self._known[1] + 1 if self._known is not None else 0)
         return epoch
 
