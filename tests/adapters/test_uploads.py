@@ -9,6 +9,7 @@ import pytest
 
 from firesteel.adapters.blob.local import BlobMissing, LocalBlobStore
 from firesteel.adapters.blob.uploads import BlobUploads
+from firesteel.model.refusals import StorageFull
 
 
 class SlowlyDeleting(LocalBlobStore):
@@ -59,5 +60,21 @@ def test_a_submission_that_is_cancelled_while_blobs_are_deleted_leaves_nothing_i
         with pytest.raises(BlobMissing):
             blobs.path(new)
         assert not uploads._in_use, "it would grow by each artifact that was ever submitted"
+
+    asyncio.run(story())
+
+
+def test_returned_rows_are_taken_beyond_the_limit_and_keep_further_jobs_out(tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    rows.write_bytes(bytes((1 << 20) + 1))
+    blobs = LocalBlobStore(tmp_path / "blobs")
+    uploads = BlobUploads(blobs, max_bytes=1 << 20)
+    code, code_path = file(tmp_path, "code")
+
+    async def story() -> None:
+        await blobs.keep(rows, hashlib.sha256(rows.read_bytes()).hexdigest())
+        with pytest.raises(StorageFull, match="artifacts and returned rows of known jobs take 1048577 bytes"):
+            async with uploads.put({code: code_path}):
+                pass
 
     asyncio.run(story())

@@ -65,7 +65,7 @@ class BlobUploads:
         except BlobMissing:
             used = self._blobs.used_bytes()
             if used + size > self._max_bytes:
-                text = f"the artifacts of known jobs take {used} bytes at the master, and one of this job {size}"
+                text = f"artifacts and returned rows of known jobs take {used} bytes at the master, and one of this job {size}"
                 limit = f"{options.BLOB_STORAGE_MAX.key} allows {self._max_bytes >> 20} MiB"
                 advice = "wait for jobs to end or be forgotten, or raise it"
                 raise StorageFull(f"{text}; {limit}. Nothing was submitted: {advice}, then submit again") from None

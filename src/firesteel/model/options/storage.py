@@ -15,7 +15,10 @@ BLOB_ORPHANS_GRACE = ConfigOption(
     "Artifacts and returned rows that former leaders have left and no job names are deleted this long after another one has begun to lead.",
 )
 BLOB_STORAGE_MAX = ConfigOption(
-    "blob.storage.max-size", "memory", 0, "Most that jobs' artifacts and returned rows take at the master; 0: no limit."
+    "blob.storage.max-size",
+    "memory",
+    0,
+    "Most that artifacts and returned rows take at the master when a job is submitted, with its own artifacts: it is refused where that is more. Rows that known jobs return are taken beyond it, too. 0: no limit.",
 )
 BLOB_FREE_MIN = ConfigOption(
     "blob.disk.min-free",
