@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -192,6 +193,15 @@ class AttemptRun:
         if is_script:
             failure = msgspec.structs.replace(failure, exit_code=status if status > 0 else 128 - status)
         raise TaskFailedError(failure)
+
+    async def print_to(self, output: ScriptOutput) -> None:
+        """Have what the script prints passed on. Raises OSError, and then its process ends, which has no assignment yet."""
+        try:
+            await output.open(Path(self.task.pipes))
+        except BaseException:
+            self.child.close()
+            raise
+        self.printed = output
 
     async def all_printed(self) -> None:
         """Wait until all that a script has printed is where the client finds it: its process can't print any more."""

@@ -213,7 +213,7 @@ class SparkTaskBackend:
             await asyncio.to_thread(make_directories, task)
             run = AttemptRun(task, await self._forks.take(), seat, self._forks.take)
             if task.pipes:
-                run.printed = await self._open_pipes(task)
+                await run.print_to(self._script_output(task))
         except BaseException:
             seat.leave()
             raise
@@ -355,15 +355,13 @@ class SparkTaskBackend:
             result_max_bytes=result_max_bytes(self._config, job.graph.configuration),
         )
 
-    async def _open_pipes(self, task: wire.RunTask) -> ScriptOutput:
+    def _script_output(self, task: wire.RunTask) -> ScriptOutput:
         attempt, limit_mib = task.deployment.attempt, self._config.get_option(options.SCRIPT_OUTPUT_LIMIT)
 
         async def send(stream: str, offset: int, data: bytes) -> None:
             await self._blobs.append_output(attempt.job_id, f"{attempt.attempt}.{stream}", offset, data)
 
-        output = ScriptOutput(Path(task.log), send, limit_mib << 20)
-        await output.open(Path(task.pipes))
-        return output
+        return ScriptOutput(Path(task.log), send, limit_mib << 20)
 
     async def _abort(self, run: AttemptRun) -> None:
         """Interrupt, give the process a moment, kill it, close its session, remove what it wrote."""

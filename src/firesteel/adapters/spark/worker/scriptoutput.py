@@ -35,8 +35,15 @@ class ScriptOutput:
         self._streams: list[_Stream] = []
 
     async def open(self, directory: Path) -> None:
-        """Make the pipes in `directory`, and begin to read."""
-        await asyncio.to_thread(self._make_pipes, directory)
+        """Make the pipes in `directory`, and begin to read. Raises OSError."""
+        making = BackgroundTasks(on_error=lambda error: None)  # it is raised here
+        task = making.start(asyncio.to_thread(self._make_pipes, directory), "script-pipes")
+        try:
+            await asyncio.shield(task)
+        except BaseException:
+            await making.join()  # a thread goes on when its caller is cancelled
+            await self.close()
+            raise
         for stream in self._streams:
             self._tasks.start(self._pass_on(stream), f"script-{stream.name}")
 
