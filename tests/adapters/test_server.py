@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import itertools
 import os
 import signal
 import sys
@@ -13,7 +12,9 @@ from typing import TypeVar
 import pytest
 
 from firesteel.adapters.spark.clusters.masters import Driver, read_master
+from firesteel.adapters.spark.jvm import generations
 from firesteel.adapters.spark.jvm import server as module
+from firesteel.adapters.spark.jvm.generations import Generations
 from firesteel.adapters.spark.jvm.launch import STARTED
 from firesteel.adapters.spark.jvm.server import MAX_FAILURES, ServerSpec, SparkServer
 from firesteel.adapters.spark.jvm.starts import HURRY_MAX, WORK_TICKS, Patience, StartTurns, Work
@@ -46,7 +47,7 @@ def spec(folder: Path, command: list[str], *, timeout_seconds: float = 0.05, at_
         logs=folder,
         start_timeout_seconds=timeout_seconds,
         ephemeral=None,
-        numbers=itertools.count(1),
+        generations=Generations(folder),
         turns=StartTurns(folder / "turns", at_once),
     )
 
@@ -107,6 +108,13 @@ def test_a_backend_that_can_not_start_is_given_up_and_the_reason_told_however_lo
     assert why in failure.message
     assert not failure.backend, "the attempt was in no JVM: it has killed none"
     assert len(list(tmp_path.glob("spark-*.log"))) == MAX_FAILURES
+
+
+@pytest.mark.expects_errors
+def test_a_worker_gains_no_log_for_each_jvm_it_has_ever_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generations, "LOGS_KEPT", 1)
+    told(spec(tmp_path, DIES, timeout_seconds=LIMIT_S), refused)
+    assert sorted(log.name for log in tmp_path.glob("spark-*.log")) == ["spark-3.log", "spark-4.log"]
 
 
 @pytest.mark.expects_errors

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from firesteel.adapters.spark.clusters.stories import story_of
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
+from firesteel.adapters.spark.jvm.generations import Generations
 from firesteel.adapters.spark.jvm.launch import PRINTED
 from firesteel.adapters.spark.jvm.process import JvmDied, SparkJvm
 from firesteel.adapters.spark.jvm.pythonworkers import end_python_workers
@@ -64,8 +65,8 @@ class ServerSpec:
     start_timeout_seconds: float
     """Time in which something of a start must move."""
     ephemeral: Path | None
-    numbers: Iterator[int]
-    """Generations: of all JVMs of the worker, so that their logs have names of their own."""
+    generations: Generations
+    """Of all JVMs of the worker."""
     turns: StartTurns
     driver: Driver | None = None
     """Where executors are elsewhere."""
@@ -199,7 +200,8 @@ class SparkServer:
 
     async def _keep_running(self) -> None:
         while True:
-            generation, died, lived_seconds = await self._run_one()
+            async with self._spec.generations.another() as generation:
+                died, lived_seconds = await self._run_one(generation)
             await self._delete_pods()
             if self._renewing:
                 self._renewing = False
@@ -231,11 +233,10 @@ class SparkServer:
         """Whether what ran in the JVM that has died may have killed it: not when its cluster has ended the application."""
         return self.story is None or not self.story.fatal
 
-    async def _run_one(self) -> tuple[int, JvmDied, float]:
-        """One JVM from start to death: its number, its death, and how long it was of use."""
-        spec, generation = self._spec, next(self._spec.numbers)
+    async def _run_one(self, generation: int) -> tuple[JvmDied, float]:
+        """One JVM from start to death: its death, and how long it was of use."""
+        spec, log = self._spec, self._spec.generations.log(generation)
         flags = spec.archive.flags() if spec.archive is not None else ()
-        log = spec.logs / f"spark-{generation}.log"
         application = f"spark-{uuid.uuid4().hex}" if spec.pods is not None else ""
         flags += (f"-Dspark.app.id={application}",) if application else ()
         jvm = self._jvm = SparkJvm(spec.make_command(flags), log, generation, spec.ephemeral, driver=spec.driver)
@@ -248,13 +249,13 @@ class SparkServer:
                 self._follow(jvm, application)
                 endpoint = await self._answer(jvm, end_turn)
         except JvmDied as failed:
-            return generation, await self._explained(failed), 0.0
+            return await self._explained(failed), 0.0
         if spec.archive is not None:
             spec.archive.started()
         answered = time.monotonic()
         self._endpoint.set_result(endpoint)
         died = await self._explained(await jvm.died())
-        return generation, died, time.monotonic() - answered
+        return died, time.monotonic() - answered
 
     async def _reach(self, driver: Driver | None, log: Path) -> None:
         """Wait for the master of a cluster, as long as for a start. Raises JvmDied."""

@@ -1,6 +1,5 @@
 """Makes a worker's Spark backends, each ready to be started: all that their configuration says of them."""
 
-import itertools
 import os
 import platform
 import uuid
@@ -15,6 +14,7 @@ from firesteel.adapters.spark.clusters.kubernetes import executor_pods
 from firesteel.adapters.spark.clusters.masters import Driver, SparkMaster
 from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import MAX_HEAP_MIB, ClassDataArchive, archive_file
+from firesteel.adapters.spark.jvm.generations import Generations
 from firesteel.adapters.spark.jvm.pool import SparkBackend
 from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend_command
 from firesteel.adapters.spark.jvm.sizes import backend_size
@@ -53,7 +53,7 @@ class BackendMaker:
         except ConfigurationError as error:
             raise refused(str(error)) from None
         self._driver = None if master.is_local else driver_of(config, master, driver_address)
-        self._numbers, self._turns = itertools.count(1), machine_turns()
+        self._generations, self._turns = Generations(work_dir / "logs"), machine_turns()
         self.archive = self._class_data_archive(backend_size(config).heap_mib)
 
     async def prepare(self) -> None:
@@ -82,7 +82,7 @@ class BackendMaker:
             self._work_dir / "logs",
             config.get_option(options.SPARK_START_TIMEOUT) / 1000,
             self._ephemeral,
-            self._numbers,
+            self._generations,
             self._turns,
             self._driver,
             self._installation.version,
