@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import firesteel as fs
+from firesteel.core.execution.topology import Topology
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import (
     DistributionPattern,
@@ -207,6 +208,22 @@ def test_regions_never_wait_for_each_other() -> None:
         fs.noop("b", parallelism=2, inputs={"a": fs.forward(), "c": fs.rebalance()}),
     )
     assert set(shape(build(pipeline)).values()) == {"blocking"}
+
+
+def test_regions_never_wait_for_each_other_by_different_functions() -> None:
+    """a -> t could be fused, as no way leads from a to t otherwise; but z and y are one region: x waits for a, t for y."""
+    wide = {"parallelism": 2}
+    pipeline = noops(
+        fs.noop("a", share="recompute", **wide),
+        fs.noop("y", share="recompute", **wide),
+        fs.noop("x", inputs={"a": fs.rebalance()}, **wide),
+        fs.noop("z", inputs={"x": fs.forward(), "y": fs.forward()}, **wide),
+        fs.noop("t", inputs={"a": fs.forward(), "y": fs.rebalance()}, **wide),
+    )
+    graph = build(pipeline)
+    assert Topology(graph).logical
+    assert shape(graph)["a->t"] == "blocking"
+    assert len(pipelined_regions(graph)) == 3
 
 
 def test_a_diamond_that_is_recomputed_is_one_region() -> None:

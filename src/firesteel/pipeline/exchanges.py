@@ -131,7 +131,7 @@ def _fused(graph: LogicalGraph, wishes: Sequence[bool]) -> list[bool]:
         if not wishes[index] or source is target:
             continue
         only_way = len(target) == 1 and inputs[edge.target] == 1
-        if not only_way and _leads_elsewhere(graph, consumers, (source, target), fused):
+        if not only_way and _leads_elsewhere(graph, consumers, (edge.source, edge.target), regions, fused):
             fused[index] = False
             continue
         source |= target
@@ -143,12 +143,16 @@ def _fused(graph: LogicalGraph, wishes: Sequence[bool]) -> list[bool]:
 def _leads_elsewhere(
     graph: LogicalGraph,
     consumers: Mapping[str, Sequence[int]],
-    ends: tuple[set[str], set[str]],
+    ends: tuple[str, str],
+    regions: Mapping[str, set[str]],
     fused: Sequence[bool],
 ) -> bool:
-    """Whether a way from the first region to the second has a blocking edge or a function of neither."""
-    source, target = ends
-    stack = [name for name in graph.functions if name in source]
+    """Whether a way from the region of one end to that of the other has a blocking edge or a function of neither.
+
+    A region waits for the inputs of all its functions: a way that reaches one of them goes on from each.
+    """
+    source, target = (regions[name] for name in ends)
+    stack = list(source)
     seen = set(stack)
     while stack:
         name = stack.pop()
@@ -157,6 +161,6 @@ def _leads_elsewhere(
             if consumer in target and (name not in source or not fused[index]):
                 return True
             if consumer not in target and consumer not in seen:
-                seen.add(consumer)
-                stack.append(consumer)
+                seen |= regions[consumer]
+                stack += regions[consumer]
     return False
