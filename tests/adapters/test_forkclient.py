@@ -1,10 +1,18 @@
-"""A fork server that is killed again and again, as the kernel does when memory is short."""
+"""A fork server that is killed again and again, as the kernel does when memory is short, and what its children leave."""
 
 import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children import forkclient
 from firesteel.adapters.spark.children.forkclient import ForkServer
 from firesteel.runtime.ports import TaskFailedError
@@ -13,6 +21,61 @@ from firesteel.runtime.ports import TaskFailedError
 def echo(payload: bytes) -> bytes:
     """Called in a child."""
     return payload
+
+
+STUBBORN = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(600)
+"""
+
+
+def start_another(payload: bytes) -> bytes:
+    """Called in a child: starts a process that ignores SIGTERM, notes which, and ends as it is told."""
+    ending, directory = payload.decode().split(maxsplit=1)
+    up, mark = Path(directory) / "up", Path(directory) / "mark"
+    started = subprocess.Popen([sys.executable, "-c", STUBBORN, str(up)])
+    while not up.exists():
+        time.sleep(0.02)
+    mark.with_suffix(".new").write_text(str(started.pid))
+    mark.with_suffix(".new").rename(mark)
+    if ending == "crashed":
+        os._exit(3)
+    if ending == "cancelled":
+        time.sleep(600)
+    return b""
+
+
+@pytest.mark.parametrize("ending", ["crashed", "cancelled", "well"])
+def test_what_a_child_has_started_ends_with_it_unless_it_ended_well(tmp_path: Path, ending: str) -> None:
+    """One that ends well has seen to that itself, or is a script, which may leave something that runs on."""
+    mark = tmp_path / "mark"
+
+    async def story() -> int:
+        server = ForkServer(tmp_path / "forkserver.log", 0)
+        try:
+            async with asyncio.timeout(300):
+                child = await server.take()
+                order = f"{ending} {tmp_path}".encode()
+                child.send(wire.CallFunction(entry_point=f"{__name__}:start_another", payload=order))
+                while not mark.exists():
+                    await asyncio.sleep(0.02)
+                if ending == "cancelled":
+                    child.signal_group(signal.SIGTERM)
+                status = await child.exited
+                child.close()
+                return status
+        finally:
+            await server.close()
+
+    status = asyncio.run(story())
+    assert status == {"crashed": 3, "cancelled": -signal.SIGTERM, "well": 0}[ending]
+    started = int(mark.read_text())
+    if ending == "well":
+        os.kill(started, signal.SIGKILL)  # it is there
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(started).wait(60)
 
 
 def test_one_that_has_served_may_be_killed_any_number_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 `python -m firesteel.adapters.spark.task.forkserver FD`, with FD a SEQPACKET socket to the worker. It never opens a gRPC
 channel (gRPC's threads do not survive a fork) and runs one thread. It ends when the worker's end of the socket
 closes, and kills the process groups of all its children first; when it is killed itself, the kernel kills the
-children (PR_SET_PDEATHSIG).
+children (PR_SET_PDEATHSIG). With a child that did not end well it kills what is left of the child's group.
 """
 
 import contextlib
@@ -149,12 +149,16 @@ def _reap() -> list[tuple[int, int]]:
     ended: list[tuple[int, int]] = []
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return ended
-        if pid == 0:
+        if found is None:
             return ended
-        ended.append((pid, os.waitstatus_to_exitcode(status)))
+        pid = found.si_pid
+        if found.si_code != os.CLD_EXITED or found.si_status != 0:  # else it has seen to its group itself
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)  # the number is nobody else's until the child is waited for
+        ended.append((pid, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
 
 
 def _send(control: socket.socket, message: wire.Forked | wire.Exited) -> None:
