@@ -1,6 +1,7 @@
 """Attempts on a worker: each ends in exactly one terminal update, whatever comes when."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -13,9 +14,11 @@ from firesteel.core.taskexecutor.workeffects import (
     CancelTask,
     CommitSink,
     Discard,
+    GiveSplits,
     JobReleaseDone,
     ReleaseJob,
     SinkCommitDone,
+    SplitsWanted,
     StartTasks,
     Stopping,
     TasksChanged,
@@ -26,6 +29,7 @@ from firesteel.model.ids import Address, AllocationID, RegionAttemptID, RegionIn
 from firesteel.model.jobgraph import Function, FunctionKind, JobGraph
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.reports import TaskStateUpdate
+from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.taskexecutor import (
@@ -125,6 +129,29 @@ def test_cancelled_at_any_moment(do: Do, script: TaskScript, turns: int) -> None
         assert ends in ([CANCELED], [FINISHED])
         assert ends == [CANCELED] or turns
         worker.cancel()
+        await worker.close()
+
+    do(story())
+
+
+def test_splits_for_an_attempt_that_was_just_cut_are_nobody_s(
+    do: Do, script: TaskScript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come in the turn in which it is cut, before it has noticed."""
+
+    async def draws(*_: object, draw_splits: Callable[[int], Awaitable[DrawnSplits]], **__: object) -> None:
+        await draw_splits(0)
+
+    async def story() -> None:
+        worker = Worker(script)
+        monkeypatch.setattr(worker.backend, "run", draws)
+        worker.start()
+        await asyncio.sleep(1)
+        assert any(isinstance(event, SplitsWanted) for event in worker.core.events)
+        worker.cancel()
+        worker.endpoint.perform(GiveSplits(worker.attempt, DrawnSplits(number=0, is_end=True)))
+        await asyncio.sleep(1)
+        assert worker.states() == [CANCELED]
         await worker.close()
 
     do(story())

@@ -104,7 +104,8 @@ class TaskExecutorEndpoint(Endpoint):
             case w.CancelTask():
                 self._cancel(effect.attempt)
             case w.GiveSplits():
-                if (waiting := self._drawing.pop(effect.attempt, None)) is not None:
+                waiting = self._drawing.pop(effect.attempt, None)
+                if waiting is not None and not waiting.done():  # cut in this turn, an attempt has yet to notice
                     waiting.set_result(effect.drawn)
             case w.Discard():
                 self.background(self._discard(effect.locations))
