@@ -166,6 +166,17 @@ def test_what_a_script_printed_is_kept_too(tmp_path: Path) -> None:
     assert logs.output("0.stderr", 0) == b""
 
 
+@pytest.mark.parametrize("limit", range(len("password=hunter2\nthe end\n")))
+def test_of_a_long_output_of_a_script_the_end_begins_where_a_line_does(tmp_path: Path, limit: int) -> None:
+    it = view("it", vertices=(vertex(ONE, is_script=True),))
+    outputs = OutputStore(tmp_path / "outputs")
+    asyncio.run(outputs.append(it.job_id, "0.stdout", 0, b"one\npassword=hunter2\nthe end\n"))
+    (kept,) = gathered(it, FakeWorkers(tmp_path, ONE), tmp_path, limit)
+    head, _, text = kept.data.partition(b"\n")
+    assert head.startswith(b"... (")
+    assert text == (b"the end\n" if limit >= len("the end\n") else b""), "no part of the secret is shown"
+
+
 def test_no_more_of_what_a_script_printed_is_held_than_is_kept(tmp_path: Path) -> None:
     retried = msgspec.structs.replace(vertex(ONE, is_script=True), attempts=16)
     it, outputs, limit = view("it", vertices=(retried,)), OutputStore(tmp_path / "outputs"), 1 << 20

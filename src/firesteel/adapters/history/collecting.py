@@ -8,7 +8,16 @@ from typing import Protocol, TypeVar
 from firesteel.adapters.blob.outputs import Outputs
 from firesteel.adapters.history.keptlogs import KeptLog, KeptText
 from firesteel.model.ids import JobID, ResourceID
-from firesteel.model.inquiries import AnyAnswer, AnyInquiry, FileEntry, FileList, FilePart, ListFiles, ReadFile
+from firesteel.model.inquiries import (
+    PART_BYTES_MAX,
+    AnyAnswer,
+    AnyInquiry,
+    FileEntry,
+    FileList,
+    FilePart,
+    ListFiles,
+    ReadFile,
+)
 from firesteel.model.refusals import NoAnswer, UnknownTaskManager
 from firesteel.model.views import JobView
 
@@ -60,9 +69,9 @@ async def collected(view: JobView, workers: Workers, outputs: Outputs, limit_byt
         log = KeptLog(task_manager=worker.id, name=file.name, modified_ms=file.modified_ms, size_bytes=file.size_bytes)
         kept.append(KeptText(log, next(of_worker[worker.id])))
     for (name, size), share in zip(printed, shares[len(found) :], strict=True):
-        data = b"".join([part async for part in _parts(outputs, view.job_id, name, size - share)])
+        data = await _last_printed(outputs, view.job_id, name, size, share)
         log = KeptLog(task_manager=ResourceID(""), name=name, modified_ms=view.end_time_ms, size_bytes=size)
-        kept.append(KeptText(log, data[:share]))
+        kept.append(KeptText(log, data))
     return kept
 
 
@@ -146,6 +155,15 @@ async def _printed(view: JobView, outputs: Outputs) -> list[tuple[str, int]]:
         if size:
             found.append((name, size))
     return found
+
+
+async def _last_printed(outputs: Outputs, job_id: JobID, name: str, size: int, limit: int) -> bytes:
+    """The last bytes of a stream, from the beginning of a line on, if one begins near: what begins within a line may begin
+    within a secret, and nobody can see that it is one."""
+    before = 1 if 0 < limit < size else 0  # the end of a line, perhaps
+    parts = [part async for part in _parts(outputs, job_id, name, size - limit - before)]
+    data = b"".join(parts)[: limit + before]
+    return data[max(before, data.find(b"\n", 0, PART_BYTES_MAX) + 1) :] if before else data
 
 
 async def _parts(outputs: Outputs, job_id: JobID, name: str, offset: int = 0) -> AsyncIterator[bytes]:
