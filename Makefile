@@ -6,6 +6,7 @@
 #   make test-clusters  Spark's own masters and servers
 #   make test-stack  tests with real storages, clusters and the jars of Spark's connectors (downloads 1.7 GB once)
 #   make kubernetes  tests with a real API server of Kubernetes (builds it once, ten minutes)
+#   make test-python PYTHON=python3.13  types, core tests, simulation and the demo with another Python, beside .venv
 #   make test-browser  the dashboard in a real Chromium
 #   make site      the documentation as a site, in build/site
 #   make compat    Flink's own command line against our REST endpoint (downloads 330 MB once)
@@ -17,7 +18,8 @@ TEST_PROCESSES ?= 4
 ENDPOINT_SEEDS ?= 100
 STACK ?= tests/stack
 SHARED := --dist loadfile --no-loadscope-reorder
-BIN := .venv/bin
+FIRESTEEL_VENV ?= .venv
+BIN := $(FIRESTEEL_VENV)/bin
 DEMO := build/demo
 DEMO_INPUT ?= $(DEMO)/input
 
@@ -109,6 +111,12 @@ simulate: install-dev
 .PHONY: compat
 compat: java install-dev
 	FIRESTEEL_FLINK_JARS=$$($(BIN)/python -m tools.flink) $(BIN)/pytest tests/compat
+
+# Another Python, in an environment of its own: what a cluster of it needs first.
+.PHONY: test-python
+test-python: export FIRESTEEL_VENV := build/$(notdir $(PYTHON))
+test-python:
+	@$(MAKE) --no-print-directory types core simulate demo
 
 # Real storages, with Spark's connectors by their Maven coordinates, as users get them, and the Spark that some are for.
 .PHONY: test-stack

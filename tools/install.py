@@ -16,7 +16,7 @@ from pathlib import Path
 from tools import debian
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / os.environ.get("FIRESTEEL_VENV", ".venv")
 STAMP = VENV / "firesteel-installed"
 PYTHON_MIN = (3, 11)
 PROFILES = ("runtime", "dev")
