@@ -11,11 +11,14 @@ import pytest
 
 from firesteel.adapters.storage.schemes import SCHEMES
 from firesteel.minicluster import MiniCluster
+from firesteel.model.ids import JobID
 from firesteel.model.options import Configuration
 from tests.durable.s3 import s3_server
 
 STACK = "FIRESTEEL_STACK"
 """Set by `make test-stack`: its tests download some hundred megabytes the first time."""
+
+SAYS_LIMIT_S = 300.0
 
 Do = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -73,3 +76,12 @@ async def until(holds: Callable[[], bool], limit_s: float = 60.0) -> None:
         async with asyncio.timeout(limit_s):
             while not await asyncio.to_thread(holds):
                 await asyncio.sleep(0.1)
+
+
+async def says(cluster: MiniCluster, job_id: JobID, *words: str) -> None:
+    """Wait until the job waits, and names the reason."""
+    async with asyncio.timeout(SAYS_LIMIT_S):
+        reason = ""
+        while not all(word in reason for word in words):
+            await asyncio.sleep(0.2)
+            reason = (await cluster.client.request_job(job_id)).reason

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.runtime.ports import TaskFailedError
 from tests.integration.cluster.files import HEADER, Files
-from tests.stack.conftest import Do, started, until
+from tests.stack.conftest import Do, says, started, until
 from tests.stack.kubernetes.apiserver import NAMESPACE, RealApiServer, created, manifests, scheduler
 from tests.stack.kubernetes.kubelet import HERE, MERGE, Kubelet
 from tools.standalone import free_port
@@ -226,10 +225,8 @@ def test_what_can_not_be_used_is_told(
     cloud: Cloud, do: Do, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], user: str, told: str
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(cloud.server.kubeconfig(user)))
-    begun = time.monotonic()
     with pytest.raises(TaskFailedError) as failed:
         do(started({**options(cloud, tmp_path), **changed}))
-    print(time.monotonic() - begun, failed.value)
     assert told in str(failed.value)
 
 
@@ -245,12 +242,3 @@ async def runs(cluster: MiniCluster, job_id: JobID) -> None:
     async with asyncio.timeout(LIMIT_S):
         while not any(vertex.progress for vertex in (await cluster.client.request_job(job_id)).vertices):
             await asyncio.sleep(0.2)
-
-
-async def says(cluster: MiniCluster, job_id: JobID, *words: str) -> None:
-    """The job waits, and names the reason."""
-    async with asyncio.timeout(LIMIT_S):
-        reason = ""
-        while not all(word in reason for word in words):
-            await asyncio.sleep(0.2)
-            reason = (await cluster.client.request_job(job_id)).reason

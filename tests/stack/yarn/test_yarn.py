@@ -13,11 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from firesteel.adapters.spark.jvm.launch import find_installation
-from firesteel.minicluster import MiniCluster
-from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.files import Files
-from tests.stack.conftest import Do, started
+from tests.stack.conftest import Do, says, started
 from tests.stack.hadoop import Yarn, yarn
 from tools import standalone
 
@@ -63,15 +61,6 @@ def options(directory: Path, queue: str = "default") -> dict[str, str]:
         "spark.executor.memory": "512m",
         "spark.dynamicAllocation.maxExecutors": "2",
     }
-
-
-async def says(cluster: MiniCluster, job_id: JobID, *words: str) -> None:
-    """The job waits, and names the reason."""
-    async with asyncio.timeout(LIMIT_S):
-        reason = ""
-        while not all(word in reason for word in words):
-            await asyncio.sleep(0.2)
-            reason = (await cluster.client.request_job(job_id)).reason
 
 
 def rows_of(output: Path) -> list[int]:
