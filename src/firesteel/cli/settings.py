@@ -9,7 +9,14 @@ import click
 from firesteel.cli.exits import BAD_USAGE, CommandError
 from firesteel.cli.flinkkeys import is_flinks, is_ours, sorted_out
 from firesteel.model.configuration import JOB_PREFIXES, PLACES_OF_SPARK
-from firesteel.model.options import REST_ADDRESS, SPARK_MASTER, Configuration, ConfigurationError, is_known
+from firesteel.model.options import (
+    REST_ADDRESS,
+    SPARK_MASTER,
+    Configuration,
+    ConfigurationError,
+    is_known,
+    parse_duration_ms,
+)
 
 CONF_DIR_VARIABLE = "FIRESTEEL_CONF_DIR"
 CONF_FILE = "config.yaml"
@@ -172,3 +179,11 @@ def absolute(path: str) -> str:
     if not path or "://" in path:
         return path
     return os.path.abspath(os.path.expanduser(path.removeprefix("file:")))
+
+
+def time_ms(option: str, text: str) -> int:
+    """What a time given with an option is, in milliseconds; a bare number is one of seconds. Raises CommandError."""
+    try:
+        return parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text)
+    except ValueError:
+        raise CommandError(f'{option} {text}: write seconds, or a time like "90 s" or "10 min"', BAD_USAGE) from None

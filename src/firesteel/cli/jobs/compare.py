@@ -8,13 +8,12 @@ import msgspec
 
 from firesteel.cli.exits import BAD_USAGE, FINISHED, JOB_FAILED, CommandError
 from firesteel.cli.jobs.manage import asked, cluster_options, found_id
-from firesteel.cli.settings import load_configuration, storage_settings
+from firesteel.cli.settings import load_configuration, storage_settings, time_ms
 from firesteel.client.branching import BranchRefused
 from firesteel.client.comparing import Comparing, QueryComparison
 from firesteel.client.comparison import NoSuchKey, Sample
 from firesteel.client.http import HttpClusterClient
 from firesteel.client.outputrows import NotReadable
-from firesteel.model.options import parse_duration_ms
 
 DIFFERENT = JOB_FAILED
 
@@ -31,7 +30,10 @@ DIFFERENT = JOB_FAILED
     help="Only the query of the sink with this uid, or UID/NAME: one of its outputs.",
 )
 @click.option(
-    "--wait", default="30 s", metavar="TIME", help='Wait so long until both have read the same, like "2 min"; 30 s.'
+    "--wait",
+    default="30 s",
+    metavar="TIME",
+    help='Wait so many seconds, or so long ("2 min"), until both have read the same; 30 s.',
 )
 @cluster_options
 def compare(first: str, second: str, keys: tuple[str, ...], uid: str, wait: str, as_json: bool, **given: Any) -> int:
@@ -40,11 +42,7 @@ def compare(first: str, second: str, keys: tuple[str, ...], uid: str, wait: str,
 
     With --key rows are compared key by key, else as a multiset.
     """
-    try:
-        wait_s = parse_duration_ms(wait) / 1_000
-    except ValueError:
-        raise CommandError(f'--wait {wait}: write a time like "90 s"', BAD_USAGE) from None
-
+    wait_s = time_ms("--wait", wait) / 1_000
     storage = storage_settings(load_configuration(given["definitions"]))
 
     async def work(client: HttpClusterClient) -> list[QueryComparison]:

@@ -30,7 +30,7 @@ from firesteel.cli.jobs.restoring import restoring_options, taken_restoring
 from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
 from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
 from firesteel.cli.logs import open_log_file
-from firesteel.cli.settings import is_elsewhere, load_configuration, named_values, pairs
+from firesteel.cli.settings import is_elsewhere, load_configuration, named_values, pairs, time_ms
 from firesteel.client.building import BuildProcessFailed
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import CLIENT_DIRECTORY_VARIABLE
@@ -44,7 +44,6 @@ from firesteel.model.options import (
     SHUTDOWN_ON_ATTACHED_EXIT,
     Configuration,
     ConfigurationError,
-    parse_duration_ms,
 )
 from firesteel.model.states import JobStatus
 from firesteel.pipeline.attachments import Attachments
@@ -192,7 +191,7 @@ def run_command(
         EXECUTION_ON.key: rest.pop("on"),
         **taken_restoring(rest),
         **taken_interpreter(rest),
-        JOB_TIMEOUT.key: str(_time_ms("--timeout", timeout)) if timeout is not None else None,
+        JOB_TIMEOUT.key: str(time_ms("--timeout", timeout)) if timeout is not None else None,
         EXECUTION_ATTACHED.key: "false" if rest.pop("detach", False) else None,
         SHUTDOWN_ON_ATTACHED_EXIT.key: "true" if rest.pop("ends_with_client", False) else None,
     }
@@ -210,7 +209,7 @@ def run_command(
         job_id="" if (given := rest.pop("job_id")) is None else job_id_of(given),
         elsewhere=opener is None and is_elsewhere(configuration, definitions),
         detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
-        keep_warm_s=_time_ms(KEEP_WARM, keep_warm) / 1_000 if keep_warm is not None else None,
+        keep_warm_s=time_ms(KEEP_WARM, keep_warm) / 1_000 if keep_warm is not None else None,
         **rest,
     )
     log_file = open_log_file(options.configuration)
@@ -375,11 +374,3 @@ def _report(message: str, trace: str, log_file: Path, verbose: bool) -> None:
         click.echo(trace, err=True)
     elif trace:
         click.echo(f"firesteel: the full trace is in {log_file} (or use --verbose)", err=True)
-
-
-def _time_ms(option: str, text: str) -> int:
-    """Milliseconds. Raises CommandError."""
-    try:
-        return parse_duration_ms(f"{text} s" if text.replace(".", "", 1).isdigit() else text)
-    except ValueError:
-        raise CommandError(f'{option} {text}: write seconds, or a time like "90 s" or "10 min"', BAD_USAGE) from None
