@@ -3,12 +3,15 @@
 from pathlib import Path
 
 from firesteel.adapters.spark.streams.snapshots.positions import POSITIONS_MAX, positions
+from firesteel.client.comparison import common_point
 
 
-def commit(checkpoint: Path, batch: int, *offsets: str) -> None:
+def commit(checkpoint: Path, batch: int, *offsets: str, watermark_ms: int = 0) -> None:
     for directory in ("offsets", "commits"):
         (checkpoint / directory).mkdir(parents=True, exist_ok=True)
-    (checkpoint / f"offsets/{batch}").write_text("\n".join(["v1", '{"conf":{}}', *offsets]))
+    (checkpoint / f"offsets/{batch}").write_text(
+        "\n".join(["v1", f'{{"batchWatermarkMs":{watermark_ms},"conf":{{}}}}', *offsets])
+    )
     (checkpoint / f"commits/{batch}").write_text("v1\n{}")
 
 
@@ -41,6 +44,23 @@ def test_offsets_of_other_sources_are_compared_as_they_are(tmp_path: Path) -> No
     (first,), (second, third) = positions(one), positions(other)
     assert (first.batch, second.batch) == (0, 3)
     assert first.read == second.read != third.read
+
+
+def test_windows_that_a_batch_without_input_has_yet_to_write_make_a_difference(tmp_path: Path) -> None:
+    """Both have read two offsets, in one batch or in two; only one has run the batch that writes what these have closed."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    commit(one, 0, "2")
+    commit(other, 0, "1")
+    commit(other, 1, "2", watermark_ms=1_000)
+    commit(other, 2, "2", watermark_ms=2_000)
+    assert common_point(positions(one), positions(other)) == (0, 2), (
+        "nothing waits for a watermark where there is no state"
+    )
+    for checkpoint in (one, other):
+        (checkpoint / "state").mkdir()
+    assert common_point(positions(one), positions(other)) is None
+    commit(one, 1, "2", watermark_ms=2_000)
+    assert common_point(positions(one), positions(other)) == (1, 2)
 
 
 def test_what_has_gone_is_left_out(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 they made of it.
 
 Spark's offsets say it of most sources. Those of a file source are numbers of its own log, which another query has
-other files under; so the files in that log are counted and added up by their digests, in any order.
+other files under; so the files in that log are counted and added up by their digests, in any order. What a query with state
+has written depends on its watermark, too: windows that a batch has closed are written by the next one, which may read nothing.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of, offset_entry
-from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS
+from firesteel.adapters.spark.streams.snapshots.listing import OFFSETS, STATE
 from firesteel.adapters.spark.streams.snapshots.pointfiles import COMMITS, SOURCES, log_files
 from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.model.streams import QueryPosition
@@ -45,7 +46,7 @@ def _read_by(checkpoint: Path, batch: int, logs: "dict[str, _FileLog]") -> str:
     path = f"{OFFSETS}/{batch}"
     text = (checkpoint / path).read_text()
     ends = offset_entry(text, path).log_ends
-    parts = []
+    parts = [f"watermark:{_watermark_ms(text)}"] if (checkpoint / STATE).is_dir() else []
     for place, offset in _offsets(text).items():
         if place in ends:
             log = logs.setdefault(place, _FileLog(checkpoint / SOURCES / place))
@@ -53,6 +54,11 @@ def _read_by(checkpoint: Path, batch: int, logs: "dict[str, _FileLog]") -> str:
         else:
             parts.append(f"{place}:{offset}")
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _watermark_ms(text: str) -> int:
+    """By which the batch has evicted state: of event time."""
+    return int(json.loads(text.split("\n")[1]).get("batchWatermarkMs", 0))
 
 
 def _offsets(text: str) -> Mapping[str, str]:
