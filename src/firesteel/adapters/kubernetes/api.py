@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import platform
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpcore
@@ -60,8 +60,8 @@ class Metadata(msgspec.Struct):
     annotations: dict[str, str] = {}
 
 
-class _List(msgspec.Struct, Generic[Object]):
-    items: list[Object]
+class _List(msgspec.Struct):
+    items: list[msgspec.Raw]
 
 
 class _Review(msgspec.Struct):
@@ -105,10 +105,10 @@ class KubernetesApi:
         except NotFound:
             return None
 
-    async def list(self, kind: str, labels: str, of: type[Object]) -> list[Object]:
+    async def select(self, kind: str, labels: str, of: type[Object]) -> list[Object]:
         """Those with the labels, as `name=value,name=value`."""
         content = await self._ask("GET", f"{self._path(kind)}?labelSelector={quote(labels)}")
-        return self._read(content, _List[of]).items  # type: ignore[valid-type]
+        return [self._read(each, of) for each in self._read(content, _List).items]
 
     async def delete(self, kind: str, labels: str) -> None:
         """Those with the labels."""

@@ -60,7 +60,7 @@ class ExecutorPods:
         """Have the story note what the pods of its application do."""
         try:
             async with self._api() as api:
-                story.note_pods(await api.list(PODS, f"{_APPLICATION}={story.application},{_EXECUTORS}", Pod))
+                story.note_pods(await api.select(PODS, f"{_APPLICATION}={story.application},{_EXECUTORS}", Pod))
         except ApiError as error:
             story.note_silence(str(error))
 
@@ -103,7 +103,7 @@ class ExecutorPods:
         own = await api.get(PODS, self._pod, Pod) if self._pod else None
         if own is None or OWNER in self._settings:
             return {}
-        pods = await api.list(PODS, _EXECUTORS, Pod)
+        pods = await api.select(PODS, _EXECUTORS, Pod)
         left = [pod for pod in pods if own.metadata.uid in [each.uid for each in pod.metadata.owners]]
         for application in sorted({pod.metadata.labels.get(_APPLICATION, "") for pod in left} - {""}):
             await self.delete(application)
