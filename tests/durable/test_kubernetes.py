@@ -4,6 +4,7 @@ import asyncio
 import base64
 import gc
 import json
+import signal
 import socket
 import ssl
 import time
@@ -17,12 +18,12 @@ import trustme
 from firesteel.adapters.ha.kubernetes import KubernetesRegister
 from firesteel.adapters.ha.registers import leader_register
 from firesteel.adapters.kubernetes.access import HOST, PORT, KubernetesAccess, configured_access
-from firesteel.adapters.kubernetes.api import ApiError, KubernetesApi
+from firesteel.adapters.kubernetes.api import REQUEST_LIMIT_S, ApiError, KubernetesApi
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.runtime.register import Registered
 from tests.durable import kubernetesstories as stories
 from tests.durable.contenders import record
-from tests.durable.kubernetes import CONFIG_FILE, ApiServer, running
+from tests.durable.kubernetes import CONFIG_FILE, ELECTION, ApiServer, running
 
 CONTEXT, NAMESPACE = "kubernetes.context", "kubernetes.namespace"
 
@@ -59,12 +60,29 @@ def test_masters_while_the_api_server_is_frozen_and_restarted(tmp_path: Path) ->
         asyncio.run(stories.masters_while_the_api_server_is_frozen_and_restarted(server, tmp_path))
 
 
+def test_who_begins_while_the_api_server_stands_still_waits(tmp_path: Path) -> None:
+    async def story(server: ApiServer) -> None:
+        server.signal(signal.SIGSTOP)
+        async with asyncio.TaskGroup() as group:
+            opened = group.create_task(opens_and_closes(server.options()))
+            await asyncio.sleep(REQUEST_LIMIT_S + 0.5)  # the first look had no answer
+            assert not opened.done()
+            server.signal(signal.SIGCONT)
+
+    async def opens_and_closes(options: dict[str, str]) -> None:
+        async with stories.register(options):
+            pass
+
+    with running(ApiServer(tmp_path / "server")) as server:
+        asyncio.run(story(server))
+
+
 # ── what is wrong ────────────────────────────────────────────────────────────────────────────
 def refusal(options: dict[str, str]) -> str:
     """What a master says that would lead."""
 
     async def story() -> str:
-        async with stories.register(options) as it:
+        async with stories.register({f"{ELECTION}.lease-duration": "2 s", **options}) as it:
             await it.claim(record("a"), 0)
         return ""
 
@@ -145,7 +163,7 @@ def test_a_name_that_no_object_can_have(api_server: ApiServer) -> None:
 
 # ── where it is, and as whom it is asked ─────────────────────────────────────────────────────
 async def newest(access: KubernetesAccess) -> Registered | None:
-    it = KubernetesRegister(KubernetesApi(access), "firesteel-none", lease_s=15)
+    it = KubernetesRegister(KubernetesApi(access), "firesteel-none", lease_s=1)
     try:
         await it.open()
         return await it.newest()

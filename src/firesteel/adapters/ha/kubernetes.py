@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from firesteel.adapters.kubernetes.api import ApiError, Conflict, KubernetesApi, Metadata
+from firesteel.adapters.kubernetes.api import ApiError, Conflict, KubernetesApi, Metadata, Unreachable
 from firesteel.core.leadership.lease import Sign
 from firesteel.model.stored import UNREADABLE
 from firesteel.runtime.background import BackgroundTasks
@@ -27,8 +27,8 @@ EPOCH = "firesteel/epoch"
 UNSIGNED = 1
 """Moment of a leader that has claimed and not renewed the Lease yet."""
 
-WATCH_AGAIN_S = 1.0
-"""Time between a watch that has ended and the next one."""
+AGAIN_S = 1.0
+"""Time between a watch that has ended, or a first look that had no answer, and the next one."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,17 @@ class KubernetesRegister(LeaderRegister):
         self._news = asyncio.Event()
 
     async def open(self) -> None:
-        await self.newest()
+        """An API server that does not answer is waited for as long as leaders are that don't renew their Lease."""
+        until_s = time.monotonic() + self._lease_s
+        while True:
+            try:
+                await self.newest()
+                return
+            except Unreachable as error:
+                if time.monotonic() + AGAIN_S > until_s:
+                    raise
+                logger.warning("%s: it is asked again", error)
+            await asyncio.sleep(AGAIN_S)
 
     async def close(self) -> None:
         await self._watching.close()
@@ -150,7 +160,7 @@ class KubernetesRegister(LeaderRegister):
                 if not is_told:
                     logger.warning("news of the leader come late (%s)", error)
                 is_told = True
-            await asyncio.sleep(WATCH_AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
 
 
 def _moment(lease: _Lease | None, epoch: int) -> int:

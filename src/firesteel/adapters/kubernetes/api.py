@@ -37,6 +37,10 @@ class ApiError(OSError):
     """The API server can't be reached, or refuses. The text says what would help."""
 
 
+class Unreachable(ApiError):
+    """Nobody answers, which may pass."""
+
+
 class NotFound(ApiError):
     """There is no such object, or no such namespace."""
 
@@ -208,10 +212,10 @@ class KubernetesApi:
                     await answer.aclose()
         except (TimeoutError, httpcore.ConnectTimeout) as late:
             limit_s = CONNECT_LIMIT_S if isinstance(late, httpcore.ConnectTimeout) else limit_s
-            raise ApiError(f"{self} has not answered {platform.node()} in {limit_s:g} s{said_by}") from None
+            raise Unreachable(f"{self} has not answered {platform.node()} in {limit_s:g} s{said_by}") from None
         except BROKEN as error:
             said = str(error) or type(error).__name__
-            raise ApiError(f"{self} can't be reached from {platform.node()} ({said}){said_by}") from None
+            raise Unreachable(f"{self} can't be reached from {platform.node()} ({said}){said_by}") from None
 
     def _refused(self, status: int, content: bytes) -> ApiError:
         try:
