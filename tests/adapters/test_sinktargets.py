@@ -8,8 +8,13 @@ import pytest
 
 from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.session.context import current_attempt
-from firesteel.adapters.spark.sinks.files import write_csv, write_parquet
+from firesteel.adapters.spark.sinks import versioned
+from firesteel.adapters.spark.sinks.files import FileTarget, write_csv, write_parquet
+from firesteel.adapters.spark.sinks.jdbc import write_jdbc
+from firesteel.adapters.spark.sinks.versions import VersionedTable
 from firesteel.adapters.storage.localsinks import local_path
+
+LAKE = VersionedTable(name="lake.db.orders", format="iceberg", exists=False)
 
 
 @pytest.fixture
@@ -77,3 +82,16 @@ def test_a_uri_is_read_as_spark_reads_it(submitted: Path) -> None:
 def test_what_is_not_served_is_refused_by_name(submitted: Path, path: str, says: str) -> None:
     with pytest.raises(SinkRefused, match=says):
         write_parquet(None, path)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda mode: write_jdbc(None, "jdbc:postgresql://db/shop", "orders", mode, key="id"),
+        lambda mode: versioned.write(None, LAKE, FileTarget(LAKE.name, mode, (), ""), "id"),
+    ],
+)
+def test_a_slip_in_the_mode_of_a_table_is_told_with_upsert(write: Any) -> None:
+    known = "overwrite, append, error, ignore, upsert; did you mean 'upsert'"
+    with pytest.raises(SinkRefused, match=f"mode 'upsrt' is none of {known}"):
+        write("upsrt")

@@ -93,6 +93,7 @@ def test_values_are_stored_as_the_table_has_them(tables: Tables, tmp_path: Path)
         (("not a name",), "no name of a table"),
         (("wide", "append", "n"), "is partitioned by nothing"),
         (("fresh", "upsert"), "mode='upsert' is for tables of Delta and Iceberg"),
+        (("fresh", "upsrt"), "mode 'upsrt' is none of .*; did you mean 'upsert'"),
     ):
         with pytest.raises(SinkRefused, match=named):
             tables.local.stage_table("select 1 as a", *call)

@@ -13,10 +13,10 @@ from firesteel.adapters.spark.session.context import AttemptContext, current_att
 from firesteel.adapters.spark.sinks import writeroptions
 from firesteel.adapters.spark.sinks.database import DatabaseError, connected
 from firesteel.adapters.spark.sinks.jdbccommit import StagedTable, column_types, place_of, schema_prefix
+from firesteel.adapters.spark.sinks.writeroptions import TABLE_MODES, UPSERT
 from firesteel.adapters.spark.staged.references import JDBC_SCHEME, encode
 from firesteel.model.tasks import SinkCommit
 
-UPSERT = "upsert"
 SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token|credential", re.IGNORECASE)
 _URL_SECRET = re.compile(r"[?&;](password|sslpassword)=|//[^/@]*:[^/@]*@", re.IGNORECASE)
 
@@ -40,7 +40,7 @@ def write_jdbc(
     writer (batchsize, numPartitions, createTableColumnTypes, ...).
     Raises ValueError for what can't be done, FileExistsError for mode "error" on an existing table.
     """
-    checked = _checked_mode(mode)
+    checked = writeroptions.checked_mode("write_jdbc", mode, TABLE_MODES)
     keys = writeroptions.checked_columns("write_jdbc", "key", key)
     settings = writeroptions.checked_options("write_jdbc", "jdbc", options)
     _check_call(url, table, checked, keys)
@@ -151,10 +151,6 @@ def _check_types(schema: Any) -> None:
                 f"write_jdbc: a table can't hold column {field.name!r} of type {field.dataType.simpleString()}: cast it to"
                 " string, make text of it with F.to_json(...), or leave it out"
             )
-
-
-def _checked_mode(mode: str) -> str:
-    return UPSERT if mode == UPSERT else writeroptions.checked_mode("write_jdbc", mode)
 
 
 def _check_call(url: str, table: str, mode: str, keys: tuple[str, ...]) -> None:

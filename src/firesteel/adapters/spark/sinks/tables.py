@@ -13,6 +13,7 @@ from firesteel.adapters.spark.sinks import catalog, versioned, writeroptions
 from firesteel.adapters.spark.sinks.catalog import CatalogTable, TableName, look_up, whole_name
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.sinks.jdbc import SECRET
+from firesteel.adapters.spark.sinks.writeroptions import TABLE_MODES, UPSERT
 from firesteel.adapters.spark.staged.references import TABLE_SCHEME, StagedFiles, encode
 from firesteel.adapters.storage import local
 from firesteel.adapters.storage.localdirectories import as_path
@@ -54,7 +55,8 @@ def write_table(
             " fs.write_two_phase, or df.writeTo(...) in a sink that is declared idempotent=True"
         )
     _refuse_own_memory(spark, whole)
-    if key or mode == versioned.UPSERT:
+    mode = writeroptions.checked_mode("write_table", mode, TABLE_MODES)
+    if key or mode == UPSERT:
         raise SinkRefused("write_table: mode='upsert' is for tables of Delta and Iceberg")
     known = look_up(spark, str(whole))
     write = _TableWrite(df, whole, known, using or (known.provider if known is not None else "parquet"))

@@ -14,10 +14,10 @@ from firesteel.adapters.spark.sinks.catalog import SESSION_CATALOG, TableName
 from firesteel.adapters.spark.sinks.files import FileTarget, settle_partitions, stage_files, told_by
 from firesteel.adapters.spark.sinks.jdbc import SECRET
 from firesteel.adapters.spark.sinks.versions import FORMATS, VersionedTable
+from firesteel.adapters.spark.sinks.writeroptions import TABLE_MODES, UPSERT
 from firesteel.adapters.spark.staged.references import VERSIONED_SCHEME, StagedRows, encode
 from firesteel.adapters.storage.localsinks import local_path
 
-UPSERT = "upsert"
 SETTINGS = "spark.sql.catalog."
 """Settings by which a session knows its catalogs."""
 _NEEDS = {
@@ -83,12 +83,13 @@ def write(df: Any, table: VersionedTable, target: FileTarget, key: str | Sequenc
 
 def _checked(table: VersionedTable, target: FileTarget, key: tuple[str, ...]) -> FileTarget:
     """The target with the mode as the rest knows it. Of a table that is there, the partitions are its own."""
-    is_upsert = isinstance(target.mode, str) and target.mode.lower() == UPSERT
+    mode = writeroptions.checked_mode("write_table", target.mode, TABLE_MODES)
+    is_upsert = mode == UPSERT
     if bool(key) != is_upsert:
         raise SinkRefused("write_table: key=[...] goes with mode='upsert'")
     plain = FileTarget(
         target.path,
-        "append" if is_upsert else target.mode,
+        "append" if is_upsert else mode,
         table.partitioning if table.exists else target.keys,
         target.overwrite_partitions,
         target.options,

@@ -8,6 +8,10 @@ from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.pipeline.definition import did_you_mean
 
 MODES = ("overwrite", "append", "error", "ignore")
+UPSERT = "upsert"
+"""A mode of tables only: rows whose key is equal are replaced."""
+TABLE_MODES = (*MODES, UPSERT)
+
 _SPELLINGS = {"errorifexists": "error", "default": "error"}
 PARTITION_OVERWRITE_MODE = "partitionOverwriteMode"
 
@@ -45,12 +49,12 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 """Spark's writer options by format. A name with a dot (`parquet.block.size`) is Hadoop's, of which there is no list."""
 
 
-def checked_mode(call: str, mode: str) -> str:
-    """One of MODES, for Spark's other spellings too. Raises SinkRefused."""
+def checked_mode(call: str, mode: str, known: Sequence[str] = MODES) -> str:
+    """One of those known to the sink, for Spark's other spellings too. Raises SinkRefused."""
     name = mode.lower() if isinstance(mode, str) else mode
     name = _SPELLINGS.get(name, name)
-    if name not in MODES:
-        raise SinkRefused(f"{call}: mode {mode!r} is none of {', '.join(MODES)}{did_you_mean(str(mode), MODES)}")
+    if name not in known:
+        raise SinkRefused(f"{call}: mode {mode!r} is none of {', '.join(known)}{did_you_mean(str(mode), known)}")
     return name
 
 
