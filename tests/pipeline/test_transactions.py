@@ -9,6 +9,9 @@ import firesteel as fs
 from firesteel.pipeline.transactions import warnings
 
 renamed = fs.write_text
+by_form = {"csv": fs.write_csv, "json": fs.write_json}
+in_turn = (lambda rows: fs.write_csv(rows, "out"),)
+with_arguments = functools.partial(fs.write_parquet, path="out")
 
 
 def saves(frame: Any) -> None:
@@ -56,6 +59,29 @@ def under_a_decorator(rows: Any) -> None:
     fs.write_jdbc(rows, "jdbc:postgresql://x/y", "t")
 
 
+def by_a_name_made_as_it_runs(rows: Any) -> None:
+    getattr(fs, "write_" + str(rows.form))(rows, "out")
+
+
+def by_a_name_of_an_imported_module(rows: Any) -> None:
+    import firesteel
+
+    getattr(firesteel, f"write_{rows.form}")(rows, "out")
+
+
+def by_a_table(rows: Any) -> None:
+    by_form[rows.form](rows, "out")
+
+
+def by_a_list(rows: Any) -> None:
+    for write in in_turn:
+        write(rows)
+
+
+def by_a_partial(rows: Any) -> None:
+    with_arguments(rows)
+
+
 def bare(rows: Any) -> None:
     rows.write.parquet("out")
 
@@ -68,7 +94,18 @@ def told(function: Any, **options: Any) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     "function",
-    [direct, by_another_name, through_functions, through_a_class, under_a_decorator],
+    [
+        direct,
+        by_another_name,
+        through_functions,
+        through_a_class,
+        under_a_decorator,
+        by_a_name_made_as_it_runs,
+        by_a_name_of_an_imported_module,
+        by_a_table,
+        by_a_list,
+        by_a_partial,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_a_sink_that_writes_through_firesteel_is_not_told(function: Any) -> None:
