@@ -290,7 +290,10 @@ def describe_exit(status: int) -> FailureInfo:
         hint = _KILL_HINTS.get(name, "")
         message = f"the task process was killed by {name.name}" + (f"; {hint}" if hint else "")
         return FailureInfo(kind=FailureKind.ENVIRONMENT, message=message, exception=name.name)
-    message = f"the task process ended with status {status} before it had a result (os._exit in the user's code?)"
+    message = (
+        f"the task process ended with status {status} and told no result: code in it may have called os._exit, or closed"
+        " file descriptors that are not its own; what it printed may say more"
+    )
     return FailureInfo(kind=FailureKind.USER, message=message)
 
 
