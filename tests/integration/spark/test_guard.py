@@ -162,8 +162,26 @@ def test_names_are_looked_for_where_a_function_says(inputs: Inputs, how: str, pe
         inputs.spark.sql("drop database mine cascade")
 
 
-def test_the_refusal_names_function_operator_and_ways_out(inputs: Inputs) -> None:
+@pytest.mark.parametrize(
+    ("work", "operator", "by_columns"),
+    [
+        (lambda i: i.spread.groupBy("v").count(), "groupBy(v)", True),
+        (lambda i: i.spread.join(i.spread.groupBy("v").count(), "v"), "v", True),
+        (lambda i: i.spread.select("v").distinct(), "distinct(v)", True),
+        (lambda i: i.spread.limit(1), "limit", False),
+        (lambda i: i.spread.orderBy("v"), "orderBy", False),
+        (lambda i: i.spread.groupBy().count(), "groupBy() of everything", False),
+        (lambda i: i.spread.crossJoin(i.spread.withColumnRenamed("v", "w")), "join", False),
+        (lambda i: i.spread.limit(1).collect() and i.spread, "collecting rows into Python", False),
+    ],
+)
+def test_the_refusal_names_function_operator_and_ways_out(
+    inputs: Inputs, work: Any, operator: str, by_columns: bool
+) -> None:
+    """To distribute by columns is advised where there are some to name."""
     with pytest.raises(PipelineRefused) as refused:
-        inputs.judge(lambda i: i.spread.limit(1))
-    for part in ("counts has parallelism 4", "limit", '{"words": fs.hash_by(...)}', "parallelism=1", "per_share=True"):
+        inputs.judge(work)
+    for part in ("counts has parallelism 4", operator, "parallelism=1", "per_share=True"):
         assert part in str(refused.value)
+    advice = 'distribute by the columns it groups or joins by, with inputs={"words": fs.hash_by(...)}'
+    assert (advice in str(refused.value)) is by_columns

@@ -13,7 +13,7 @@ from firesteel.adapters.spark.shares import decisions
 from firesteel.adapters.spark.shares.approvals import Approvals, digest_of
 from firesteel.adapters.spark.shares.inputs import input_over
 from firesteel.adapters.spark.shares.marking import OBSERVE, Input, Marking, broadcast, relations_in, spread
-from firesteel.adapters.spark.shares.physical import Judgement, Rows, judge, seeds_in
+from firesteel.adapters.spark.shares.physical import Judgement, Rows, has_columns, judge, seeds_in
 from firesteel.adapters.spark.shares.pieces import Pieces
 from firesteel.adapters.spark.shares.planner import Planner
 from firesteel.adapters.spark.shares.seeds import drawn_seeds
@@ -335,8 +335,13 @@ def _sentence(function: Function, parallelism: int, operator: str) -> str:
             " splits, or of what else it reads, is what you want"
         )
     inputs = ", ".join(f'"{name}": fs.hash_by(...)' for name in function.inputs)
+    by_columns = (
+        f"distribute by the columns it groups or joins by, with inputs={{{inputs}}}; or "
+        if inputs and has_columns(operator)
+        else ""
+    )
     return (
         f"{function.name} has parallelism {parallelism}, so each subtask has a share of the rows, but {operator} needs"
-        f" more than a share: distribute by the columns it groups or joins by, with inputs={{{inputs}}}; or set"
-        " parallelism=1; or say per_share=True if a result for each share is what you want"
+        f" more than a share: {by_columns}set parallelism=1; or say per_share=True if a result for each share is what you"
+        " want"
     )

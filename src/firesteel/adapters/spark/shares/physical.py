@@ -242,6 +242,18 @@ class _Reading:
         return f"rows distributed by {keys}" if keys else "rows in one partition"
 
 
+_KEYED = re.compile(
+    r"(distinct|dropDuplicates|groupBy|cogroup)\(.+\)|a window partitioned by |rows distributed by |.* join\b"
+)
+_UNKEYED = re.compile(r"cross join|(on|by) nothing$|that does not say that columns of both sides are equal$")
+
+
+def has_columns(problem: str) -> bool:
+    """Whether an operator that needs more than a share, by the user's name, works on rows that are equal in some columns: a
+    share by those would do."""
+    return _KEYED.match(problem) is not None and _UNKEYED.search(problem) is None
+
+
 def _named_join(above: list[Operator]) -> str:
     """The nearest join."""
     for operator in above:
