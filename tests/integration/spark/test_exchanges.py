@@ -148,17 +148,18 @@ def test_types_names_and_nothing_at_all(local: InProcess, storage: Storage, layo
         ("select map('a' collate UTF8_LCASE, 1) as x", "", "is a map whose keys have a collation"),
         ("select 1 as x", "y", "there is no such column: x"),
         ("select 1 as x, 2 as x", "x", "several columns have that name"),
+        ("select 1 as x", "y", "distributed by hash_by('y') of counts (words.py:7), but"),
         ("select array(1) as x", "x", "array<int> can't be a key"),
+        ("select struct(1 as a) as x", "x", "hash_by('x') of counts (words.py:7): a column of type struct<a:int>"),
         ("select parse_json('1') as x", "x", "variant can't be a key"),
     ],
 )
 def test_what_cannot_be_stored_or_hashed_is_refused_by_name(
     local: InProcess, storage: Storage, sql: str, key: str, named: str
 ) -> None:
+    layout = Layout(2, (key,), "counts (words.py:7)") if key else Layout(2)
     with pytest.raises(PipelineRefused) as refused:
-        storage.results.store(
-            local.spark.sql(sql), f"{storage.root}/x", DATASET, 0, layout=Layout(2, (key,) if key else ())
-        )
+        storage.results.store(local.spark.sql(sql), f"{storage.root}/x", DATASET, 0, layout=layout)
     assert named in str(refused.value)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
-from firesteel.model.jobgraph import ExchangeMode, JobGraph, Partitioner
+from firesteel.model.jobgraph import ExchangeMode, JobEdge, JobGraph, JobVertex, Partitioner
 
 SUBPARTITION = "subpartition"
 """Column that says where a row belongs. Spark makes a directory of each of its values; it is in no file."""
@@ -29,6 +29,12 @@ class Layout:
     subpartitions: int = 1
     keys: tuple[str, ...] = ()
     """Columns to hash by; none: rows are spread evenly."""
+    consumer: str = ""
+    """The function that wants it so, with its place, for messages."""
+
+    def shown(self, key: str) -> str:
+        """How the user's code asks for `key`."""
+        return f"hash_by({key!r}) of {self.consumer}" if self.consumer else f"hash_by({key!r})"
 
 
 WHOLE = Layout()
@@ -36,14 +42,22 @@ WHOLE = Layout()
 
 def layout_of(graph: JobGraph, dataset: DataSetID) -> Layout | None:
     """The layout its blocking readers expect, or None when it has none."""
-    parallelism = {vertex.id: vertex.parallelism for vertex in graph.vertices}
+    vertices = {vertex.id: vertex for vertex in graph.vertices}
     for edge in graph.edges:
         if edge.source == dataset and edge.exchange is ExchangeMode.BLOCKING:
-            consumers = parallelism[edge.target]
+            consumers = vertices[edge.target].parallelism
             if consumers == 1 or edge.partitioner in (Partitioner.FORWARD, Partitioner.BROADCAST):
                 return WHOLE
-            return Layout(consumers, edge.keys if edge.partitioner is Partitioner.HASH else ())
+            if edge.partitioner is not Partitioner.HASH:
+                return Layout(consumers)
+            return Layout(consumers, edge.keys, _shown_consumer(graph, edge, vertices[edge.target]))
     return None
+
+
+def _shown_consumer(graph: JobGraph, edge: JobEdge, vertex: JobVertex) -> str:
+    name = next(dataset.name for dataset in graph.datasets if dataset.id == edge.source)
+    reader = next((function for function in vertex.functions if name in function.inputs), vertex.functions[0])
+    return f"{reader.name} ({reader.location})" if reader.location else reader.name
 
 
 class Spread(NamedTuple):
@@ -67,9 +81,11 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> S
         return Spread(frame)
     from pyspark.sql import functions as F
 
-    positions = [key_position(key, names) for key in layout.keys]
+    positions = [key_position(key, names, layout) for key in layout.keys]
     types = [schema.fields[position].dataType for position in positions]
-    families = tuple(_family(names[position], each) for position, each in zip(positions, types, strict=True))
+    families = tuple(
+        _family(layout.shown(names[position]), each) for position, each in zip(positions, types, strict=True)
+    )
     shown = tuple(each.simpleString() for each in types)
     hashed: list[Any] = [F.lit(_SALT)] if positions else []
     for position, family in zip(positions, families, strict=True):
@@ -82,17 +98,17 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> S
     return Spread(placed, families, layout.subpartitions, shown)
 
 
-def key_position(key: str, names: tuple[str, ...]) -> int:
+def key_position(key: str, names: tuple[str, ...], layout: Layout = WHOLE) -> int:
     found = [index for index, name in enumerate(names) if name == key]
     found = found or [index for index, name in enumerate(names) if name.lower() == key.lower()]
     if len(found) == 1:
         return found[0]
     problem = "there is no such column" if not found else "several columns have that name"
-    raise PipelineRefused(f"its result is to be distributed by hash_by({key!r}), but {problem}: {', '.join(names)}")
+    raise PipelineRefused(f"its result is to be distributed by {layout.shown(key)}, but {problem}: {', '.join(names)}")
 
 
-def _family(key: str, data_type: Any) -> str:
-    """The canonical type of a key column: types of one family compare equal by value."""
+def _family(shown: str, data_type: Any) -> str:
+    """The canonical type of a key column: types of one family compare equal by value. `shown`: what asks for it."""
     from pyspark.sql import types as T
 
     match data_type:
@@ -113,7 +129,7 @@ def _family(key: str, data_type: Any) -> str:
         case _:
             pass
     raise PipelineRefused(
-        f"hash_by({key!r}): a column of type {data_type.simpleString()} can't be a key;"
+        f"{shown}: a column of type {data_type.simpleString()} can't be a key;"
         " use numbers, text, booleans, dates, timestamps, intervals or binary"
     )
 
