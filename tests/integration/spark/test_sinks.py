@@ -36,3 +36,20 @@ def test_a_later_job_of_the_same_id_commits_its_own_rows(
     for number in (1, 2):
         write(local, number, tmp_path / "out", mode)
     assert sorted(row.n for row in local.spark.read.parquet(str(tmp_path / "out")).collect()) == expected
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_columns_of_partitions_are_told_once_and_with_their_types(local: InProcess, tmp_path: Path, rows: int) -> None:
+    """Of rows their directories have the values; a result without any is a file that has every column."""
+    pipeline = fs.Pipeline("days")
+
+    @pipeline.source
+    def days(spark: Any) -> Any:
+        return spark.range(rows).selectExpr("date'2020-01-01' as day", "id", "cast(id as decimal(5,2)) as part")
+
+    @pipeline.sink
+    def result(days: Any) -> None:
+        fs.write_parquet(days, str(tmp_path / "out"), partition_by=["part", "DAY"])
+
+    (commit,) = local.run(pipeline)
+    assert commit.columns == (("id", "bigint"), ("part", "decimal(5,2)"), ("DAY", "date"))

@@ -1,10 +1,10 @@
-"""Columns of what a sink writes or a source reads, as lineage tells them. Spark is asked for none."""
+"""Columns of what a sink writes or a source reads, as lineage tells them. Spark is asked for the types of partitions only."""
 
 import glob
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from firesteel.model.tasks import Columns
@@ -36,9 +36,10 @@ def columns_declared(schema: str) -> Columns:
     return tuple(told[:COLUMNS_MAX]) if len(told) == len(found) else ()
 
 
-def columns_in(footer: Any, keys: Sequence[str]) -> Columns:
-    """Of a Parquet file: as Spark has noted them, else by its own types; and `keys`, of which directories have the values
-    and nobody the types."""
+def columns_in(footer: Any, keys: Sequence[str], schema_of: Callable[[], Any] | None = None) -> Columns:
+    """Of a Parquet file: as Spark has noted them, else by its own types; and behind them `keys`, the columns of partitions.
+    Of those directories have the values, and the rows' schema, which `schema_of` gives, the types; without it nobody has. A
+    file that was written without rows has them itself."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
@@ -47,7 +48,12 @@ def columns_in(footer: Any, keys: Sequence[str]) -> Columns:
         schema = StructType.fromJson(json.loads(told))
     else:
         schema = from_arrow_schema(footer.schema.to_arrow_schema())
-    return columns_of(schema) + tuple((key, "") for key in keys)
+    found, wanted = columns_of(schema), {key.lower() for key in keys}
+    types = {name.lower(): kind for name, kind in found if name.lower() in wanted}
+    if len(types) < len(wanted) and schema_of is not None:
+        types = {field.name.lower(): field.dataType.simpleString() for field in schema_of().fields}
+    rest = tuple(each for each in found if each[0].lower() not in wanted)
+    return rest + tuple((key, types.get(key.lower(), "")) for key in keys)
 
 
 def columns_at(path: str) -> Columns:

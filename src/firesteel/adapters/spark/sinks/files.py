@@ -197,9 +197,8 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
     if file_format != "parquet":
         return commit
     found = footers.read(lambda name: store.end_of(staging, name), commit.files)
-    return msgspec.structs.replace(
-        commit, rows=footers.rows_in(found), columns=columns_in(found[0], target.keys) if found else ()
-    )
+    columns = columns_in(found[0], target.keys, lambda: df.schema) if found else ()
+    return msgspec.structs.replace(commit, rows=footers.rows_in(found), columns=columns)
 
 
 def _remove_former(attempt: AttemptContext, store: SinkStore, path: str) -> None:
