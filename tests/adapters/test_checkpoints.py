@@ -237,6 +237,17 @@ def test_a_query_at_its_beginning_has_no_state_to_read(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "shared") == []
 
 
+def test_of_a_savepoint_of_several_queries_those_are_named_to_read_from(tmp_path: Path) -> None:
+    header = SavepointHeader(job_id="0" * 32, job_name="old", spark_version="4.3.0", created_ms=0)
+    savepoint = str(tmp_path / "savepoint")
+    taken = {uid: str(FakeCheckpoint(tmp_path / uid).commit(0).root) for uid in ("result", "other")}
+    write_savepoint(savepoint, taken, header)
+    for uid, has in (("", "holds 2 queries"), ("nobody", "has no query 'nobody'")):
+        order = StateOrder(uid=uid, savepoint=savepoint, question=StateQuestion())
+        with pytest.raises(TaskFailedError, match=f"savepoint {savepoint} {has}: name one of result, other$"):
+            reading(directories(tmp_path), order)
+
+
 def reading(made: CheckpointDirectories, order: StateOrder) -> list[str]:
     with made.copy_for_reading(order) as (copy, uid):
         assert uid == "result"

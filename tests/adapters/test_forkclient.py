@@ -15,12 +15,18 @@ import pytest
 from firesteel.adapters.spark import wire
 from firesteel.adapters.spark.children import forkclient
 from firesteel.adapters.spark.children.forkclient import ForkServer
+from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.runtime.ports import TaskFailedError
 
 
 def echo(payload: bytes) -> bytes:
     """Called in a child."""
     return payload
+
+
+def refuse(payload: bytes) -> bytes:
+    """Called in a child."""
+    raise {"refused": PipelineRefused, "broken": ValueError}[payload.decode()]("that can't be done")
 
 
 STUBBORN = """
@@ -76,6 +82,25 @@ def test_what_a_child_has_started_ends_with_it_unless_it_ended_well(tmp_path: Pa
         os.kill(started, signal.SIGKILL)  # it is there
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(started).wait(60)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"), [("refused", "that can't be done"), ("broken", "ValueError: that can't be done")]
+)
+def test_what_a_call_refuses_is_a_sentence_and_nothing_else(tmp_path: Path, what: str, said: str) -> None:
+    """Of other errors the class says more than their text."""
+
+    async def story() -> TaskFailedError:
+        server = ForkServer(tmp_path / "forkserver.log", 0)
+        try:
+            with pytest.raises(TaskFailedError) as failed:
+                async with asyncio.timeout(300):
+                    await server.call(f"{__name__}:refuse", what.encode())
+            return failed.value
+        finally:
+            await server.close()
+
+    assert asyncio.run(story()).failure.message == said
 
 
 def test_one_that_has_served_may_be_killed_any_number_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,6 +266,9 @@ class CheckpointDirectories:
         place = place_at(order.savepoint, self._storage)
         uids = [query.uid for query in read_manifest(place).queries]
         uid = order.uid or (uids[0] if len(uids) == 1 else "")
+        if uid not in uids:
+            has = f"has no query {uid!r}" if uid else f"holds {len(uids)} queries"
+            raise _refused(f"savepoint {place} {has}: name one of {', '.join(uids) or 'none'}")
         if query_of(place, uid).point.batch < 0:
             raise _refused(
                 f"{uid} had committed no batch when savepoint {order.savepoint} was taken: it has no state to read"

@@ -6,11 +6,17 @@ from types import ModuleType
 from typing import Any
 
 from firesteel.adapters.spark import wire
+from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.stackdump import write_stacks_on_signal
+from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
 from firesteel.adapters.spark.task.entrypoints import resolve
 from firesteel.adapters.spark.task.errors import text_of, trace_of
+from firesteel.adapters.storage.errors import CommitRefused, TargetUnreachable
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.pipeline import declarations
+
+_SENTENCES = (UserError, SnapshotError, CommitRefused, TargetUnreachable)
+"""Errors whose text is all there is to say, to whom it may concern."""
 
 
 def main(sock: Any) -> None:
@@ -42,7 +48,9 @@ def _call(call: wire.CallFunction) -> wire.CallResult | wire.Failed:
         return wire.CallResult(resolve(call.entry_point)(call.payload))
     except BaseException as error:
         name, trace = type(error).__name__, trace_of(error)
-        failure = FailureInfo(kind=FailureKind.USER, message=f"{name}: {text_of(error)}", exception=name, trace=trace)
+        text = text_of(error)
+        message = text if isinstance(error, _SENTENCES) else f"{name}: {text}"
+        failure = FailureInfo(kind=FailureKind.USER, message=message, exception=name, trace=trace)
         return wire.Failed(failure)
     finally:
         sys.stdout.flush()

@@ -87,12 +87,10 @@ class SinkOutput:
         except TaskFailedError as error:
             name = error.failure.exception
             is_refused = name in (CommitRefused.__name__, TargetTaken.__name__)
-            is_ours = is_refused or name == TargetUnreachable.__name__
             failure = msgspec.structs.replace(
                 error.failure,
                 kind=FailureKind.NON_RECOVERABLE if is_refused else FailureKind.ENVIRONMENT,
                 vertex=commit.function,
-                message=error.failure.message.removeprefix(f"{name}: ") if is_ours else error.failure.message,
                 may_pass=name == TargetUnreachable.__name__,
                 stays=name == TargetTaken.__name__,
             )
