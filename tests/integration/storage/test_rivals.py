@@ -81,6 +81,23 @@ def test_what_ignore_has_found_of_others_is_told(tmp_path: Path) -> None:
     sinks.commit_sink(second)
 
 
+@pytest.mark.parametrize(
+    ("jobs", "before", "after"),
+    [
+        ([ANN], f"job {ANN} has committed", f"job {ANN} is writing /out too, and comes later"),
+        ([ANN, BOB], f"job {ANN} and job {BOB} have committed", f"job {ANN} and job {BOB} are writing /out too, and come later"),
+        ([ANN, "another job", BOB, "c" * 32, "d" * 32],
+         f"job {ANN}, another job, job {BOB} and 2 more have committed", "and 2 more are writing /out too, and come later"),
+    ],
+)  # fmt: skip
+def test_several_others_are_told_in_the_plural(tmp_path: Path, jobs: list[str], before: str, after: str) -> None:
+    commit = staged(tmp_path, "e" * 32)
+    they = "it" if len(jobs) == 1 else "they"
+    replaces = f"to /out while this job ran, and this replaces what {they} wrote of that"
+    assert rivals.sentence(commit, "/out", jobs, []) == f"{before} {replaces}"
+    assert rivals.sentence(commit, "/out", [], jobs).endswith(after)
+
+
 def test_one_after_another_nobody_is_told(tmp_path: Path) -> None:
     for job in (ANN, BOB):
         assert sinks.commit_sink(staged(tmp_path, job)) == Committed()

@@ -37,10 +37,12 @@ def sentence(commit: SinkCommit, target: str, before: list[str], after: list[str
     """What the job is told of jobs that came before it and after, or nothing."""
     told = []
     if before:
-        does = _AFTER_OTHERS.get(commit.mode, "this replaces what it wrote of that")
-        told.append(f"{_shown(before)} has committed to {target} while this job ran, and {does}")
+        they, have = ("it", "has") if len(before) == 1 else ("they", "have")
+        does = _AFTER_OTHERS.get(commit.mode, f"this replaces what {they} wrote of that")
+        told.append(f"{_shown(before)} {have} committed to {target} while this job ran, and {does}")
     if after:
-        told.append(f"{_shown(after)} is writing {target} too, and comes later")
+        are, come = ("is", "comes") if len(after) == 1 else ("are", "come")
+        told.append(f"{_shown(after)} {are} writing {target} too, and {come} later")
     return "; ".join(told)
 
 
@@ -86,7 +88,7 @@ def _jobs_that_write(tree: Tree, commit: SinkCommit) -> list[str]:
 
 
 def _shown(jobs: list[str]) -> str:
+    named = [f"job {each}" if len(each) == 32 else each for each in jobs[:NAMED_MAX]]
     more = len(jobs) - NAMED_MAX
-    return ", ".join(f"job {each}" if len(each) == 32 else each for each in jobs[:NAMED_MAX]) + (
-        f" and {more} more" if more > 0 else ""
-    )
+    *first, last = [*named, f"{more} more"] if more > 0 else named
+    return f"{', '.join(first)} and {last}" if first else last
