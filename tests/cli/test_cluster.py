@@ -284,10 +284,13 @@ def test_logs_of_what_runs_stay_and_of_the_others_the_newest(made: ClusterDirect
     assert [log for log in former if log.exists()] == [former[0], *former[4:]]
 
 
-def test_high_availability_that_can_not_be(on_cluster: Command) -> None:
+def test_a_cluster_that_can_not_be(on_cluster: Command) -> None:
     for arguments, message in (
         (("--ha", "zookeper://host:1/x"), "write none, filesystem or zookeeper://HOST:PORT/ROOT"),
         (("--masters", "2", "--ha", "none"), "2 masters need --ha"),
+        (("--masters", "0"), "--masters 0: a cluster has at least one master"),
+        (("--masters", "-1"), "--masters -1: a cluster has at least one master"),
+        (("-D", "taskmanager.numberOfTaskSlots=0"), "taskmanager.numberOfTaskSlots: it has to be at least 1, not 0"),
         (("--masters", "no-such-file"), "a file of hosts needs --hosts"),
     ):
         code, _, err = on_cluster("start", *arguments)

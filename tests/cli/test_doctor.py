@@ -103,7 +103,7 @@ def test_what_dead_workers_have_left_is_listed(tmp_path: Path) -> None:
     lock.write_text(lock.read_text().replace('"host":"', '"host":"not-'))
     first, second = doctor.check_dead_workers(Configuration({"cluster.work-dir": str(tmp_path)}))
     assert first.verdict is doctor.Verdict.WARNING
-    assert f"{dead.path} of dead (cluster here:6123), with something of 1 jobs" in first.message
+    assert f"{dead.path} of dead (cluster here:6123), with something of 1 job" in first.message
     assert f"{distant.path} of distant on not-" in second.message
     living.stop()
     (nothing,) = doctor.check_dead_workers(Configuration({"cluster.work-dir": str(tmp_path / "other")}))

@@ -72,7 +72,7 @@ def test_the_attempts_of_what_runs_and_fails_together_are_the_fewest(command, tm
         ([], "1 attempt, unless the cluster has a restart strategy"),
         (["restart-strategy.type=off"], "1 attempt"),
         (["restart-strategy=fixed-delay"], "1 restart of the job at the most, each 1 s after a failure"),
-        (["restart-strategy.type=failure-rate"], "restarts, as long as no more than 1 failures fall into 60 s"),
+        (["restart-strategy.type=failure-rate"], "restarts, as long as no more than 1 failure fall into 60 s"),
         (["restart-strategy.type=exponential-delay"], "restarts, after 1 s and then ever longer times up to 60 s"),
     ],
 )

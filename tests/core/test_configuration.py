@@ -81,6 +81,26 @@ def test_a_number_without_a_unit_has_that_of_flinks_option(key: str, text: str, 
     assert option.parse(option.default_text) == option.default
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "least"),
+    [
+        ("taskmanager.numberOfTaskSlots", "0", 1),
+        ("taskmanager.numberOfTaskSlots", "-2", 1),
+        ("taskmanager.cpu.cores", "-0.5", 0),
+        ("taskmanager.task-process.spares", "-1", 0),
+        ("historyserver.archive.retained-jobs", "-2", -1),
+    ],
+)
+def test_a_number_below_the_least_is_refused_by_the_options_name(key: str, text: str, least: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{key}: it has to be at least {least}, not {text}$"):
+        Configuration({key: text})
+    assert Configuration({key: str(least)}).get_option(options.option_of(key)) == least
+
+
+def test_a_priority_may_be_any_number() -> None:
+    assert Configuration({"job.priority": "-3"}).get_option(options.JOB_PRIORITY) == -3
+
+
 def test_a_replaced_key_counts_where_its_successor_does_not_stand() -> None:
     former = Configuration({"restart-strategy": "fixed-delay"})
     assert dict(former) == {KEY: "fixed-delay"}

@@ -123,7 +123,7 @@ def test_who_waits_is_told_the_place_and_the_reason() -> None:
     worker(facts, "w1", SMALL, LARGE, taken="ea")
     assert places() == [
         "1 a lacks 2: all 2 slots are taken",
-        "2 b lacks 1: the jobs of queue etl hold all of its 1 slots",
+        "2 b lacks 1: the jobs of queue etl hold its only slot",
         "3 c lacks 1: all 2 slots are taken",
         "4 d lacks 1: all 2 slots are taken",
     ]

@@ -43,7 +43,7 @@ def test_jobs_wait_in_the_order_of_priority_and_age(do: Do, script: TaskScript) 
                     await asyncio.sleep(0.01)
             assert await waiting(cluster) == ["high", "later", "low"]
             view = await cluster.client.request_job(jobs["later"])
-            assert view.reason == "place 2 in queue default: all 1 slots are taken"
+            assert view.reason == "place 2 in queue default: the only slot is taken"
             for name in ("first", "high", "later", "low"):
                 await script.until_running(name)
                 script.release(name)
@@ -54,7 +54,7 @@ def test_jobs_wait_in_the_order_of_priority_and_age(do: Do, script: TaskScript) 
 
 
 def test_a_job_that_has_ended_waits_in_no_line() -> None:
-    place = QueuePlace(place=1, queue="default", priority=0, slots_missing=1, reason="all 1 slots are taken")
+    place = QueuePlace(place=1, queue="default", priority=0, slots_missing=1, reason="the only slot is taken")
     waits = JobView(job_id=JobID("a"), name="a", status=JobStatus.RUNNING)
     line = {waits.job_id: place}
     assert with_place(waits, line).queue == place

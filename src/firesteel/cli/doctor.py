@@ -18,6 +18,7 @@ import msgspec
 from firesteel.cli.exits import FINISHED, JOB_FAILED
 from firesteel.cli.java import HOW_TO_GET, MODULE, OLDEST, find_java, java_problem, major_version
 from firesteel.cli.settings import load_configuration
+from firesteel.model.counts import counted
 from firesteel.model.options import (
     HA_STORAGE_DIR,
     JOBMANAGER_PORT,
@@ -202,8 +203,8 @@ def check_dead_workers(configuration: Configuration) -> Iterator[Finding]:
     parent, pattern = Path(work_dir or tempfile.gettempdir()), "*" if work_dir else f"{TEMPORARY}*"
     dead = list(dead_ones(parent, pattern))
     for each in dead:
-        jobs = len(each.jobs())
-        message = f"{each.path} of {each.owner.worker} (cluster {each.owner.cluster}), with something of {jobs} jobs"
+        jobs = counted(len(each.jobs()), "job")
+        message = f"{each.path} of {each.owner.worker} (cluster {each.owner.cluster}), with something of {jobs}"
         remedy = "the next worker of its cluster on this host clears it; if there is to be none, delete it"
         if not each.owner.was_stopped:
             yield Finding("dead worker", Verdict.WARNING, message, remedy)

@@ -37,6 +37,7 @@ class ConfigOption(Generic[T]):
     Of `choices`, which are of kind str, case does not matter; `aliases` are other words for them, in lower case. With
     aliases and no choices, any other text is a value too. What is written under `deprecated_key` counts as long as
     nothing is under `key`. A number alone is in `bare_unit`: where Flink's option is a plain number, in Flink's unit.
+    `minimum` is the least that an int or a float may be; None where it goes with other options, or there is none.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class ConfigOption(Generic[T]):
         aliases: Mapping[str, str] = NO_ALIASES,
         deprecated_key: str = "",
         bare_unit: str = "",
+        minimum: int | None = 0,
     ) -> None:
         assert kind in _PARSERS, f"unknown option type {kind}"
         assert key not in OPTIONS, f"option {key} is declared twice"
         self.key, self.kind, self.default, self.description, self.choices = key, kind, default, description, choices
         self.aliases, self.deprecated_key, self.bare_unit = aliases, deprecated_key, bare_unit
+        self.minimum = minimum if kind in ("int", "float") else None
         self._spellings = {choice.lower(): choice for choice in choices} | dict(aliases)
         OPTIONS[key] = self
         if deprecated_key:
@@ -68,6 +71,8 @@ class ConfigOption(Generic[T]):
         except ValueError:
             kind = _KINDS.get(self.kind, f"a {self.kind}")
             raise ConfigurationError(f"{self.key}: {text!r} is not {kind} ({_EXAMPLES[self.kind]})") from None
+        if self.minimum is not None and value < self.minimum:
+            raise ConfigurationError(f"{self.key}: it has to be at least {self.minimum}, not {given}")
         if self.choices:
             value = self._spellings.get(value.lower())
             if value is None:

@@ -103,7 +103,7 @@ def test_in_the_same_output_the_log_is_what_it_was(savepoint: str, output: Outpu
 def test_files_that_are_gone_refuse_it(savepoint: str, output: Output) -> None:
     (output.root / "part 2.parquet").unlink()
     before = log_of(output.root)
-    with pytest.raises(OutputRefused, match=r"1 files that its log held are gone .*part 2\.parquet"):
+    with pytest.raises(OutputRefused, match=r"of what its log held 1 file cannot be found, .*part 2\.parquet"):
         put_back(saved_log(savepoint), query_of(savepoint, "result"), str(output.root))
     assert log_of(output.root) == before
 

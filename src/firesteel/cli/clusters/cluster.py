@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from firesteel.cli.settings import load_configuration
 from firesteel.client.remote import http_client
 from firesteel.client.transport import ClusterUnreachable, Refused
 from firesteel.model import options
+from firesteel.model.counts import counted
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.views import ClusterOverview
 
@@ -69,14 +71,16 @@ def start(
 
     Exit code 0 when a master leads, 1 when all run and none does, as where its storage is full; 2 and 3 when nothing was started.
     """
-    masters = int(masters_given) if masters_given and masters_given.isdigit() else 0
+    masters = int(masters_given) if masters_given and re.fullmatch(r"[+-]?\d{1,9}", masters_given) else None
+    if masters is not None and masters < 1:
+        raise CommandError(f"--masters {masters_given}: a cluster has at least one master", BAD_USAGE)
     placed = _placed(workers_file, None if masters else masters_given, taskmanagers)
     if placed and masters:
         raise CommandError("--masters takes a file of hosts beside --hosts, not a number", BAD_USAGE)
     directory = ClusterDirectory(load_configuration(definitions))
     definitions = _with_high_availability(directory, definitions, ha, by_default=not placed)
     config = load_configuration(definitions)
-    if masters > 1 and config.get_option(options.HA_TYPE) == "none":
+    if masters and masters > 1 and config.get_option(options.HA_TYPE) == "none":
         raise CommandError(f"{masters} masters need --ha filesystem or zookeeper://HOST:PORT/ROOT", BAD_USAGE)
     if not placed:
         thishost.check_workers(config, taskmanagers)
@@ -201,7 +205,7 @@ def _show_leader(config: Configuration, addresses: str) -> int:
         click.echo(f"whether one leads is not known: {error}")
         return FINISHED
     click.echo(
-        f"a master leads, with {seen.task_managers} workers{_of_labels(labels)} and {seen.slots_free} of {seen.slots_total} slots free"
+        f"a master leads, with {counted(seen.task_managers, 'worker')}{_of_labels(labels)} and {seen.slots_free} of {seen.slots_total} slots free"
     )
     return FINISHED
 

@@ -140,7 +140,7 @@ def _restarts(graph: JobGraph) -> str:
         case FixedDelay(attempts=attempts, wait_ms=wait_ms):
             return f"{_count(attempts, 'restart')} of the job at the most, each {wait_ms / 1000:g} s after a failure"
         case FailureRate(failures=failures, interval_ms=interval_ms):
-            return f"restarts, as long as no more than {failures} failures fall into {interval_ms / 1000:g} s"
+            return f"restarts, as long as no more than {_count(failures, 'failure')} fall into {interval_ms / 1000:g} s"
         case ExponentialDelay(initial_ms=initial_ms, max_ms=max_ms):
             return f"restarts, after {initial_ms / 1000:g} s and then ever longer times up to {max_ms / 1000:g} s"
         case _:

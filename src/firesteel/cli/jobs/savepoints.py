@@ -9,6 +9,7 @@ from firesteel.cli.exits import BAD_USAGE, DAMAGED, FINISHED, CommandError
 from firesteel.cli.jobs.manage import asked, cluster_options, for_streams, found_id, job_argument
 from firesteel.cli.settings import absolute, load_configuration, storage_settings
 from firesteel.client.http import HttpClusterClient
+from firesteel.model.counts import counted
 from firesteel.model.ids import JobID
 from firesteel.model.options import Configuration
 from firesteel.model.streams import AfterSavepoint
@@ -58,7 +59,7 @@ def _verify(path: str, configuration: Configuration, *, as_json: bool) -> int:
     except SnapshotError as error:
         raise CommandError(str(error), BAD_USAGE) from error
     files = sum(len(query.files) for query in manifest.queries)
-    whole = f"{path} is what was written: {files} files, {manifest.size_bytes} bytes"
+    whole = f"{path} is what was written: {counted(files, 'file')}, {manifest.size_bytes} bytes"
     click.echo(msgspec.json.encode({"savepoint": path, "problems": ()}) if as_json else whole)
     return FINISHED
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from firesteel.model.counts import counted
 from firesteel.model.options import ConfigOption, Configuration, ConfigurationError, is_known
 from firesteel.model.options import restarts as o
 
@@ -99,7 +100,7 @@ class FailureRate(RestartStrategy):
 
     def describe(self) -> str:
         within = f"{self.interval_ms / 1000:g} s"
-        return f"more than {self.failures} failures within {within} ({o.RESTART_RATE_FAILURES.key})"
+        return f"more than {counted(self.failures, 'failure')} within {within} ({o.RESTART_RATE_FAILURES.key})"
 
 
 @dataclass(frozen=True, slots=True)

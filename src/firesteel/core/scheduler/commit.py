@@ -10,6 +10,7 @@ from firesteel.core.execution.partitions import locations_of
 from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.outages import RETRY_MAX_MS, RETRY_MS
 from firesteel.model.backoff import ExponentialBackoff
+from firesteel.model.counts import counted
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobVertexID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
@@ -207,5 +208,5 @@ class SinkCommitter:
 
 def _given_up(trouble: _Trouble, now_ms: int) -> FailureInfo:
     seconds = (now_ms - trouble.since_ms) // 1_000
-    message = f"{trouble.failure.message}; tried {trouble.passing} times in {seconds} s: mend that, then retry the job"
+    message = f"{trouble.failure.message}; tried {counted(trouble.passing, 'time')} in {seconds} s: mend that, then retry the job"
     return msgspec.structs.replace(trouble.failure, message=message)

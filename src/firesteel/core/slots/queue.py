@@ -62,10 +62,13 @@ def _reason(
     if lack := lacking(offered, need.profile):
         return f"no registered worker has {lack}"
     if room.get(need.queue) == 0:
-        return f"the jobs of queue {need.queue} hold all of its {caps[need.queue]} slots"
+        cap = caps[need.queue]
+        return f"the jobs of queue {need.queue} hold {f'all of its {cap} slots' if cap != 1 else 'its only slot'}"
     if any(profile.fits(need.profile) for profile in free):
         return "a slot is free: it is being requested"
     if not free and any(worker.free for worker in tracker.workers.values()):
         return "slots are free only at workers that a job has lost: these are to report first"
+    if free:
+        return f"every slot of {need.profile} is taken"
     total = sum(len(worker.slots) for worker in tracker.workers.values())
-    return f"all {total} slots are taken" if not free else f"every slot of {need.profile} is taken"
+    return f"all {total} slots are taken" if total != 1 else "the only slot is taken"

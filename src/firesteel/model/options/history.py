@@ -43,6 +43,7 @@ HISTORY_RETAINED_JOBS = ConfigOption(
     "int",
     -1,
     "Archives that the history server leaves in each directory: it deletes those of the jobs that ended first. -1 means all.",
+    minimum=-1,
 )
 HISTORY_WEB_ADDRESS = ConfigOption(
     "historyserver.web.address",

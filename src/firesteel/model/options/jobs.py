@@ -5,7 +5,11 @@ from firesteel.model.labels import Labels
 from firesteel.model.options.taskexecutor import NO_LABELS
 
 JOB_PRIORITY = ConfigOption(
-    "job.priority", "int", 0, "Jobs of higher priority get slots first; of one priority, those that came first."
+    "job.priority",
+    "int",
+    0,
+    "Jobs of higher priority get slots first; of one priority, those that came first.",
+    minimum=None,
 )
 JOB_COMMIT_TIMEOUT = ConfigOption(
     "job.commit-timeout",

@@ -19,7 +19,11 @@ RESTART_STRATEGY = ConfigOption(
     deprecated_key="restart-strategy",
 )
 RESTART_FIXED_ATTEMPTS = ConfigOption(
-    "restart-strategy.fixed-delay.attempts", "int", 1, "Restarts before the job fails."
+    "restart-strategy.fixed-delay.attempts",
+    "int",
+    1,
+    "Restarts before the job fails.",
+    minimum=None,
 )
 RESTART_FIXED_DELAY = ConfigOption(
     "restart-strategy.fixed-delay.delay",
@@ -32,6 +36,7 @@ RESTART_RATE_FAILURES = ConfigOption(
     "int",
     1,
     "Failures within an interval that are answered by restarts; one more fails the job.",
+    minimum=None,
 )
 RESTART_RATE_INTERVAL = ConfigOption(
     "restart-strategy.failure-rate.failure-rate-interval", "duration", 60_000, "The interval in which they are counted."
@@ -53,6 +58,7 @@ RESTART_EXPONENTIAL_MULTIPLIER = ConfigOption(
     "float",
     1.5,
     "How many times longer than for the one before each restart is waited for.",
+    minimum=None,
 )
 RESTART_EXPONENTIAL_RESET = ConfigOption(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
@@ -65,12 +71,14 @@ RESTART_EXPONENTIAL_JITTER = ConfigOption(
     "float",
     0.1,
     "Share of the backoff by which it is made longer or shorter, so that jobs that fail together don't restart together.",
+    minimum=None,
 )
 RESTART_EXPONENTIAL_ATTEMPTS = ConfigOption(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     "int",
     2_147_483_647,
     "Restarts before the job fails; counted anew when the backoff begins anew.",
+    minimum=None,
 )
 FAILOVER_STRATEGY = ConfigOption(
     "jobmanager.execution.failover-strategy",

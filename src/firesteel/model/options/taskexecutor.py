@@ -7,7 +7,7 @@ TASKMANAGER_RESOURCE_ID = ConfigOption(
     "taskmanager.resource-id", "str", "", "Name of a worker process; empty means its host's with a random part."
 )
 NUMBER_OF_TASK_SLOTS = ConfigOption(
-    "taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once."
+    "taskmanager.numberOfTaskSlots", "int", 2, "Slots a worker offers: how many regions it runs at once.", minimum=1
 )
 NO_LABELS: Labels = ()
 TASKMANAGER_LABELS = ConfigOption(

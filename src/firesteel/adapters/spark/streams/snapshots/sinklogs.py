@@ -20,6 +20,7 @@ from firesteel.adapters.spark.streams.snapshots.placing import Placing
 from firesteel.adapters.spark.streams.snapshots.pointfiles import log_files
 from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.storage.swap import put_in_place
+from firesteel.model.counts import counted
 
 LOG = "_spark_metadata"
 SINK_LOG = "sink-log"
@@ -97,8 +98,8 @@ def check_fit(log: Path, query: SavepointQuery, output: str, *, compact_interval
     if missing:
         raise OutputRefused(
             output,
-            f"{len(missing)} files that its log held are gone ({missing[0]} for one), so rows would be missing; restore"
-            " them, or give the query a new output",
+            f"of what its log held {counted(len(missing), 'file')} cannot be found, {missing[0]} for one, so rows would be"
+            " missing; restore what is gone, or give the query a new output",
         )
 
 
