@@ -11,6 +11,8 @@ UNREACHABLE = 3
 OUTPUT_LOST = 4
 """What was to be printed could not be: of the job it says nothing."""
 INTERRUPTED = 130
+READER_GONE = 141
+"""The one of a tool that SIGPIPE ends: who reads what is printed has gone, as in `firesteel list | head -1`."""
 
 
 class CommandError(Exception):

@@ -7,13 +7,14 @@ import gc
 import importlib
 import logging
 import os
+import select
 import sys
 import traceback
 from typing import Any, NoReturn
 
 import click
 
-from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, OUTPUT_LOST, CommandError
+from firesteel.cli.exits import BAD_USAGE, INTERRUPTED, JOB_FAILED, OUTPUT_LOST, READER_GONE, CommandError
 
 GARBAGE_THRESHOLD = 20_000
 """Objects that are made before Python looks for cycles among them. By default it is 700, which takes a tenth of the time
@@ -90,7 +91,7 @@ def cli() -> None:
     """firesteel: a highly available master for PySpark pipelines.
 
     Exit codes: 0 finished, 1 job failed, 2 bad usage or bad pipeline, 3 cluster unreachable,
-    4 output could not be written, 130 interrupted.
+    4 output could not be written, 130 interrupted, 141 nobody reads the output any more.
     """
 
 
@@ -152,8 +153,19 @@ def _fill_standard_streams() -> None:
 
 
 def _not_printed(error: OSError) -> int:
-    """A scheduler must not take it for the job's failure, and do again what was done."""
+    """A scheduler must not take it for the job's failure, and do again what was done. A reader that has gone wants no more."""
+    is_wanted = error.errno != errno.EPIPE or not _is_broken(1, 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing may be written any more, also not at exit
+    if not is_wanted:
+        return READER_GONE
     with contextlib.suppress(OSError):
         print(f"firesteel: what there was to say could not be written: {error.strerror}", file=sys.stderr, flush=True)
     return OUTPUT_LOST
+
+
+def _is_broken(*files: int) -> bool:
+    """Whether nobody reads from one of these open files any more."""
+    poll = select.poll()
+    for file in files:
+        poll.register(file, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
