@@ -190,8 +190,9 @@ def test_logs_and_exceptions_of_jobs_and_workers(command, etl: str, served: Serv
     assert command("logs", job_id, "--list", *master)[1].startswith("lines -> result (region 0")
     assert command("logs", worker[:8], *master)[:2] == (0, "of the worker\n")
     assert command("logs", worker, "--list", *master)[0] == 2
-    code, _, err = command("logs", "nothing", *master)
-    assert (code, "nothing" in err) == (2, True)
+    code, _, err = command("logs", "x12", *master)
+    neither = "firesteel: neither a job's id nor a worker's begins with 'x12': `firesteel list --all` has the jobs; the workers are"
+    assert (code, err.startswith(neither), worker in err) == (2, True, True)
     good = command("submit", etl, "-p", "input=x", *master)[1].strip()
     assert command("wait", good, *master)[0] == 0
     assert command("exceptions", good, *master)[1:] == ("", f"wordcount ({good}) has had no failures\n")

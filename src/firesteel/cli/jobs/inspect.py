@@ -1,6 +1,6 @@
 """`firesteel exceptions | logs`: what went wrong with a job, and what its attempts and its workers have printed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,9 @@ from firesteel.cli.exits import BAD_USAGE, FINISHED, CommandError
 from firesteel.cli.following.joblogs import JobLogs, title_of
 from firesteel.cli.jobs.manage import asked, cluster_options, found_id, job_argument
 from firesteel.client.http import HttpClusterClient
+from firesteel.model.ids import JobID
 from firesteel.model.views import ExceptionEntry, JobView
+from firesteel.runtime.client import UnknownJob
 
 WORKER_LOG = "taskmanager.log"
 FOLLOW_WAIT_S = 20.0
@@ -19,6 +21,9 @@ FOLLOW_WAIT_S = 20.0
 
 TAIL_BYTES = 16 << 10
 """Most bytes shown of what is in the log of a worker already when it is followed."""
+
+NAMED_MAX = 5
+"""Most workers that are named where none was meant."""
 
 
 @click.command()
@@ -49,9 +54,10 @@ def logs(what: str, follow: bool, only_list: bool, as_json: bool, **cluster: Any
     """Print what the attempts of a job have printed, or the log of a worker (by its id, or the beginning of it)."""
 
     async def work(client: HttpClusterClient) -> None:
-        worker = await _worker(client, what)
+        workers = await client.list_task_managers()
+        worker = _worker(workers, what)
         if worker is None:
-            job_id = await found_id(client, what)
+            job_id = await _job(client, what, workers)
             if only_list or as_json:
                 found = await client.list_job_logs(job_id)
                 click.echo(msgspec.json.encode(found) if as_json else "\n".join(map(title_of, found)))
@@ -84,9 +90,21 @@ def entry_lines(view: JobView, entry: ExceptionEntry, indent: str = "") -> list[
     return lines + [line for each in entry.concurrent for line in entry_lines(view, each, f"{indent}  with ")]
 
 
-async def _worker(client: HttpClusterClient, text: str) -> str | None:
+async def _job(client: HttpClusterClient, text: str, workers: Sequence[str]) -> JobID:
+    """The job whose id begins so, where no worker's does. Raises CommandError."""
+    try:
+        return await found_id(client, text)
+    except UnknownJob:
+        more = f" and {len(workers) - NAMED_MAX} more" if len(workers) > NAMED_MAX else ""
+        named = f"the workers are {', '.join(workers[:NAMED_MAX])}{more}" if workers else "no worker is registered"
+        raise CommandError(
+            f"neither a job's id nor a worker's begins with {text!r}: `firesteel list --all` has the jobs; {named}",
+            BAD_USAGE,
+        ) from None
+
+
+def _worker(workers: Sequence[str], text: str) -> str | None:
     """The worker whose id begins so; None when there is none. Raises CommandError when there are several."""
-    workers = await client.list_task_managers()
     found = [text] if text in workers else [worker for worker in workers if text and worker.startswith(text)]
     if len(found) > 1:
         raise CommandError(f"the ids of {len(found)} workers begin with {text!r}: write more of it", BAD_USAGE)
