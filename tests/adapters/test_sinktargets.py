@@ -1,18 +1,21 @@
 """Targets that nobody means are refused before anything is staged: an empty path, and where the job was submitted."""
 
+import errno
+import os
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from firesteel.adapters.spark.refusals import SinkRefused
+from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed
 from firesteel.adapters.spark.session.context import current_attempt
 from firesteel.adapters.spark.sinks import versioned
-from firesteel.adapters.spark.sinks.files import FileTarget, write_csv, write_parquet
+from firesteel.adapters.spark.sinks.files import FileTarget, told_by, write_csv, write_parquet
 from firesteel.adapters.spark.sinks.jdbc import write_jdbc
 from firesteel.adapters.spark.sinks.versions import VersionedTable
-from firesteel.adapters.storage.localsinks import local_path
+from firesteel.adapters.storage.localsinks import LocalSinks, local_path
 
 LAKE = VersionedTable(name="lake.db.orders", format="iceberg", exists=False)
 
@@ -95,3 +98,36 @@ def test_a_slip_in_the_mode_of_a_table_is_told_with_upsert(write: Any) -> None:
     known = "overwrite, append, error, ignore, upsert; did you mean 'upsert'"
     with pytest.raises(SinkRefused, match=f"mode 'upsrt' is none of {known}"):
         write("upsrt")
+
+
+def test_a_place_that_holds_no_files_is_told_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for top, why in (("/proc", "No such file or directory"), (str(tmp_path / "file"), "Not a directory")):
+        target = f"{top}/out"
+        says = (
+            f"write_parquet: {target}: the worker on {socket.gethostname()} (user {os.geteuid()}) can't make a directory in"
+            f" {top} ({why}): write to a place that holds files"
+        )
+        store = LocalSinks()
+        with pytest.raises(StorageFailed) as failed, told_by("write_parquet", target):
+            store.prepare(target, store.staging(target, "job", "0-0", "0"))
+        assert str(failed.value) == says
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (
+            errno.EROFS,
+            "can't write /mnt/.firesteel-staging, which is mounted read-only there: mount it for writing, or",
+        ),
+        (errno.EPERM, "may not write /mnt/.firesteel-staging (Operation not permitted): grant it, or write elsewhere"),
+        (errno.ENOSPC, "no space is left for /mnt/out"),
+    ],
+)
+def test_why_nothing_can_be_staged_is_a_sentence_that_says_where_and_what_to_do(number: int, says: str) -> None:
+    with pytest.raises(StorageFailed) as failed, told_by("write_csv", "/mnt/out"):
+        raise OSError(number, os.strerror(number), "/mnt/.firesteel-staging")
+    assert str(failed.value).startswith("write_csv: /mnt/out: ")
+    assert says in str(failed.value)
+    assert "Errno" not in str(failed.value)

@@ -67,7 +67,8 @@ def test_the_job_fails_when_nothing_but_what_was_given_up_is_left() -> None:
         assert committer.verdict([A]) is None
         committer.failed(A.commit_id, FULL, 0)
     assert committer.verdict([A, B]) is None, "b is rolled forward first"
-    assert committer.verdict([A]) == FULL
+    tried = f"; tried {COMMIT_ATTEMPTS_MAX} times in 0 s, by each worker in turn"
+    assert committer.verdict([A]) == msgspec.structs.replace(FULL, message=FULL.message + tried)
     assert committer.verdict([]) is None
     assert committer.due([A, B], [W1], 0) == {W1: [B]}
 
@@ -104,8 +105,17 @@ def test_what_does_not_pass_is_not_tried_for_longer_because_something_else_did()
     committer.failed(A.commit_id, HELD, 0)
     for _ in range(COMMIT_ATTEMPTS_MAX):
         assert committer.verdict([A]) is None
-        committer.failed(A.commit_id, FULL, 5)
-    assert committer.verdict([A]) == FULL
+        committer.failed(A.commit_id, FULL, 2_005)
+    verdict = committer.verdict([A])
+    assert verdict is not None
+    assert verdict.message == f"the disk is full; tried {COMMIT_ATTEMPTS_MAX} times in 2 s, by each worker in turn"
+
+
+def test_of_what_no_worker_may_commit_is_only_said_why() -> None:
+    committer, refused = SinkCommitter(GRAPH, PATIENCE_MS), msgspec.structs.replace(TAKEN, stays=False)
+    for _ in range(COMMIT_ATTEMPTS_MAX):
+        committer.failed(A.commit_id, refused, 0)
+    assert committer.verdict([A]) == refused
 
 
 def test_a_commit_goes_to_workers_with_the_labels_of_its_sink_alone() -> None:

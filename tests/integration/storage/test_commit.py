@@ -262,7 +262,13 @@ def test_lost_staging_is_told_apart_from_a_done_commit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [(errno.ENOSPC, "no space is left"), (errno.EACCES, "may not write"), (errno.EIO, "could not be written")],
+    [
+        (errno.ENOSPC, "no space is left"),
+        (errno.EACCES, "may not write"),
+        (errno.EROFS, "which is mounted read-only there: mount it for writing, or write elsewhere"),
+        (errno.ENOENT, "could not be written"),
+        (errno.EIO, "could not be written"),
+    ],
 )
 def test_trouble_with_the_disk_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, says: str

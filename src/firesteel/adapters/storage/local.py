@@ -121,16 +121,30 @@ def make_directory(path: Path) -> None:
             return
 
 
-def advice(error: OSError, target: Path) -> str:
-    """A sentence on what happened and what to do about it."""
+def advice(error: OSError, target: Path, *, is_committing: bool = True) -> str:
+    """A sentence on what happened and what to do about it; `is_committing` when all is staged, else nothing is."""
+    where = error.filename2 or error.filename or target
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return f"no space is left for {target}: free some"
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            where = error.filename2 or error.filename or target
-            return f"the worker may not write {where} ({error.strerror}): grant it, then retry the job"
+        case errno.EACCES | errno.EPERM:
+            return (
+                f"{_who()} may not write {where} ({error.strerror}): grant it, or write elsewhere; then retry the job"
+            )
+        case errno.EROFS:
+            return (
+                f"{_who()} can't write {where}, which is mounted read-only there: mount it for writing, or write elsewhere;"
+                " then retry the job"
+            )
+        case errno.ENOENT | errno.ENOTDIR | errno.ENOSYS | errno.EOPNOTSUPP if not is_committing:
+            return f"{_who()} can't make a directory in {target.parent} ({error.strerror}): write to a place that holds files"
         case _:
             return f"{target} could not be written: {error}"
+
+
+def _who() -> str:
+    """This process, as one who has to grant it something knows it."""
+    return f"the worker on {socket.gethostname()} (user {os.geteuid()})"
 
 
 LOCK_WAIT_S = 10.0

@@ -11,7 +11,7 @@ from firesteel.core.journal.journal import JobState
 from firesteel.core.scheduler.outages import RETRY_MAX_MS, RETRY_MS
 from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.counts import counted
-from firesteel.model.failures import FailureInfo
+from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobVertexID, ResourceID
 from firesteel.model.jobgraph import JobGraph, JobType
 from firesteel.model.labels import Labels
@@ -181,7 +181,7 @@ class SinkCommitter:
         trouble.passing += failure.may_pass
         was_long = failure.may_pass and now_ms - trouble.since_ms >= self._patience_ms
         if was_long or failure.stays or trouble.lasting >= COMMIT_ATTEMPTS_MAX:
-            self._given_up.setdefault(commit_id, _given_up(trouble, now_ms) if was_long else failure)
+            self._given_up.setdefault(commit_id, failure if failure.stays else _given_up(trouble, now_ms, was_long))
         elif commit_id in self._asked:
             worker, _ = self._asked[commit_id]
             self._asked[commit_id] = (worker, now_ms + int(self._pauses.after(max(1, trouble.passing))))
@@ -206,7 +206,13 @@ class SinkCommitter:
         return min((time for time in times if time > now_ms), default=None)
 
 
-def _given_up(trouble: _Trouble, now_ms: int) -> FailureInfo:
-    seconds = (now_ms - trouble.since_ms) // 1_000
-    message = f"{trouble.failure.message}; tried {counted(trouble.passing, 'time')} in {seconds} s: mend that, then retry the job"
-    return msgspec.structs.replace(trouble.failure, message=message)
+def _given_up(trouble: _Trouble, now_ms: int, was_long: bool) -> FailureInfo:
+    """What has lasted says how often it was tried: another worker might have been able to. A refusal is one everywhere."""
+    failure, within = trouble.failure, f"in {(now_ms - trouble.since_ms) // 1_000} s"
+    if was_long:
+        tried = f"tried {counted(trouble.passing, 'time')} {within}: mend that, then retry the job"
+    elif failure.kind is FailureKind.NON_RECOVERABLE:
+        return failure
+    else:
+        tried = f"tried {counted(trouble.lasting, 'time')} {within}, by each worker in turn"
+    return msgspec.structs.replace(failure, message=f"{failure.message}; {tried}")

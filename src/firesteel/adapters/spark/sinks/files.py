@@ -8,6 +8,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from firesteel.adapters.spark.refusals import SinkRefused, StorageFailed, Target
 from firesteel.adapters.spark.session.columns import columns_in
 from firesteel.adapters.spark.session.context import AttemptContext, current_attempt
 from firesteel.adapters.spark.sinks import writeroptions
+from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.serving import sink_store
@@ -154,14 +156,17 @@ def _stage(attempt: AttemptContext, df: Any, file_format: str, target: FileTarge
 
 
 @contextlib.contextmanager
-def told_by(call: str) -> Iterator[None]:
-    """What a storage says no to, as the error of the function that was called. Raises SinkRefused or StorageFailed."""
+def told_by(call: str, target: str = "") -> Iterator[None]:
+    """What a storage says no to, as the error of the function that was called; `target` is where it was about to stage. Raises
+    SinkRefused or StorageFailed."""
     try:
         yield
     except (TargetRefused, Unusable) as error:
         raise SinkRefused(f"{call}: {error}") from None
     except OSError as error:
-        raise StorageFailed(f"{call}: {error}") from error
+        is_local = target and "://" not in target and error.errno is not None
+        told = f"{target}: {local.advice(error, Path(target), is_committing=False)}" if is_local else str(error)
+        raise StorageFailed(f"{call}: {told}") from error
 
 
 def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> SinkCommit:
@@ -189,7 +194,7 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
         files=(),
     )
     attempt.check_target(commit)
-    with told_by(f"write_{file_format}"):
+    with told_by(f"write_{file_format}", path):
         _remove_former(attempt, store, path)
         store.prepare(path, staging)
     files = _write_staged(df, file_format, target, store, staging)
