@@ -11,13 +11,21 @@ from hypothesis import strategies as st
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.journal import JobState, RegionsDeployed, RegionsEnded, fold
 from firesteel.core.scheduler.backoff import BackoffState, FixedDelay, NoRestart, RestartStrategy
-from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, regions_to_restart
+from firesteel.core.scheduler.exceptionhistory import exception_entry
+from firesteel.core.scheduler.failover import (
+    Failed,
+    FailoverPlan,
+    FailoverPolicy,
+    plan_failover,
+    regions_to_restart,
+    restart_record,
+)
 from firesteel.core.scheduler.outages import OUTAGES_MAX, RETRY_MAX_MS, Outage, OutagePatience
 from firesteel.core.scheduler.strategy import schedulable, schedulable_after
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import RegionIndex
+from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import InvalidJobGraph
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import TaskOutcome
@@ -274,3 +282,52 @@ def test_consumers_run_again_with_their_producer(failed: int) -> None:
     here = situation("a*2 => b*2", done, [True, True, False, False])
     found = regions_to_restart(here.graph, here.partitions, np.array([failed])).tolist()
     assert found == ([0, 2, 3] if failed == 0 else [3])
+
+
+DEATH = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the JVM was killed", backend="spark-1")
+W1, W2 = ResourceID("w1"), ResourceID("w2")
+
+
+def next_death(
+    attempts: dict[str, int], death: FailureInfo = DEATH, worker: ResourceID = W1, at_ms: int = 110
+) -> FailoverPlan:
+    """The plan after `b` has failed of a backend's death, when `a` has failed of `DEATH` on worker w1 at 10 ms."""
+    graph = job("a; b")
+    vertices = tuple(msgspec.structs.replace(v, max_attempts=attempts.get(v.name)) for v in graph.vertices)
+    topology = Topology(msgspec.structs.replace(graph, vertices=vertices))
+    execution, policy = ExecutionGraph(topology), FailoverPolicy(FixedDelay(1, 500), PATIENCE, 800, restarts_all=False)
+    execution.restore(np.array([0, 1]), ExecutionState.FAILED)
+    state = JobState(job_id=JOB)
+    deployed = tuple((RegionIndex(region), 0, W1) for region in (0, 1))
+    fold(state, RegionsDeployed(at_ms=5, deployed=deployed), history_size=4)
+    plans = list[FailoverPlan]()
+    for region, failure, where, time_ms in ((0, DEATH, W1, 10), (1, death, worker, at_ms)):
+        fold(state, RegionsEnded(at_ms=time_ms, ended=((RegionIndex(region), 0),)), history_size=4)
+        failed = Failed(np.array([region]), np.array([], dtype=np.int64), failure, time_ms, where)
+        plans.append(plan_failover(execution, PartitionTracker(topology), policy, state, failed))
+        if plans[-1].restart is not None:
+            entry = exception_entry(execution, state, failed, plans[-1])
+            fold(state, restart_record(plans[-1], entry, state, time_ms, is_stream=False), history_size=4)
+    return plans[-1]
+
+
+def test_the_death_of_a_backend_is_one_failure_however_many_regions_were_in_it() -> None:
+    """The second begins when the first does, or at once when that has begun."""
+    once = BackoffState(attempts=1)
+    assert next_death({}) == FailoverPlan((1,), 400, backoff=once, is_root=False)
+    assert next_death({}, at_ms=2_000) == FailoverPlan((1,), 0, backoff=once, is_root=False)
+
+
+def test_other_deaths_are_other_failures() -> None:
+    used_up = "all 1 restarts of restart-strategy.fixed-delay.attempts are used up"
+    assert next_death({}, msgspec.structs.replace(DEATH, backend="spark-2")).reason == used_up
+    assert next_death({}, worker=W2).reason == used_up, "each worker has a backend of that name"
+    assert next_death({}, USER).reason == used_up
+
+
+def test_a_death_uses_up_a_retry_of_each_region_and_one_restart_of_the_job() -> None:
+    one = (RegionIndex(1),)
+    assert next_death({"a": 2, "b": 2}) == FailoverPlan((1,), 800, retried=one, backoff=BackoffState(), is_root=False)
+    asked = FailoverPlan((1,), 500, backoff=BackoffState(attempts=1), is_root=False)
+    assert next_death({"a": 2}) == asked, "the strategy was not asked before"
+    assert next_death({"b": 1}).reason == "", "the first attempt was the last"

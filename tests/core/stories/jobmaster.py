@@ -149,8 +149,8 @@ class JobMasterPlayer(Player):
         self.deliver(worker, body)
 
     def do_state(self, worker: str, *updates: str, seq: str | None = None) -> None:
-        """`state w1 0#0:FINISHED 1#0:FAILED:words/0#0`: attempts run, or ended; a failure may name lost results, or be UNBEGUN:
-        without a checkpoint directory."""
+        """`state w1 0#0:FINISHED 1#0:FAILED:words/0#0`: attempts run, or ended; a failure may name lost results, be
+        UNBEGUN: without a checkpoint directory, or DIED:spark-1: with its Spark backend."""
         self.sequence += 1
         body = m.UpdateTaskExecutionStates(
             resource_id=ResourceID(worker),
@@ -258,6 +258,8 @@ class JobMasterPlayer(Player):
         here, made, failure = attempt(name), None, None
         if state == "FINISHED":
             made = self._outcome(here)
+        elif state == "DIED":
+            failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the JVM was killed", backend=lost[0])
         elif lost:
             failure = FailureInfo(kind=FailureKind.PARTITION, message="a stored result is gone", partitions=tuple(lost))
         elif state == "FAILED":
@@ -266,7 +268,7 @@ class JobMasterPlayer(Player):
             failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
         elif state == "UNBEGUN":
             failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full", unbegun=True)
-        kind = ExecutionState["FAILED" if state in ("HOPELESS", "UNBEGUN") else state]
+        kind = ExecutionState["FAILED" if state in ("HOPELESS", "UNBEGUN", "DIED") else state]
         return TaskStateUpdate(attempt=here, state=kind, outcome=made, failure=failure)
 
     def _outcome(self, here: RegionAttemptID):

@@ -8,14 +8,11 @@ from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.journal.journal import JobState
 from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
 from firesteel.core.scheduler.failover import Failed, FailoverPlan
-from firesteel.model.ids import ResourceID
 from firesteel.model.states import ExecutionState
 from firesteel.model.views import ExceptionEntry
 
 
-def exception_entry(
-    graph: ExecutionGraph, state: JobState, failed: Failed, plan: FailoverPlan, worker: ResourceID | None
-) -> ExceptionEntry:
+def exception_entry(graph: ExecutionGraph, state: JobState, failed: Failed, plan: FailoverPlan) -> ExceptionEntry:
     """The first of the regions that have failed together, with the others of them; a root also with what has failed
     before and is restarted only now, with it."""
     first, *others = (
@@ -24,7 +21,7 @@ def exception_entry(
             failure=msgspec.structs.replace(failed.failure, verdict=plan.reason),
             region=region,
             attempt=int(graph.attempt[region]),
-            task_manager=worker,
+            task_manager=failed.worker,
         )
         for region in failed.regions[: CONCURRENT_FAILURES_MAX + 1].tolist()
     )

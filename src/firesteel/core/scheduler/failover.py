@@ -16,10 +16,11 @@ from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
 from firesteel.core.journal.journal import JobState, RestartPlanned
 from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
+from firesteel.core.scheduler.deaths import told_of_death
 from firesteel.core.scheduler.outages import Outage, OutagePatience
 from firesteel.core.scheduler.quarantine import had_settled
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import RegionIndex
+from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.states import ExecutionState
 from firesteel.model.views import ExceptionEntry
 
@@ -45,6 +46,8 @@ class Failed:
     """Regions that had finished, and whose stored results turn out not to be readable."""
     failure: FailureInfo
     at_ms: int
+    worker: ResourceID | None = None
+    """Where the attempts were, if they were somewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,9 @@ def plan_failover(
     """What to do about `failed`.
 
     Regions with a limit on their attempts are answered by that alone, all others by the job's restart strategy: once
-    for all that have failed together. Both must allow it where both are concerned, and the longer time counts. What has
-    failed of a storage that does not answer uses up neither, as long as that is waited for.
+    for all that have failed together, and once for all that were in a Spark backend which has died, though workers tell of
+    one after the other. Both must allow it where both are concerned, and the longer time counts. What has failed of a
+    storage that does not answer uses up neither, as long as that is waited for.
     """
     if not failed.failure.may_pass:
         return _by_limits(graph, partitions, policy, state, failed)
@@ -105,14 +109,24 @@ def _by_limits(
     for region, (limit, name) in limits.items():
         if state.retried.get(region, 0) + 1 >= limit:
             return FailoverPlan(None, reason=f"all {limit} attempts of {name} are used up" if limit > 1 else "")
-    delay_ms, backoff, is_root = policy.retry_delay_ms if limits else 0, state.remembered, True
-    if is_unlimited:
+    told = told_of_death(state, failed.failure, failed.worker, failed.regions.tolist())
+    delay_ms, backoff, is_root = policy.retry_delay_ms if limits else 0, state.remembered, not told
+    counted = _without_retries(graph, told) if is_unlimited else []
+    if counted:
+        delay_ms = max(delay_ms, *(state.restarting.get(region, failed.at_ms) - failed.at_ms for region in counted))
+    elif is_unlimited:
         answer = policy.strategy.notify_failure(backoff, failed.at_ms)
         if answer.delay_ms is None:
             return FailoverPlan(None, reason=policy.strategy.describe())
         delay_ms, backoff = max(delay_ms, answer.delay_ms), answer.state
-        is_root = answer.is_new_attempt or bool(limits)
+        is_root = is_root and (answer.is_new_attempt or bool(limits))
     return FailoverPlan(_again(graph, partitions, policy, failed), delay_ms, "", backoff, tuple(limits), is_root)
+
+
+def _without_retries(graph: ExecutionGraph, regions: tuple[RegionIndex, ...]) -> list[RegionIndex]:
+    """Those whose failures are answered by the restart strategy."""
+    limits = attempt_limits(graph, np.array(regions, dtype=np.int64))
+    return [region for region in regions if region not in limits]
 
 
 def _again(

@@ -171,11 +171,12 @@ class DefaultScheduler:
     def _take_back_slots(self, report: TaskManagerReport, now_ms: int) -> None:
         """The worker no longer has some of its slots: what ran there has failed."""
         offered = {offer.allocation_id: None for offer in report.slots}
-        for slot in self._executions.pool.of_worker(report.resource_id):
-            region = self._executions.pool.drop(slot.allocation_id) if slot.allocation_id not in offered else None
-            if region is not None and self._executions.graph.state_of(region) in SEATED:
-                failure = reports.worker_gone(f"worker {slot.worker} has taken the slot back")
-                self._failed(np.array([region]), failure, slot.worker, now_ms)
+        missing = [s for s in self._executions.pool.of_worker(report.resource_id) if s.allocation_id not in offered]
+        emptied = [self._executions.pool.drop(slot.allocation_id) for slot in missing]
+        ran = [region for region in emptied if region is not None and self._executions.graph.state_of(region) in SEATED]
+        if ran:
+            failure = reports.worker_gone(f"worker {report.resource_id} has taken the slot back")
+            self._failed(np.array(sorted(ran)), failure, report.resource_id, now_ms)
 
     # ── the job ──────────────────────────────────────────────────────────────────────────────
     def cancel(self, now_ms: int, cause: FailureInfo | None = None) -> None:
@@ -241,11 +242,11 @@ class DefaultScheduler:
         first, is_stream = RegionIndex(int(regions[0])), self._executions.is_stream
         failure = quarantine.judged(self._executions.state, first, failure, is_stream=is_stream)
         lost = np.array(self._executions.partitions.makers_of(failure.partitions), dtype=np.int64)
-        failed = Failed(regions, lost, failure, now_ms)
+        failed = Failed(regions, lost, failure, now_ms, worker)
         plan = plan_failover(
             self._executions.graph, self._executions.partitions, self._policy, self._executions.state, failed
         )
-        entry = exception_entry(self._executions.graph, self._executions.state, failed, plan, worker)
+        entry = exception_entry(self._executions.graph, self._executions.state, failed, plan)
         if plan.restart is None:
             self._fail(entry, now_ms)
         else:
