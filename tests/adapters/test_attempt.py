@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,6 +128,8 @@ class Task(msgspec.Struct):
     session: None = None
     endpoint: None = None
     pipes: str = ""
+    checkpoints: dict[str, str] = {}
+    log: str = ""
     reattachments_max: int = 3
     deployment: Any = SimpleNamespace(attempt=ATTEMPT)
     follow: wire.FollowQueries | None = None
@@ -225,3 +228,36 @@ def test_the_peak_of_its_memory_is_what_it_knows_or_its_worker_has_seen(own: int
     report = asyncio.run(story())
     assert isinstance(report, wire.Finished)
     assert report.outcome.io == IOMetrics(rows_read=1, memory_peak_bytes=told)
+
+
+REFUSED = wire.Failed(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="its grouping keys are others"))
+STARTS, SPARK_REFUSES = wire.QueriesMayRun(True), wire.QueriesMayRun(False)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_unbegun"),
+    [
+        ((REFUSED,), True),
+        ((), True),
+        ((STARTS, SPARK_REFUSES, REFUSED), True),
+        ((STARTS, REFUSED), False),
+        ((STARTS,), False),
+        ((STARTS, wire.QueriesRun((QUERY,), "a listener"), REFUSED), False),
+    ],
+    ids=["refused", "killed", "refused by Spark", "may run", "killed while it starts", "ran"],
+)
+def test_an_attempt_none_of_whose_queries_was_started_leaves_no_checkpoints(
+    tmp_path: Path, said: tuple[Any, ...], is_unbegun: bool
+) -> None:
+    made = tmp_path / "result" / "0"
+    (made / "offsets").mkdir(parents=True)
+
+    async def story() -> FailureInfo:
+        run = attempt_of(Process(*said), no_other)
+        run.task = msgspec.structs.replace(run.task, checkpoints={"result": str(made)})
+        failure = await ended(run)
+        assert isinstance(failure, FailureInfo)
+        return await run.told(failure)
+
+    assert asyncio.run(story()).unbegun == is_unbegun
+    assert made.exists() != is_unbegun

@@ -1,10 +1,12 @@
 """Queries of an attempt that are stopped: also early, also when one of them will not."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped
@@ -43,8 +45,9 @@ class FakeQuery:
 class FakeWriter:
     """A DataStreamWriter, whose queries are endless unless they read what is there."""
 
-    def __init__(self, *, stops: bool = True, refusals: int = 0, late: int = 0) -> None:
+    def __init__(self, *, stops: bool = True, refusals: int = 0, late: int = 0, error: Exception | None = None) -> None:
         self.stops, self.available_now, self.refusals, self.late = stops, False, refusals, late
+        self.error = error
         self.queries: list[FakeQuery] = []
 
     def queryName(self, name: str) -> "FakeWriter":
@@ -64,6 +67,8 @@ class FakeWriter:
         if self.late:
             self.late -= 1
             raise RuntimeError("[INTERNAL_ERROR] Python worker failed to connect back.")
+        if self.error is not None:
+            raise self.error
         self.queries.append(FakeQuery(stops=self.stops, is_endless=not self.available_now))
         return self.queries[-1]
 
@@ -81,7 +86,11 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
     monkeypatch.setattr(internals, "refuse_second_run", lambda writer: None)
     monkeypatch.setattr(queries, "POLL_SECONDS", 0.0)
 
-    def make(*writers: FakeWriter, remake: Callable[[], Sequence[StreamSink]] | None = None) -> StreamingQueries:
+    def make(
+        *writers: FakeWriter,
+        remake: Callable[[], Sequence[StreamSink]] | None = None,
+        may_run: Callable[[bool], None] = lambda yes: None,
+    ) -> StreamingQueries:
         sinks = [
             StreamSink(Function(name=f"sink{number}", uid=f"sink{number}", kind=FunctionKind.SINK), writer)
             for number, writer in enumerate(writers)
@@ -97,6 +106,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., St
             outputs=FileOutputs(str, StreamOutputs()),
             begin=lambda sink: None,
             look=lambda sink: None,
+            may_run=may_run,
             remake=remake,
         )
 
@@ -236,3 +246,37 @@ def test_a_drain_by_another_process_makes_the_sinks_again(started: Callable[...,
     assert query.was_stopped
     assert writer.available_now
     assert len(writer.queries) == 1
+
+
+BY_SPARK = AnalysisException("append mode is not supported without a watermark")
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ((None, None), [True]),
+        ((BY_SPARK, None), [True, False]),
+        ((None, BY_SPARK), [True]),
+        ((RuntimeError("the connection has broken"), None), [True]),
+    ],
+    ids=["well", "the first", "the second", "it may run"],
+)
+def test_it_is_told_whether_a_query_may_run(
+    started: Callable[..., StreamingQueries], errors: tuple[Exception | None, ...], told: list[bool]
+) -> None:
+    found: list[bool] = []
+    writers = [FakeWriter(error=error) for error in errors]
+    made = started(*writers, may_run=lambda yes: found.append(yes or any(each.queries for each in writers)))
+    with contextlib.suppress(AnalysisException, RuntimeError):
+        made.start()
+    assert found == told
+
+
+def test_it_is_told_before_a_drain_that_came_first(started: Callable[..., StreamingQueries]) -> None:
+    found: list[bool] = []
+    made = started(FakeWriter(), may_run=found.append)
+    made.stop(drain=True)
+    made.start()
+    assert found == []
+    made.follow(lambda progress: None)
+    assert found == [True]

@@ -59,7 +59,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Spark's condition (`DIVIDE_BY_ZERO`), or its exception, where Spark has refused or failed what the user's code asked
     for; empty where that has raised by itself, in Spark's Python workers too."""
     unbegun: bool = False
-    """Of a stream: the attempt has left no checkpoint directory, for it failed before it had all of them."""
+    """Of a stream: the attempt has left no checkpoint directory, for it failed before it had all of them, or before a query
+    was started in one."""
     may_pass: bool = False
     """Of a commit: a full disk, a storage that does not answer, a target that others hold. Of an attempt: a storage that has
     answered before, and does not now. It is tried again for longer."""

@@ -131,6 +131,10 @@ class Stream:
         self.until(are_there, f"{until_rows} rows are compared")
         return found
 
+    def checkpointed(self) -> set[str]:
+        """Jobs that checkpoints are there of."""
+        return {each.name for each in (self.home / "chk").iterdir()}
+
     def status(self, job: str) -> str:
         return str(json.loads(self.ran("info", job, "--json"))["status"])
 
@@ -141,6 +145,7 @@ def stream(tmp_path: Path) -> Iterator[Stream]:
     settings = ["jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false"]
     settings += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2"]
     settings += [f"execution.checkpointing.savepoint-dir={tmp_path}/saved"]
+    settings += [f"execution.checkpointing.dir={session.scratch}/chk"]
     definitions = [*quick_start_arguments(), *(part for each in settings for part in ("-D", each))]
     code, _, err = session.command("cluster", "start", *definitions)
     assert (code, err) == (0, "")
@@ -202,5 +207,6 @@ def test_an_unchanged_copy_is_the_same(stream: Stream) -> None:
     stream.file("other.py", other)
     refused = stream.ran("branch", job, "other.py", "--param", "output=third", code=1)
     assert "grouping keys of the aggregation" in refused
+    stream.until(lambda: stream.checkpointed() == {job, branch}, "nothing stays of a branch that has run no query")
     assert not (stream.home / "third/_firesteel").exists() or not list((stream.home / "third").glob("batch-*"))
     assert stream.status(job) == stream.status(branch) == "RUNNING"

@@ -220,6 +220,12 @@ class Progressed(msgspec.Struct, frozen=True, tag="progress"):
     progress: TaskProgress
 
 
+class QueriesMayRun(msgspec.Struct, frozen=True, tag="may-run"):
+    """Streaming queries of the attempt are about to be started; or, without `yes`, Spark has refused the first of them."""
+
+    yes: bool
+
+
 class QueriesRun(msgspec.Struct, frozen=True, tag="queries"):
     """All streaming queries of the attempt have been started; sent again when what is known of them has changed."""
 
@@ -288,6 +294,7 @@ FromChild = (
     | WantSplits
     | Running
     | Progressed
+    | QueriesMayRun
     | QueriesRun
     | SessionKnown
     | OpensSession

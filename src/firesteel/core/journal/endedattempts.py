@@ -15,7 +15,7 @@ class Reached(Enum):
     """How far an attempt of a stream has come, as far as that counts for its checkpoint directories."""
 
     NOTHING = "nothing"
-    """It has failed before it had any, as its worker says."""
+    """It has failed before it had any, or before a query was started in one, as its worker says."""
     UNHEARD = "unheard"
     """Nobody has heard that it runs: it may have made them, or not."""
     RAN = "ran"

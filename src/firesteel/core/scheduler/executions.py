@@ -160,7 +160,7 @@ class Executions:
         unbegun: Collection[RegionIndex] = (),
     ) -> None:
         """Attempts that workers had, or if they never `ran` were to have, are gone without a result: FAILED or CANCELED.
-        `unbegun` had no checkpoint directories yet."""
+        `unbegun` have left no checkpoint directories."""
         reached = self._reached(regions, unbegun) if self.is_stream and ran else ()
         self.graph.move(regions, state, now_ms)
         for region in regions.tolist():
@@ -174,8 +174,8 @@ class Executions:
         found: list[Reached] = []
         for region in regions.tolist():
             is_unheard = self._unheard.get(region) == int(self.graph.attempt[region])
-            how = Reached.NOTHING if region in unbegun else Reached.UNHEARD
-            found.append(how if is_unheard else Reached.RAN)
+            how = Reached.UNHEARD if is_unheard else Reached.RAN
+            found.append(Reached.NOTHING if region in unbegun else how)
         return () if all(each is Reached.RAN for each in found) else tuple(found)
 
     def give_up_waiting(self, regions: Iterable[RegionIndex], now_ms: int) -> Regions:

@@ -102,16 +102,26 @@ def _lost(home: Path) -> TaskFailedError:
 def not_begun(homes: Iterable[Path], made: Iterable[Path], attempt: int, error: Exception) -> TaskFailedError:
     """An attempt has failed before it had all of its directories: those it has `made` are removed, so that the next one finds
     what it has found, and knows that."""
-    for directory in made:
-        shutil.rmtree(directory, ignore_errors=True)
     if isinstance(error, TaskFailedError):
         failure = error.failure
     else:
         kind = FailureKind.ENVIRONMENT if isinstance(error, PASSING) else FailureKind.NON_RECOVERABLE
         text = str(error) if isinstance(error, SnapshotError) else f"its checkpoint directory can't be made: {error}"
         failure = FailureInfo(kind=kind, message=text)
-    is_unbegun = not any((home / str(attempt)).exists() for home in homes)
-    return TaskFailedError(msgspec.structs.replace(failure, unbegun=is_unbegun))
+    directories = [home / str(attempt) for home in homes]
+    return TaskFailedError(without_directories(made, failure, directories))
+
+
+def without_directories(
+    made: Iterable[Path], failure: FailureInfo, directories: Iterable[Path] | None = None
+) -> FailureInfo:
+    """The failure of an attempt in whose directories no query has begun, and without those that it has `made`. `directories`
+    are all that it may have, if these are not all."""
+    made = tuple(made)
+    for directory in made:
+        shutil.rmtree(directory, ignore_errors=True)
+    left = made if directories is None else directories
+    return msgspec.structs.replace(failure, unbegun=not any(each.exists() for each in left))
 
 
 def _refused(message: str) -> TaskFailedError:

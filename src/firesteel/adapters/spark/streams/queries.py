@@ -96,7 +96,8 @@ def refuse_stream_writer(function: Function, result: Any) -> None:
 
 
 class StreamingQueries:
-    """`checkpoints` are by uid. `begin` is told each sink whose query is about to be started or looked at."""
+    """`checkpoints` are by uid. `begin` is told each sink whose query is about to be started or looked at;
+    `may_run`, whether any query may run from now on: it is told before the first is started."""
 
     def __init__(
         self,
@@ -108,11 +109,13 @@ class StreamingQueries:
         outputs: FileOutputs,
         begin: Callable[[StreamSink], None],
         look: Callable[[StreamSink], None],
+        may_run: Callable[[bool], None] = lambda may_run: None,
         remake: Callable[[], Sequence[StreamSink]] | None = None,
     ) -> None:
         """`remake` gives the sinks with their writers, once they are needed, where `sinks` have none."""
         self._sinks, self._checkpoints, self._trigger_ms, self._remake = sinks, checkpoints, trigger_ms, remake
         self._continuity, self._outputs, self._begin, self._look = continuity, outputs, begin, look
+        self._may_run = may_run
         self._started: list[_Followed] = []
         self._lock = threading.Lock()
         self._stopping = self._drains = False
@@ -126,7 +129,7 @@ class StreamingQueries:
             self._begin(sink)
             with self._lock:
                 if not self._stopping:
-                    self._started.append(self._followed(sink))
+                    self._started.append(self._first(sink) if not self._started else self._followed(sink))
 
     def take_over(self, running: Sequence[RunningQuery], query_of: Callable[[RunningQuery], Any]) -> None:
         """Follow queries that a process before this one has started, those that have ended meanwhile, too. Raises
@@ -169,6 +172,7 @@ class StreamingQueries:
             if self._remake is not None:
                 self._sinks = self._remake()
                 self._prepare()
+            self._may_run(True)
             known = {each.sink.function.uid: each for each in self._started}
             for sink in self._sinks:  # also of those that were told to stop before they were started
                 self._begin(sink)
@@ -179,6 +183,16 @@ class StreamingQueries:
                 else:
                     self._started.append(followed)
             self._until_ended(report)
+
+    def _first(self, sink: StreamSink) -> "_Followed":
+        """The same, of a query before which none was started."""
+        self._may_run(True)
+        try:
+            return self._followed(sink)
+        except Exception as error:
+            if internals.is_refusal(error):
+                self._may_run(False)
+            raise
 
     def _followed(self, sink: StreamSink) -> "_Followed":
         """Its query, started. Raises QueryStopped where one with its id runs, and goes on running."""

@@ -176,8 +176,7 @@ class TaskProcess:
     def _queries(
         self, sinks: Sequence[StreamSink], remake: Callable[[], Sequence[StreamSink]] | None = None
     ) -> StreamingQueries:
-        task = self._task
-        configuration = Configuration(task.job.graph.configuration)
+        task, configuration = self._task, Configuration(self._task.job.graph.configuration)
         restored = configuration.get_option(options.RESTORE_PATH)
         return StreamingQueries(
             sinks,
@@ -187,6 +186,7 @@ class TaskProcess:
             outputs=FileOutputs(self._paths.absolute, self._attempt.outputs),
             begin=self._plan.begin_stream,
             look=self._plan.look_at_stream,
+            may_run=lambda yes: self._channel.send(wire.QueriesMayRun(yes)),
             remake=remake,
         )
 

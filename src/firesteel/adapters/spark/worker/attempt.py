@@ -20,6 +20,8 @@ from firesteel.adapters.spark.clusters.foreign import ForeignServer
 from firesteel.adapters.spark.clusters.waiting import ExecutorWait
 from firesteel.adapters.spark.jvm.pool import Seat
 from firesteel.adapters.spark.jvm.server import SparkServer
+from firesteel.adapters.spark.streams.making import without_directories
+from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.succession import Succession
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -64,6 +66,7 @@ class AttemptRun:
         """Most memory that it was seen to hold."""
         self.cached: list[wire.Cached] = []
         """What it has had Spark cache, which is to be released with its session."""
+        self._queries_may_run = False
         self._stop: wire.StopQueries | None = None
         self._waits = ExecutorWait()
         self._verdict: FailureInfo | None = None
@@ -87,6 +90,8 @@ class AttemptRun:
                     on_running()
                 case wire.Progressed(progress=progress):
                     on_progress(self._placed(progress))
+                case wire.QueriesMayRun(yes=yes):
+                    self._queries_may_run = yes
                 case wire.QueriesRun():
                     self._succession.note(message)
                 case wire.SessionKnown(server_session=server_session):
@@ -207,6 +212,15 @@ class AttemptRun:
         """Wait until all that a script has printed is where the client finds it: its process can't print any more."""
         if self.printed is not None:
             await self.printed.close()
+
+    async def told(self, failure: FailureInfo) -> FailureInfo:
+        """The failure with the end of what was printed. Where none of its queries was started it leaves no directories for
+        checkpoints, as if they had never been made."""
+        await self.all_printed()
+        if self.task.checkpoints and not self._queries_may_run:
+            made = tuple(map(Path, self.task.checkpoints.values()))
+            failure = await asyncio.to_thread(without_directories, made, failure)
+        return with_output(failure, Path(self.task.log))
 
     def stop_streams(self, *, drain: bool) -> None:
         """Have its queries stop; it then reports that it has finished."""

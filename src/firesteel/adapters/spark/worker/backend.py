@@ -33,7 +33,6 @@ from firesteel.adapters.spark.worker.interpreter import job_settings, unpacked_i
 from firesteel.adapters.spark.worker.keptlogs import KeptLogs
 from firesteel.adapters.spark.worker.making import BackendMaker
 from firesteel.adapters.spark.worker.memory import MemoryGuard
-from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.rowblobs import discard_rows, keep_rows, result_max_bytes
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
 from firesteel.adapters.spark.worker.sidesessions import SideSessions
@@ -240,8 +239,7 @@ class SparkTaskBackend:
             await to_the_end(self._cleanups_of(run).start(self._abort(run), "attempt-abort"))
             raise
         except TaskFailedError as error:
-            await run.all_printed()
-            raise TaskFailedError(with_output(error.failure, Path(run.task.log))) from error
+            raise TaskFailedError(await run.told(error.failure)) from error
         finally:
             del self._running[run.task.deployment.attempt]
             run.unbind()

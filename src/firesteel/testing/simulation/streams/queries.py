@@ -158,13 +158,15 @@ class FakeQueries:
 
     def start(self, identity: RegionAttemptID) -> FailureInfo | None:
         """Start the queries of an attempt that is prepared. Returns why that can't be."""
-        made = Attempt()
-        for uid, directory in self._prepared.pop(identity).items():
+        made, prepared = Attempt(), self._prepared.pop(identity)
+        for uid, directory in prepared.items():
             output = self.storage.output(identity.job_id, uid)
             try:
                 generation = self.storage.outputs[output].claim(Claim(identity.job_id, identity.attempt))
             except Superseded as error:
-                return FailureInfo(kind=FailureKind.USER, message=str(error))
+                for each in prepared:
+                    self.storage.home(self.worker, identity.job_id, each).pop(identity.attempt)
+                return FailureInfo(kind=FailureKind.USER, message=str(error), unbegun=True)
             ended = partial(self._query_ended, identity)
             made.queries[uid] = Query(self.world, self.storage, output, directory, generation, ended)
         self.attempts[identity] = made
