@@ -216,6 +216,18 @@ def check_dead_workers(configuration: Configuration) -> Iterator[Finding]:
         yield Finding("dead workers", Verdict.OK, f"none has left anything in {parent}")
 
 
+def check_unremoved(configuration: Configuration) -> Iterator[Finding]:
+    """Check for what was staged beside targets, is needed by nobody, and could not be removed."""
+    from firesteel.adapters.storage.unremoved import unremoved
+
+    found = unremoved()
+    for each in found:
+        remedy = "the next job of yours that writes beside it on this host removes it, if it then can be; or delete it"
+        yield Finding("staged rows", Verdict.WARNING, f"{each.location} could not be removed: {each.reason}", remedy)
+    if not found:
+        yield Finding("staged rows", Verdict.OK, "none have stayed here that nobody needs")
+
+
 CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
     check_java,
     check_packages,
@@ -224,6 +236,7 @@ CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
     check_directories,
     check_memory,
     check_dead_workers,
+    check_unremoved,
     check_storages,
 )
 

@@ -7,6 +7,8 @@ import pytest
 
 import firesteel as fs
 from firesteel.adapters.storage.sinks import commit_sink
+from firesteel.adapters.storage.sinkstore import STAGING_NAME
+from firesteel.adapters.storage.unremoved import note_unremoved, unremoved
 from tests.integration.spark.inprocess import InProcess
 
 pytestmark = pytest.mark.spark
@@ -53,3 +55,17 @@ def test_columns_of_partitions_are_told_once_and_with_their_types(local: InProce
 
     (commit,) = local.run(pipeline)
     assert commit.columns == (("id", "bigint"), ("part", "decimal(5,2)"), ("DAY", "date"))
+
+
+def test_who_stages_beside_what_nobody_needs_removes_it(
+    local: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could not be removed when its job ended."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    left = tmp_path / STAGING_NAME / ("b" * 32) / "0-0" / "0"
+    left.mkdir(parents=True)
+    (left / "part-0.parquet").write_text("rows")
+    note_unremoved(str(left), "it is read-only")
+    write(local, 1, tmp_path / "out", "overwrite")
+    assert unremoved() == []
+    assert not (tmp_path / STAGING_NAME).exists()

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from firesteel.adapters.storage.errors import CommitRefused, TargetRefused, Unus
 from firesteel.adapters.storage.lease import LEASE_S, LeaseLost
 from firesteel.adapters.storage.objects import Conflict
 from firesteel.adapters.storage.objectsinks import ObjectSinks
+from firesteel.adapters.storage.unremoved import note_unremoved
 from firesteel.model.ids import JobVertexID
 from firesteel.model.tasks import Committed, SinkCommit, StagedPart
 from firesteel.testing.power import PowerCut
@@ -310,6 +312,16 @@ def test_lost_staging_is_told_apart_from_a_done_commit() -> None:
     sinks(keys).remove(commit.staging)
     with pytest.raises(CommitRefused, match=r"no longer complete .p=0/part-0-x.parquet is gone from s3://bucket/a/"):
         sinks(keys).commit(commit)
+
+
+def test_a_job_that_is_over_and_whose_objects_could_not_be_removed_is_not_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    keys = FakeKeys()
+    first, second = staged(keys, "append"), staged(keys, "overwrite", 2, job=OTHER)
+    note_unremoved(second.staging, "it is away")
+    assert sinks(keys).commit(first) == Committed()
 
 
 def test_jobs_that_write_one_target_are_told_of_one_another() -> None:

@@ -18,6 +18,7 @@ from firesteel.adapters.storage.errors import CommitRefused, TargetBusy
 from firesteel.adapters.storage.flocks import take_lock
 from firesteel.adapters.storage.manifest import job_of
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
+from firesteel.adapters.storage.unremoved import is_staged, note_unremoved
 from firesteel.model.tasks import Committed, SinkCommit
 
 
@@ -67,7 +68,12 @@ class LocalTree:
         swap.put_in_place(Path(new), Path(place), Path(aside))
 
     def remove(self, path: str) -> None:
-        remove(Path(path))
+        try:
+            remove(Path(path))
+        except OSError as error:
+            if not is_staged(path):
+                raise
+            note_unremoved(path, str(error))
 
     def remove_empty(self, directory: str) -> None:
         with contextlib.suppress(OSError):
@@ -91,9 +97,13 @@ def commit(commit: SinkCommit, target: Path, staging: Path) -> Committed:
 
 
 def remove(path: Path) -> None:
-    """Delete a directory or file; of staging directories also what they leave empty."""
+    """Delete a directory or file; of staging directories also what they leave empty. Raises OSError: of a directory only if it
+    is staged, and still there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            if STAGING_NAME in path.parts and path.exists():
+                shutil.rmtree(path)  # it says why
     else:
         path.unlink(missing_ok=True)
     if STAGING_NAME in path.parts:

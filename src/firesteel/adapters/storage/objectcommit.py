@@ -23,6 +23,7 @@ from firesteel.adapters.storage.manifest import MANIFESTS, REPLACED_MAX, job_of,
 from firesteel.adapters.storage.objects import Conflict, put_once
 from firesteel.adapters.storage.schemes import bucket_and_path
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
+from firesteel.adapters.storage.unremoved import staging_root, unremoved
 from firesteel.model.tasks import Committed, SinkCommit
 
 COPY_THREADS = 16
@@ -179,7 +180,8 @@ class ObjectCommit:
         return rivals.sentence(self._commit, self._commit.target, before, self._jobs_that_write(own))
 
     def _jobs_that_write(self, own: str) -> list[str]:
-        """Other jobs that have staged for this target, or are about to."""
+        """Other jobs that have staged for this target, or are about to, and whose rows are needed."""
+        left = [key_of(each.location) for each in unremoved(staging_root(self._commit.staging))]
         above = f"{self._stagings[0].rpartition(f'{STAGING_NAME}/')[0]}{STAGING_NAME}/"
         found = []
         for job in self._keys.steps(above):
@@ -188,7 +190,11 @@ class ObjectCommit:
                 if job != own
                 else ()
             )
-            if any(_note(self._keys, key.removesuffix(NOTE)).get("place") == self._root for key in notes):
+            if any(
+                _note(self._keys, key.removesuffix(NOTE)).get("place") == self._root
+                for key in notes
+                if not rivals.is_of(key, left)
+            ):
                 found.append(job)
         return sorted(found)
 

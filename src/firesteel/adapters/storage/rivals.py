@@ -10,6 +10,7 @@ import posixpath
 
 from firesteel.adapters.storage.manifest import commits_at, job_of, parsed, read_manifest
 from firesteel.adapters.storage.trees import Tree
+from firesteel.adapters.storage.unremoved import unremoved
 from firesteel.model.tasks import Committed, SinkCommit
 
 NAMED_MAX = 3
@@ -67,6 +68,11 @@ def lock_name(target: str) -> str:
     return f"target-{hashlib.sha256(target.encode()).hexdigest()[:16]}"
 
 
+def is_of(note: str, locations: list[str]) -> bool:
+    """Whether it is that of one of these, or lies below one."""
+    return any(note == location + NOTE or note.startswith(f"{location}/") for location in locations)
+
+
 def _jobs_since(tree: Tree, commit: SinkCommit, known: list[object]) -> list[str]:
     """Jobs whose commits are there and were not when this one began to stage. A job's own sinks are not its rivals."""
     since = [each for each in commits_at(tree, commit.target) if each not in (*known, commit.commit_id)]
@@ -75,14 +81,15 @@ def _jobs_since(tree: Tree, commit: SinkCommit, known: list[object]) -> list[str
 
 
 def _jobs_that_write(tree: Tree, commit: SinkCommit) -> list[str]:
-    """Other jobs that have staged for this target, or are about to."""
+    """Other jobs that have staged for this target, or are about to, and whose rows are needed."""
     own = posixpath.dirname(posixpath.dirname(commit.staging))
     above = posixpath.dirname(own)
+    left = [each.location for each in unremoved(above)]
     found = []
     for job in (f"{above}/{name}" for name in tree.names(above)):
         attempts = [] if job == own else [f"{job}/{name}" for name in tree.names(job)]
         notes = (f"{each}/{name}" for each in attempts for name in tree.names(each) if name.endswith(NOTE))
-        if any(parsed(tree, note).get("target") == commit.target for note in notes):
+        if any(parsed(tree, note).get("target") == commit.target for note in notes if not is_of(note, left)):
             found.append(posixpath.basename(job))
     return found
 

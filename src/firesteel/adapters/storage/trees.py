@@ -38,7 +38,8 @@ class Tree(Protocol):
         """`new` becomes `place`; what was there is afterwards at `new` or at `aside`. Repeating after a crash goes on."""
 
     def remove(self, path: str) -> None:
-        """Delete a file or directory; of staging directories also what marks them, and those that they leave empty."""
+        """Delete a file or directory; of staging directories also what marks them, and those that they leave empty. A staged one
+        that can't be deleted now may be noted instead, for later."""
 
     def remove_empty(self, directory: str) -> None:
         """Delete it if it is there and empty."""

@@ -21,8 +21,11 @@ from firesteel.adapters.storage import local
 from firesteel.adapters.storage.errors import TargetRefused, Unusable
 from firesteel.adapters.storage.schemes import missing_jars, missing_scheme, scheme_name
 from firesteel.adapters.storage.serving import sink_store
+from firesteel.adapters.storage.sinks import remove_location, remove_unremoved
 from firesteel.adapters.storage.sinkstore import SinkStore
+from firesteel.adapters.storage.unremoved import needed_again
 from firesteel.model.tasks import SinkCommit
+from firesteel.runtime.ports import TaskFailedError
 
 OVERWRITE_PARTITIONS = "overwrite-partitions"
 """The mode of a commit that replaces the partitions it has rows for."""
@@ -195,7 +198,9 @@ def stage_files(df: Any, file_format: str, target: FileTarget, path: str) -> Sin
     )
     attempt.check_target(commit)
     with told_by(f"write_{file_format}", path):
+        remove_unremoved(store.staging(path), attempt.storage)
         _remove_former(attempt, store, path)
+        needed_again(staging)
         store.prepare(path, staging)
     files = _write_staged(df, file_format, target, store, staging)
     commit = msgspec.structs.replace(commit, files=tuple(sorted(files)), size_bytes=sum(files.values()))
@@ -210,7 +215,8 @@ def _remove_former(attempt: AttemptContext, store: SinkStore, path: str) -> None
     """Remove what earlier attempts of this region have left there: of no use to anybody; their worker may be dead."""
     identity = attempt.deployment.attempt
     for number in range(identity.attempt):
-        store.remove(store.staging(path, identity.job_id, f"{identity.region}-{number}"))
+        with contextlib.suppress(TaskFailedError):  # then it is noted
+            remove_location(store.staging(path, identity.job_id, f"{identity.region}-{number}"), attempt.storage)
 
 
 def _write_staged(df: Any, file_format: str, target: FileTarget, store: SinkStore, staging: str) -> dict[str, int]:

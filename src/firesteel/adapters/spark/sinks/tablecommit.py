@@ -65,7 +65,7 @@ def _commit(spark: Any, work: SinkWork, staged: Sequence[StagedFiles]) -> Commit
 
 def _remove(staged: Sequence[StagedFiles]) -> None:
     for each in staged:
-        local.remove(Path(each.files.staging))
+        local.TREE.remove(each.files.staging)
 
 
 def _made(spark: Any, staged: StagedFiles, commit_id: str) -> CatalogTable:

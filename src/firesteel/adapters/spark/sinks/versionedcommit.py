@@ -66,7 +66,7 @@ def commit(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> Committe
     else:
         raise Contended(f"table {staged[0].table} was changed by others {TRIES_MAX} times while it was being written")
     for each in staged:
-        local.remove(Path(each.files.staging))
+        local.TREE.remove(each.files.staging)
     return done
 
 
