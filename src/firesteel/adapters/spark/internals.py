@@ -141,13 +141,6 @@ def time_zone(writer: Any) -> str:
     return _settings(writer).get("spark.sql.session.timeZone") or ""
 
 
-def is_refusal(error: Exception) -> bool:
-    """Whether Spark has said no to what it was asked for, before it has begun with that."""
-    from pyspark.errors import AnalysisException
-
-    return isinstance(error, AnalysisException)
-
-
 _MAX_FIELDS = "spark.sql.debug.maxToStringFields"
 
 

@@ -240,13 +240,12 @@ class DefaultScheduler:
     def _answer_failure(self, regions: Regions, failure: FailureInfo, worker: ResourceID | None, now_ms: int) -> None:
         """Plan what a failure of these regions takes, and begin with it."""
         first, is_stream = RegionIndex(int(regions[0])), self._executions.is_stream
-        failure = quarantine.judged(self._executions.state, first, failure, is_stream=is_stream)
-        lost = np.array(self._executions.partitions.makers_of(failure.partitions), dtype=np.int64)
+        graph, state, partitions = self._executions.graph, self._executions.state, self._executions.partitions
+        failure = quarantine.judged(state, first, failure, is_stream=is_stream)
+        lost = np.array(partitions.makers_of(failure.partitions), dtype=np.int64)
         failed = Failed(regions, lost, failure, now_ms, worker)
-        plan = plan_failover(
-            self._executions.graph, self._executions.partitions, self._policy, self._executions.state, failed
-        )
-        entry = exception_entry(self._executions.graph, self._executions.state, failed, plan)
+        plan = plan_failover(graph, partitions, self._policy, state, failed)
+        entry = exception_entry(graph, state, failed, plan)
         if plan.restart is None:
             self._fail(entry, now_ms)
         else:

@@ -190,7 +190,7 @@ class StreamingQueries:
         try:
             return self._followed(sink)
         except Exception as error:
-            if internals.is_refusal(error):
+            if _is_refusal(error):
                 self._may_run(False)
             raise
 
@@ -239,6 +239,13 @@ class StreamingQueries:
                 each.query.stop()
             except Exception as error:
                 self._not_stopped = error
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether Spark has said no to a query, before it has begun with it."""
+    from pyspark.errors import AnalysisException
+
+    return isinstance(error, AnalysisException)
 
 
 @dataclass(slots=True)

@@ -106,8 +106,6 @@ class FakeSpark:
         self.is_dead = False
         self._alone: dict[RegionAttemptID, None] = {}
         """Those of them that have a backend of their own; all others share one."""
-        self._deaths = 0
-        """Backends that have died."""
         self._endpoint: SimulatedEndpoint | None = None
         self.queries = FakeQueries(world, storage.streams, worker, self._queries_ended)
         self.saving = Saving(world, storage.streams, worker, lambda: self.is_dead)
@@ -281,8 +279,7 @@ class FakeSpark:
     def _kill_backend(self, endpoint: SimulatedEndpoint, killer: RegionAttemptID) -> None:
         """The JVM the attempt runs in dies, and all attempts in it fail."""
         shared = [attempt for attempt in self.running if attempt not in self._alone]
-        self._deaths += 1
-        backend = f"spark-{self._deaths}"
+        backend = f"spark-{len(self.storage.failed)}"  # another one each time: at least one attempt fails of it
         failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the Spark backend has died", backend=backend)
         for attempt in [killer] if killer in self._alone else shared:
             if attempt in self.running:  # the master may have ended it meanwhile
