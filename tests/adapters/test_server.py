@@ -131,9 +131,9 @@ def test_who_asks_for_a_backend_that_was_given_up_has_one_more_start_tried(tmp_p
     assert told(spec(tmp_path, command, timeout_seconds=LIMIT_S), story) == (MAX_FAILURES + 1, 4711)
 
 
-@pytest.mark.parametrize(("driver", "blamed"), [(None, "spark-1"), (Driver(read_master("yarn"), "", "here"), "")])
+@pytest.mark.parametrize(("driver", "blamed"), [(None, True), (Driver(read_master("yarn"), "", "here"), False)])
 def test_an_application_that_its_cluster_has_ended_was_killed_by_no_attempt(
-    tmp_path: Path, driver: Driver | None, blamed: str
+    tmp_path: Path, driver: Driver | None, blamed: bool
 ) -> None:
     """Three maintenances of a cluster are no reason to end a job for good."""
 
@@ -147,7 +147,7 @@ def test_an_application_that_its_cluster_has_ended_was_killed_by_no_attempt(
     command = IS_UP if driver is None else ENDED_BY_ITS_CLUSTER
     made = dataclasses.replace(spec(tmp_path, command, timeout_seconds=LIMIT_S), driver=driver)
     failure = told(made, story)
-    assert (failure.kind, failure.backend) == (FailureKind.ENVIRONMENT, blamed)
+    assert (failure.kind, failure.backend, failure.is_suspect) == (FailureKind.ENVIRONMENT, "spark-1", blamed)
     assert driver is None or "was ended by yarn" in failure.message
 
 

@@ -1,5 +1,7 @@
 """Who was in Spark backends that died: alone from the third time on, and out when that one dies too."""
 
+import msgspec
+
 from firesteel.core.journal.journal import JobState, RegionsDeployed, RegionsEnded, RestartPlanned, fold
 from firesteel.core.scheduler.quarantine import SETTLED_MS, had_settled, judged, runs_alone
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -26,6 +28,12 @@ def test_two_deaths_of_a_backend_set_a_region_apart_and_no_other_failure_does() 
     state = after((ONE, DEATH), (OTHER, DEATH), (ONE, ERROR), (ONE, DEATH))
     assert runs_alone(state, ONE)
     assert not runs_alone(state, OTHER)
+
+
+def test_what_a_cluster_has_ended_was_killed_by_nobody_in_it() -> None:
+    spared = msgspec.structs.replace(DEATH, spared=True)
+    assert not runs_alone(after((ONE, spared), (ONE, spared)), ONE)
+    assert judged(after((ONE, DEATH), (ONE, DEATH)), ONE, spared, is_stream=False) == spared
 
 
 def test_the_third_death_is_final_and_says_so() -> None:

@@ -53,6 +53,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Locations of the stored results that could not be read (kind PARTITION)."""
     backend: str = ""
     """The worker's Spark backend that has died of it, or with it; empty when none did."""
+    spared: bool = False
+    """The backend's cluster has ended it, so that nothing that was in it is suspect."""
     exit_code: int = 0
     """Code that a script ended with, by itself or (128 and the signal's number) killed; 0 where no script has ended."""
     spark_error: str = ""
@@ -68,6 +70,11 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Of a commit: others have written the target first. It is not tried again, by no worker."""
     verdict: str = ""
     """Why the job was let fail of it, where others are restarted; else empty."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the attempt may have killed the backend that it was in."""
+        return bool(self.backend) and not self.spared
 
     def headline(self) -> str:
         """One line: where, then what, then why it was for good."""

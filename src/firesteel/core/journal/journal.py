@@ -378,7 +378,7 @@ def _restart(state: JobState, record: RestartPlanned) -> None:
     state.restarts, state.backoff, state.outage = record.restarts, record.backoff, record.outage
     for region in record.retried:
         state.retried[region] = state.retried.get(region, 0) + 1
-    if record.entry.failure.backend:
+    if record.entry.failure.is_suspect:
         region = RegionIndex(record.entry.region)
         state.backend_deaths[region] = 1 + state.backend_deaths.get(region, 0) * (not record.had_settled)
 

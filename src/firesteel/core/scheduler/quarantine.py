@@ -33,7 +33,7 @@ def had_settled(state: JobState, region: RegionIndex, *, is_stream: bool) -> boo
 
 def judged(state: JobState, region: RegionIndex, failure: FailureInfo, *, is_stream: bool) -> FailureInfo:
     """The failure as it is to be dealt with: for good when a backend has died with nothing but this batch region in it."""
-    if is_stream or not failure.backend or not runs_alone(state, region):
+    if is_stream or not failure.is_suspect or not runs_alone(state, region):
         return failure
     deaths = state.backend_deaths[region] + 1
     message = f"{deaths} Spark backends have died under it, the last with nothing else in it: {failure.message}"

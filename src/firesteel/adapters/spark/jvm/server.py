@@ -217,7 +217,8 @@ class SparkServer:
                 message=str(died),
                 exception="SparkBackendDied",
                 trace=died.tail,
-                backend=f"spark-{generation}" if self._may_be_blamed_on_attempts else "",
+                backend=f"spark-{generation}",
+                spared=not self._may_be_blamed_on_attempts,
             )
             if len(self._failures) >= MAX_FAILURES:
                 self._give_up(failure)

@@ -199,7 +199,7 @@ class _Watched:
 
 def _may_be_a_storages(failure: FailureInfo) -> bool:
     """Whether it may be that of a storage: it is not, where the user's own code has raised."""
-    if failure.kind is FailureKind.NON_RECOVERABLE or failure.backend:
+    if failure.kind is FailureKind.NON_RECOVERABLE or failure.is_suspect:
         return False
     return failure.kind is not FailureKind.USER or bool(failure.spark_error) or failure.exception in _OF_STORAGE
 
