@@ -138,3 +138,14 @@ def test_core_has_no_coroutines() -> None:
         if isinstance(node, ast.AsyncFunctionDef)
     ]
     assert not found, found
+
+
+def test_nothing_is_found_by_its_address() -> None:
+    """`id(each)` is another object's when `each` is gone: what is looked up by it is found or not as memory has it."""
+    found = [
+        f"{relative(path)}:{node.lineno}"
+        for path in python_files(CORE, "src/firesteel/testing")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and dotted(node.func) == "id"
+    ]
+    assert not found

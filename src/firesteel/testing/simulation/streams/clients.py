@@ -52,6 +52,7 @@ ENDINGS = {
 class Operation:
     """A request that a process which leads has begun."""
 
+    request: Request[Any]
     dispatcher: SimulatedEndpoint
     master: SimulatedEndpoint
     answer: object = None
@@ -73,7 +74,8 @@ class StreamClient(Client):
     """Requests that have no answer yet."""
     drains: int = 0
     _number: int = 0
-    _operations: dict[int, Operation] = field(default_factory=dict)
+    _operations: list[Operation] = field(default_factory=list)
+    """The newest first."""
     _ending: AfterSavepoint | None = None
     _is_told: bool = False
 
@@ -158,7 +160,7 @@ class StreamClient(Client):
         asked = self.cluster.masters.dispatcher
         if asked is None or self.world.is_stalled(asked.node):
             return
-        known = self._operations.get(id(request))
+        known = next((each for each in self._operations if each.request is request), None)
         if known is not None and known.dispatcher is asked and (known.answer is not None or known.master.alive):
             if known.answer is not None:
                 answered(known.answer)
@@ -172,7 +174,8 @@ class StreamClient(Client):
             return
         master = self.cluster.masters.job_master(self.job_id)
         if master is not None:
-            made = self._operations[id(request)] = Operation(asked, master)
+            made = Operation(request, asked, master)
+            self._operations.insert(0, made)
 
             def told(value: object) -> None:
                 if isinstance(value, SavepointFailed):
