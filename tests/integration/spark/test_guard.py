@@ -1,6 +1,6 @@
 """When Spark's planner is asked about shares, about what, and what a refusal says."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,6 +82,22 @@ def test_a_refusal_that_the_function_catches_stands(inputs: Inputs) -> None:
 
     with pytest.raises(PipelineRefused, match="collecting rows"):
         inputs.judge(body)
+
+
+@pytest.mark.parametrize("made", [lambda count: count, lambda count: count > 1, lambda count: count == count / 1.0])
+def test_what_is_made_of_a_count_is_in_no_plan(inputs: Inputs, made: Callable[[Any], Any]) -> None:
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql import functions as F
+
+    for use, refusal in (
+        (
+            lambda i, it: i.hashed.withColumn("n", F.col("v") + it),
+            (PipelineRefused, "has counted this subtask's share"),
+        ),
+        (lambda i, it: i.hashed.where(F.lit(it)), (PySparkTypeError, "ShareCount")),
+    ):
+        with pytest.raises(refusal[0], match=refusal[1]):
+            inputs.judge(lambda i: use(i, made(i.hashed.count())))  # noqa: B023 - called at once
 
 
 def test_threads_of_a_function_may_ask_at_once(inputs: Inputs) -> None:

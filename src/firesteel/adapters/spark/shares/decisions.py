@@ -2,7 +2,8 @@
 
 import contextlib
 import contextvars
-import functools
+import numbers
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,21 +13,14 @@ asking: contextvars.ContextVar[bool] = contextvars.ContextVar("asking", default=
 """Whether what Spark is told to run now is such a question."""
 
 
-@functools.total_ordering
 class ShareCount:
-    """How many rows a subtask's share has. It can be compared, calculated with and printed; as a number in a plan it
-    would be taken for the count of all rows, so it becomes none."""
+    """How many rows a subtask's share has, or what a comparison says of that. It can be compared, calculated with and
+    printed, and decide; in a plan it would be taken for the count of all rows, so it becomes no number there."""
 
     __slots__ = ("_rows",)
 
     def __init__(self, rows: float) -> None:
         self._rows = rows
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._rows == _rows(other))
-
-    def __lt__(self, other: Any) -> bool:
-        return bool(self._rows < _rows(other))
 
     def __hash__(self) -> int:
         return hash(self._rows)
@@ -56,17 +50,25 @@ class ShareCount:
         return float(int(self))
 
 
-def _calculated(name: str) -> Callable[..., Any]:
-    def calculate(mine: ShareCount, *others: Any) -> Any:
-        found = getattr(mine._rows, name)(*map(_rows, others))  # noqa: SLF001 - its own
-        return NotImplemented if found is NotImplemented else ShareCount(found)
+def _answering(calculate: Callable[[Any, Any], Any]) -> Callable[[ShareCount, Any], Any]:
+    """A method by which numbers are calculated with, or compared; with a column it is the column's affair."""
 
-    return calculate
+    def method(mine: ShareCount, other: object) -> Any:
+        is_number = isinstance(other, ShareCount | numbers.Number)
+        return ShareCount(calculate(_rows(mine), _rows(other))) if is_number else NotImplemented
+
+    return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
-    for _method in (f"__{_name}__", f"__r{_name}__"):
-        setattr(ShareCount, _method, _calculated(_method))
+def _reflected(calculate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda mine, other: calculate(other, mine)
+
+
+for _each in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod):
+    setattr(ShareCount, f"__{_each.__name__}__", _answering(_each))
+    setattr(ShareCount, f"__r{_each.__name__}__", _answering(_reflected(_each)))
+for _each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+    setattr(ShareCount, f"__{_each.__name__}__", _answering(_each))
 
 
 def _rows(value: Any) -> Any:
