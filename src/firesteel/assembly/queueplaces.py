@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from firesteel.model.counts import counted
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobSummary, JobView, QueuePlace
@@ -31,5 +32,5 @@ def with_reason(seen: Seen, queue: Mapping[JobID, QueuePlace]) -> Seen:
         reason = f"place {place.place} in queue {place.queue}: {place.reason}"
     else:
         count = place.slots_missing
-        reason = f"lacks {count} slot{'s' if count != 1 else ''}: {place.reason}"
+        reason = f"lacks {counted(count, 'slot')}: {place.reason}"
     return msgspec.structs.replace(seen, reason=reason)

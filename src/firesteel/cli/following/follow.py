@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from firesteel.cli.exits import FINISHED, JOB_FAILED
+from firesteel.model.counts import counted
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import QueryProgress
 from firesteel.model.views import CommittedSink, ExceptionEntry, JobResult, JobView, VertexView
@@ -54,7 +55,7 @@ def _figures(vertex: VertexView) -> str:
     """Figures of what a finished vertex has read, where that was counted."""
     if vertex.status is not ExecutionState.FINISHED or vertex.io.rows_read <= 0:
         return ""
-    return f", {vertex.io.rows_read:,} row{'s' if vertex.io.rows_read != 1 else ''} read"
+    return f", {counted(vertex.io.rows_read, 'row')} read"
 
 
 def new_failures(previous: JobView | None, view: JobView) -> list[ExceptionEntry]:
@@ -127,7 +128,7 @@ def result_lines(result: JobResult) -> list[str]:
     """Lines on how a job ended, and what it wrote."""
     lines = [f"{result.name} {result.status.value} in {duration(result.duration_ms)}"]
     lines += [f"  {describe_sink(sink)}" for sink in result.sinks]
-    lines += [f"  {rows.function}: {rows.rows:,} row{'s' if rows.rows != 1 else ''}" for rows in result.returned]
+    lines += [f"  {rows.function}: {counted(rows.rows, 'row')}" for rows in result.returned]
     if result.retained:
         lines.append(f"  its last checkpoint stays at {result.retained}, start from it with --from-savepoint")
     return lines
@@ -135,8 +136,8 @@ def result_lines(result: JobResult) -> list[str]:
 
 def describe_sink(sink: CommittedSink) -> str:
     """A text on what a sink wrote, and where."""
-    rows = f"{sink.rows:,} row{'s' if sink.rows != 1 else ''}" if sink.rows >= 0 else ""
-    files = f"{sink.files:,} file{'s' if sink.files != 1 else ''}" if sink.files else ""  # a table's are the catalog's
+    rows = counted(sink.rows, "row") if sink.rows >= 0 else ""
+    files = counted(sink.files, "file") if sink.files else ""  # a table's are the catalog's
     size = _size(sink.size_bytes) if sink.size_bytes >= 0 else ""
     written = ", ".join(filter(None, (" in ".join(filter(None, (rows, files))), size)))
     return f"{sink.function}: {written}{' ' if written else ''}-> {sink.target} ({sink.mode})" + (

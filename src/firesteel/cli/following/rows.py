@@ -10,6 +10,7 @@ import click
 
 from firesteel.cli.exits import OUTPUT_LOST, CommandError
 from firesteel.client.transport import RequestFailed
+from firesteel.model.counts import counted
 from firesteel.model.views import JobResult
 from firesteel.runtime.client import ClusterOperations, StorageFull, UnknownResult
 
@@ -91,7 +92,7 @@ def show_rows(rows: RowsByFunction) -> None:
         else:
             click.echo("\n".join("\t".join(line) for line in (map(_text, table.columns), *values)))
         if (left := len(table) - len(values)) > 0:
-            click.echo(f"... {left:,} more row{'s' if left != 1 else ''} of {function} (--json prints all)", err=True)
+            click.echo(f"... {counted(left, 'more row')} of {function} (--json prints all)", err=True)
 
 
 def _show_table(function: str, columns: list[str], values: list[tuple[str, ...]]) -> None:

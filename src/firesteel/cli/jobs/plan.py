@@ -13,6 +13,7 @@ from firesteel.cli.settings import load_configuration, named_values, pairs
 from firesteel.core.dispatcher.admission import with_labels
 from firesteel.core.scheduler.backoff import ExponentialDelay, FailureRate, FixedDelay, restart_strategy
 from firesteel.model import options
+from firesteel.model.counts import counted
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import (
     DEFAULT_GROUP,
@@ -98,9 +99,9 @@ def plan_lines(built: BuiltJob) -> list[str]:
     regions = sum(parallelism[group[0]] for group in groups)
     stored = sum(edge.exchange is ExchangeMode.BLOCKING for edge in graph.edges)
     counts = (
-        _count(len(graph.vertices), "vertex", "vertices"),
-        _count(regions, "region"),
-        f"{_count(stored, 'edge')} through stored results",
+        counted(len(graph.vertices), "vertex", "vertices"),
+        counted(regions, "region"),
+        f"{counted(stored, 'edge')} through stored results",
     )
     lines = [f"{graph.name} ({graph.job_type.value}): {', '.join(counts)}"]
     lines += _parameter_lines(built.parameters, graph)
@@ -138,9 +139,11 @@ def _restarts(graph: JobGraph) -> str:
     is_stream = graph.job_type is JobType.STREAMING
     match restart_strategy(Configuration(), graph.configuration, is_stream=is_stream):
         case FixedDelay(attempts=attempts, wait_ms=wait_ms):
-            return f"{_count(attempts, 'restart')} of the job at the most, each {wait_ms / 1000:g} s after a failure"
+            return f"{counted(attempts, 'restart')} of the job at the most, each {wait_ms / 1000:g} s after a failure"
         case FailureRate(failures=failures, interval_ms=interval_ms):
-            return f"restarts, as long as no more than {_count(failures, 'failure')} fall into {interval_ms / 1000:g} s"
+            return (
+                f"restarts, as long as no more than {counted(failures, 'failure')} fall into {interval_ms / 1000:g} s"
+            )
         case ExponentialDelay(initial_ms=initial_ms, max_ms=max_ms):
             return f"restarts, after {initial_ms / 1000:g} s and then ever longer times up to {max_ms / 1000:g} s"
         case _:
@@ -154,7 +157,7 @@ def _vertex_lines(graph: JobGraph, vertex: JobVertex, attempts: int | None) -> l
     if vertex.resources.cpu_cores:
         limits.append(f"{vertex.resources.cpu_cores:g} cores and {vertex.resources.memory_mib} MiB")
     if attempts is not None:
-        limits.append(_count(attempts, "attempt") + " at the most")
+        limits.append(counted(attempts, "attempt") + " at the most")
     if vertex.timeout_ms is not None:
         limits.append(f"at the most {vertex.timeout_ms / 1000:g} s an attempt")
     if vertex.slot_sharing_group != DEFAULT_GROUP:
@@ -191,7 +194,7 @@ def _splits(declared: InputFormat) -> str:
             limits = f"{_shown(declared.lower)} to {_shown(declared.upper)}"
             return f"splits: {_shown(count)} ranges of {column}, {limits}"
         case DateInputFormat(days=days):
-            return f"splits: {_count(days, 'day')} each, {_shown(declared.start)} until before {_shown(declared.end)}"
+            return f"splits: {counted(days, 'day')} each, {_shown(declared.start)} until before {_shown(declared.end)}"
         case KafkaInputFormat():
             limits = f"from {_shown(declared.starting)} to {_shown(declared.ending)}"
             size = f"{declared.split_records:,} records each at the most"
@@ -210,7 +213,3 @@ def _value(parameter: Parameter, graph: JobGraph) -> str:
     if parameter.name in graph.parameters:
         return f" = {graph.parameters[parameter.name]!r}"
     return " (required)" if parameter.required else " (none)"
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
