@@ -64,8 +64,8 @@ def test_a_file_that_can_not_be_copied_is_cut_and_the_former_ones_stay(
 
 
 def test_limits_that_can_not_be(tmp_path: Path) -> None:
-    for key, value in ((options.LOG_FILE_MAX_SIZE.key, "0"), (options.LOG_FILE_MAX_COUNT.key, "-1")):
-        with pytest.raises(ConfigurationError, match="at least 1m and 0"):
+    for key, value, least in ((options.LOG_FILE_MAX_SIZE.key, "0", "1m"), (options.LOG_FILE_MAX_COUNT.key, "-1", "0")):
+        with pytest.raises(ConfigurationError, match=f"^{key}: it has to be at least {least}, not {value}"):
             log_limits(Configuration({key: value}))
 
 

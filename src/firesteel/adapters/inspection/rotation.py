@@ -33,10 +33,8 @@ class LogLimits(NamedTuple):
 def log_limits(config: Configuration) -> LogLimits:
     """As configured. Raises ConfigurationError."""
     size_mib, count = config.get_option(options.LOG_FILE_MAX_SIZE), config.get_option(options.LOG_FILE_MAX_COUNT)
-    if size_mib < 1 or count < 0:
-        raise ConfigurationError(
-            f"{options.LOG_FILE_MAX_SIZE.key}: {size_mib}m, {options.LOG_FILE_MAX_COUNT.key}: {count}: at least 1m and 0"
-        )
+    if size_mib < 1:
+        raise ConfigurationError(f"{options.LOG_FILE_MAX_SIZE.key}: it has to be at least 1m, not {size_mib}m")
     return LogLimits(size_mib << 20, count)
 
 
