@@ -73,6 +73,8 @@ OUTPUTS = ("windows", "joined", "distinct", "numbered")
 KEYS = 6
 PARTITIONS = 2
 WINDOW_MS = 5_000
+NEAR_MS = 5_000
+"""Between a click and its order, at most, for them to be joined."""
 MARK = -1
 """Key of rows that come last, an hour later: with them every window before them is over."""
 
@@ -88,8 +90,8 @@ class Fed:
 
     clicks: list[tuple[int, int, int, int]] = field(default_factory=list)
     """id, key, value, time in milliseconds: in the order in which they were sent. Some ids come twice."""
-    orders: dict[int, int] = field(default_factory=dict)
-    """Prices by id of the click."""
+    orders: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Price and time in milliseconds by id of the click."""
 
     def expected(self) -> dict[str, Counter[tuple[Any, ...]]]:
         windows: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -101,11 +103,11 @@ class Fed:
             numbers[key] += 1
             numbered[key, number, numbers[key]] += 1
             known[identity] = (identity, key, value)
-        times = Counter(identity for identity, *_ in self.clicks)
-        keys = {identity: key for identity, key, *_ in self.clicks}
-        joined = Counter(
-            {(identity, keys[identity], price): times[identity] for identity, price in self.orders.items()}
-        )
+        joined: Counter[tuple[Any, ...]] = Counter()
+        for identity, key, _, at_ms in self.clicks:
+            price, ordered_ms = self.orders.get(identity, (0, None))
+            if ordered_ms is not None and abs(ordered_ms - at_ms) <= NEAR_MS:  # it may have stood still between them
+                joined[identity, key, price] += 1
         return {
             "windows": Counter((start, key, len(rows), sum(rows)) for (start, key), rows in windows.items()),
             "joined": joined,

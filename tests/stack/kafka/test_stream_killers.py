@@ -102,8 +102,9 @@ class Feeder:
                 clicks[key % PARTITIONS].append(as_record(len(self.fed.clicks), identity, key, value, at_ms))
                 self.fed.clicks.append((identity, key, value, at_ms))
                 if identity not in self.fed.orders and chance.random() < 0.5:
-                    self.fed.orders[identity] = chance.randrange(1_000)
-                    orders.append(as_record(0, identity, 0, self.fed.orders[identity], at_ms))
+                    price = chance.randrange(1_000)
+                    self.fed.orders[identity] = price, at_ms
+                    orders.append(as_record(0, identity, 0, price, at_ms))
                 count += 1
             for partition, rows in enumerate(clicks):
                 self.broker.send("clicks", partition, rows)
