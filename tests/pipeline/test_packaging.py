@@ -35,7 +35,9 @@ def test_gitignore_and_caches_are_left_out(tmp_path: Path) -> None:
             "etl.py": "", "lib/a.py": "", "lib/data.csv": "", "lib/.gitignore": "*.csv\n!keep.csv\n", "lib/keep.csv": "",
             ".gitignore": "/out\n*.log\n", "out/part.parquet": "", "x.log": "", "lib/out/kept.py": "",
             "__pycache__/etl.pyc": "", ".git/config": "", ".venv/lib/x.py": "", "env/pyvenv.cfg": "", "env/x.py": "",
-            "cl/processes.json": "", "cl/work/blobs/1": "", "w1/worker.lock": "", "w1/artifacts/old.py": "",
+            "cl/processes.json": "", "cl/log/a": "", "w1/worker.lock": "", "w1/artifacts/old.py": "",
+            "work/_firesteel_storage/identity": "", "work/blobs/1": "", "sp/s-1/savepoint.json": "{}", "sp/s-1/q/1.zip": "",
+            "chk/1/metadata": "{}", "chk/1/offsets/0": "", "chk/1/commits/0": "",
             ".env": "PASSWORD=1", "wörter bank.txt": "",
         },
     )  # fmt: skip

@@ -25,8 +25,12 @@ EXCLUDED_DIRECTORIES = frozenset((
 ))  # fmt: skip
 EXCLUDED_SUFFIXES = (".pyc", ".pyo", ".egg-info", ".crc", ".swp")
 EXCLUDED_NAMES = frozenset((".DS_Store", "Thumbs.db", "derby.log", ".env"))
-EXCLUDED_MARKS = (("pyvenv.cfg",), ("worker.lock",), ("processes.json", "work"))
-"""What is in directories that hold no code: environments, directories of workers, and of clusters, with all they ran before."""
+EXCLUDED_MARKS = (
+    ("pyvenv.cfg",), ("worker.lock",), ("_firesteel_storage",), ("processes.json", "log"),
+    ("savepoint.json",), ("metadata", "offsets", "commits"),
+)  # fmt: skip
+"""What is in directories that hold no code: environments; those of workers, of their results, and of clusters, with all they ran
+before; savepoints and checkpoints of streams."""
 MAX_FILES = 10_000
 DATA_FILE_BYTES = 1024 * 1024
 """A file of at least this size that a parameter names is data, not code."""
