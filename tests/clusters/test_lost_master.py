@@ -49,7 +49,7 @@ def test_a_master_that_was_restarted_keeps_no_job_waiting_for_ever(
                 failure = failed.value.failure
                 assert failure.kind is FailureKind.ENVIRONMENT
                 assert f"does not know the application {before.application}" in failure.message
-                assert not failure.backend, "no attempt is to blame"
+                assert not failure.is_suspect, "no attempt is to blame"
             another = tmp_path / "another"
             another.mkdir()
             assert rows_staged(await run(backend, counting_job(JobMaker(blobs, another), another))) == 4
