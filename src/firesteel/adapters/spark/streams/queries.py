@@ -186,12 +186,13 @@ class StreamingQueries:
 
     def _first(self, sink: StreamSink) -> "_Followed":
         """The same, of a query before which none was started."""
+        from pyspark.errors import AnalysisException
+
         self._may_run(True)
         try:
             return self._followed(sink)
-        except Exception as error:
-            if _is_refusal(error):
-                self._may_run(False)
+        except AnalysisException:  # Spark has said no to the query, before it has begun with it
+            self._may_run(False)
             raise
 
     def _followed(self, sink: StreamSink) -> "_Followed":
@@ -239,13 +240,6 @@ class StreamingQueries:
                 each.query.stop()
             except Exception as error:
                 self._not_stopped = error
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether Spark has said no to a query, before it has begun with it."""
-    from pyspark.errors import AnalysisException
-
-    return isinstance(error, AnalysisException)
 
 
 @dataclass(slots=True)
