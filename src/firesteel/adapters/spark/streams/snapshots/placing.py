@@ -74,6 +74,11 @@ class Placing:
         """Names of what was taken, also if it could not be finished."""
         return [*self._placed, *self._to_copy]
 
+    def size_of(self, name: str) -> int:
+        """Of a file that was taken, in bytes."""
+        placed = self._placed.get(name)
+        return placed.size_bytes if placed else os.stat(self._to_copy[name]).st_size
+
     def held(self, name: str) -> Path:
         """Where a file that was taken can be read."""
         return self._to_copy.get(name, self.into / name)

@@ -282,7 +282,7 @@ def _take_named(placing: Placing, snapshot: str) -> None:
     """What a snapshot of RocksDB names, of the very snapshot that was taken: it may be another by now."""
     for path, size in _named(placing.held(snapshot), snapshot).items():
         placing.take(path, immutable=True)
-        if os.stat(placing.held(path)).st_size != size:
+        if placing.size_of(path) != size:
             raise Gone(path)
 
 
