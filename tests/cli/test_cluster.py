@@ -15,11 +15,13 @@ import msgspec
 import psutil
 import pytest
 
+from firesteel.cli import background
 from firesteel.cli.background import (
     CLUSTER_VARIABLE,
     LOGS_KEPT,
     START_LIMIT_S,
     ClusterDirectory,
+    Recorded,
     start_limit_s,
     start_process,
 )
@@ -102,6 +104,45 @@ def test_start_status_and_stop(on_cluster: Command, directory: Path) -> None:
     (log,) = (directory / "log").iterdir()
     assert "ERROR" not in log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+DEAF = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("deaf", flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_takes_long_to_end_is_said_before_it_is_killed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(background, "QUIET_S", 0.1)
+    monkeypatch.setattr(thishost, "stop_limit_s", lambda _: 1.0)
+    monkeypatch.setattr(thishost, "HELPERS_LIMIT_S", 1.0)
+    made = ClusterDirectory(Configuration({"cluster.dir": str(directory)}))
+    made.logs.mkdir(parents=True)
+    variables = {**os.environ, CLUSTER_VARIABLE: str(made.path)}
+    deaf = [
+        subprocess.Popen([sys.executable, "-c", DEAF], env=variables, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in deaf:
+        assert process.stdout is not None
+        with process.stdout:
+            assert process.stdout.readline() == "deaf\n"
+    worker, helper = (process.pid for process in deaf)
+    started = psutil.Process(worker).create_time()
+    made.write([Recorded(role="taskmanager", pid=worker, started=started, log="its.log", where="at home")])
+    assert thishost.stop(made, Configuration({})) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"waiting for taskmanager at home (process {worker}) to end; it is killed after 1 s",
+        f"waiting for a process that they have started ({helper}) to end; it is killed after 1 s",
+        f"taskmanager at home (process {worker}) did not end by itself and was killed; see its.log",
+    ]
+    assert not any(map(psutil.pid_exists, (worker, helper)))
+    for process in deaf:
+        process.wait(LIMIT_S)
 
 
 def test_status_tells_masters_that_run_from_one_that_leads(on_cluster: Command, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -34,6 +34,9 @@ CLUSTER_VARIABLE = "FIRESTEEL_CLUSTER"
 
 STOP_GRACE_S = 5.0
 """Time beyond the limits that the processes have for their own end."""
+
+QUIET_S = 5.0
+"""Who waits for an end is told after this time for what."""
 
 HELPERS_LIMIT_S = 30.0
 """What workers leave, a JVM that makes the archive of Spark's classes once per installation, has this long for its end."""
@@ -188,13 +191,21 @@ def stop_limit_s(config: Configuration) -> float:
     return 3 * config.get_option(options.SHUTDOWN_TIMEOUT) / 1000 + STOP_GRACE_S
 
 
-def end_processes(records: Sequence[Recorded], limit_s: float) -> list[Recorded]:
-    """Ask all to end and wait; those that do not are killed with what they started. Returns these."""
+def end_processes(
+    records: Sequence[Recorded], limit_s: float, on_wait: Callable[[Recorded], None] = lambda record: None
+) -> list[Recorded]:
+    """Ask all to end and wait; those that do not are killed with what they started. Returns these. `on_wait` hears of each that
+    takes longer than QUIET_S."""
     running = {record: found for record in records if (found := record.process()) is not None}
     for found in running.values():
         with contextlib.suppress(psutil.NoSuchProcess):
             found.terminate()
-    _, stubborn = psutil.wait_procs(list(running.values()), timeout=limit_s)
+    quiet_s = min(QUIET_S, limit_s)
+    _, slow = psutil.wait_procs(list(running.values()), timeout=quiet_s)
+    for record, found in running.items():
+        if found in slow:
+            on_wait(record)
+    _, stubborn = psutil.wait_procs(slow, timeout=limit_s - quiet_s)
     for found in stubborn:
         with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
             children = found.children(recursive=True)
@@ -206,10 +217,17 @@ def end_processes(records: Sequence[Recorded], limit_s: float) -> list[Recorded]
     return [record for record, found in running.items() if found in stubborn]
 
 
-def end_helpers(directory: ClusterDirectory, limit_s: float) -> None:
-    """End what the cluster's processes have started and left behind, once it had that time to end by itself."""
+def end_helpers(
+    directory: ClusterDirectory, limit_s: float, on_wait: Callable[[psutil.Process], None] = lambda process: None
+) -> None:
+    """End what the cluster's processes have started and left behind, once it had that time to end by itself. `on_wait` as in
+    `end_processes`."""
     helpers = [each for each in psutil.process_iter() if _is_of(each, directory)]
-    _, stubborn = psutil.wait_procs(helpers, timeout=limit_s)
+    quiet_s = min(QUIET_S, limit_s)
+    _, slow = psutil.wait_procs(helpers, timeout=quiet_s)
+    for helper in slow:
+        on_wait(helper)
+    _, stubborn = psutil.wait_procs(slow, timeout=limit_s - quiet_s)
     for helper in stubborn:
         with contextlib.suppress(psutil.NoSuchProcess):
             helper.kill()

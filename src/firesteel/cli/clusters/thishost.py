@@ -99,13 +99,26 @@ def status(directory: ClusterDirectory) -> int:
 
 def end_all(directory: ClusterDirectory, config: Configuration) -> list[Recorded]:
     """Workers first: their goodbyes reach the master. Returns what had to be killed."""
-    known = directory.read()
+    known, limit_s = directory.read(), stop_limit_s(config)
     killed: list[Recorded] = []
+
     for role in ("taskmanager", "jobmanager"):
-        killed += end_processes([record for record in known if record.role == role], stop_limit_s(config))
-    end_helpers(directory, HELPERS_LIMIT_S)
+        killed += end_processes(
+            [record for record in known if record.role == role],
+            limit_s,
+            on_wait=lambda record: _say_waiting(named(record), limit_s),
+        )
+    end_helpers(
+        directory,
+        HELPERS_LIMIT_S,
+        on_wait=lambda helper: _say_waiting(f"a process that they have started ({helper.pid})", HELPERS_LIMIT_S),
+    )
     forget(directory)
     return killed
+
+
+def _say_waiting(what: str, limit_s: float) -> None:
+    click.echo(f"waiting for {what} to end; it is killed after {limit_s:g} s", err=True)
 
 
 def forget(directory: ClusterDirectory) -> None:
