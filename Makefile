@@ -65,7 +65,7 @@ nginx:
 archive: java install-dev
 	@$(BIN)/python -m tools.archive
 
-# Four at a time on two cores: much of the time a test waits for a JVM, which those of a directory share.
+# Four at a time on two cores: much of the time a test waits for a JVM (tests/sharing.py says who shares one).
 test: archive postgres openssh install-dev
 	$(BIN)/pytest -n $(TEST_PROCESSES) $(SHARED) -m "not streams and not clusters"
 

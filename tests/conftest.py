@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import psutil
@@ -36,6 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clusters: Spark's own masters and servers, by `make test-clusters`")
     config.addinivalue_line("markers", "expects_errors: this test provokes lines at level ERROR")
     os.environ.setdefault(RUN_MARK, uuid.uuid4().hex)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Who runs what, with `--dist loadfile`."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.sharing import SharedJvms  # xdist is there, since it asks
+
+    return SharedJvms(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
