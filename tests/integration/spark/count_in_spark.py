@@ -1,33 +1,31 @@
-"""Run by test_wordcount: counts the words of each argument's tree in one Spark session, as JSON."""
+"""Counts words by the functions of the example; as a program, in a Spark session without Spark Connect, as JSON."""
 
 import json
+import os
 import runpy
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from pyspark.sql import SparkSession
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "wordcount.py"
 
 
-def main(kind: str, inputs: list[str]) -> None:
-    builder = SparkSession.builder.remote("local[2]") if kind == "connect" else SparkSession.builder.master("local[2]")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.pyspark.python": sys.executable,
-    }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+def counted(spark: Any, tree: str | os.PathLike[str]) -> dict[str, int]:
     wordcount = SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
-    found = []
-    for path in inputs:
-        rows = wordcount.counts(wordcount.words(wordcount.lines(spark, path))).collect()
-        found.append({row["word"]: row["count"] for row in rows})
+    rows = wordcount.counts(wordcount.words(wordcount.lines(spark, os.fspath(tree)))).collect()
+    return {row["word"]: row["count"] for row in rows}
+
+
+def main(trees: list[str]) -> None:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    found = [counted(spark, tree) for tree in trees]
     spark.stop()
     print(json.dumps(found))
 
 
-main(sys.argv[1], sys.argv[2:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.connectmode import VARIABLE
+from tests.integration.spark import count_in_spark
+from tests.integration.spark.inprocess import InProcess
 from tests.sparkjvms import SHORT_LIVED
 
-PROGRAM = Path(__file__).parent / "count_in_spark.py"
+pytestmark = pytest.mark.spark
+
 BYTES = (
     *range(9, 14),
     0,
@@ -82,12 +86,16 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [*roots, base / "nothing", linked]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("kind", ["classic", "connect"])
-def test_counts_are_those_of_plain_python(trees: list[Path], kind: str) -> None:
-    command = [sys.executable, os.fspath(PROGRAM), kind, *map(os.fspath, trees)]
+def test_counts_are_those_of_plain_python(local: InProcess, trees: list[Path]) -> None:
+    for tree in trees:
+        assert count_in_spark.counted(local.spark, tree) == plain_python(tree), tree
+
+
+def test_so_they_are_without_spark_connect(trees: list[Path]) -> None:
+    command = [sys.executable, str(count_in_spark.__file__), *map(os.fspath, trees)]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     environment["JDK_JAVA_OPTIONS"] = SHORT_LIVED
+    environment.pop(VARIABLE, None)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-4_000:]
     found = json.loads(done.stdout.splitlines()[-1])
