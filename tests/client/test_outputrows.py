@@ -2,10 +2,12 @@
 
 import gzip
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow
+import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
@@ -84,6 +86,23 @@ def test_formats_of_lines(tmp_path: Path, form: str, options: dict[str, str], te
         logged(root, "0", name)
         output = StreamOutput(kind=SPARK_FILES, place=str(root), format=form, options=options)
         assert read(output, up_to=0) == rows
+
+
+FAR = [datetime.fromisoformat(each) for each in ("9999-12-31", "1582-10-04T12:00:00")]
+
+
+def test_times_that_python_or_orc_has_not(tmp_path: Path) -> None:
+    beyond = pyarrow.array([253_402_300_800_000_000], pyarrow.timestamp("us"))  # the year 10000
+    times = pyarrow.concat_arrays([pyarrow.array(FAR, pyarrow.timestamp("us")), beyond])
+    logged(tmp_path, "0", "a.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"t": times}), tmp_path / "a.parquet")
+    found = read(StreamOutput(kind=SPARK_FILES, place=str(tmp_path), format="parquet"), up_to=0)
+    assert [value for _, value in found] == [*FAR, "10000-01-01 00:00:00.000000"]
+
+    logged(tmp_path, "0", "a.orc")
+    pyarrow.orc.write_table(pyarrow.table({"t": times}), tmp_path / "a.orc")
+    with pytest.raises(NotReadable, match=r"a\.orc can't be read for the comparison: .*timestamp"):
+        read(StreamOutput(kind=SPARK_FILES, place=str(tmp_path), format="orc"), up_to=0)
 
 
 def test_what_can_not_be_read(tmp_path: Path) -> None:

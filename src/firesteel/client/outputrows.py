@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from firesteel.adapters.spark.exchange.results import plain_values
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
 from firesteel.adapters.spark.streams.snapshots.places import place_at
@@ -117,13 +118,16 @@ def _read(path: Path, output: StreamOutput) -> Iterator[Row]:
 
 
 def _columnar(path: Path, form: str) -> Iterator[Row]:
-    from pyarrow import dataset
+    from pyarrow import ArrowException, dataset
 
     if not path.exists():
         raise FileNotFoundError(path)
-    scanned = dataset.dataset(str(path), format=form).to_batches(batch_size=ROWS_AT_ONCE)
-    for batch in scanned:
-        yield from batch.to_pylist()
+    try:
+        for batch in dataset.dataset(str(path), format=form).to_batches(batch_size=ROWS_AT_ONCE):
+            for values in zip(*map(plain_values, batch.columns), strict=True):
+                yield dict(zip(batch.schema.names, values, strict=True))
+    except ArrowException as error:  # of ORC it reads no times before 1677 or after 2262
+        raise NotReadable(f"{path} can't be read for the comparison: {error}") from None
 
 
 def _delimited(text: io.TextIOWrapper, options: dict[str, str]) -> Iterator[Row]:

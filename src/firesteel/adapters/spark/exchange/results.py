@@ -122,16 +122,24 @@ class ResultRows:
 
     def values(self, limit: int | None = None) -> list[list[Any]]:
         """Plain Python values by column, of the first `limit` rows; needs no PySpark."""
-        return [_plain(column) for column in self._table.slice(0, limit).columns]
+        return [plain_values(column) for column in self._table.slice(0, limit).columns]
 
 
-def _plain(column: Any) -> list[Any]:
-    """Values of a column; of dates and times that Python has not, like those of the year 10000, their texts; of texts that
+def plain_values(column: Any) -> list[Any]:
+    """Python's values of a pyarrow column; of dates and times that Python has not, like those of the year 10000, their texts; of texts that
     are no UTF-8 what can be read."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except OverflowError:
-        return column.cast("string").to_pylist()  # type: ignore[no-any-return]
+        texts = column.cast("string").to_pylist()
+        return [_value_or(value, text) for value, text in zip(column, texts, strict=True)]
     except UnicodeDecodeError:
         values = column.cast("binary").to_pylist()
         return [None if value is None else value.decode(errors="replace") for value in values]
+
+
+def _value_or(value: Any, text: str) -> Any:
+    try:
+        return value.as_py()
+    except OverflowError:
+        return text
