@@ -81,7 +81,8 @@ class StateQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The part of a query's state that is to be read."""
 
     keys: dict[str, str] = {}
-    """Columns of the key, with dots between the names of nested ones, and their values as text. Only rows with all of them."""
+    """Columns of the key, with dots between the names of nested ones, and their values as text: as rows have it in JSON, or as
+    Spark casts them; `null` for none. Only rows with all of them."""
     operator: int = 0
     """Stateful operators are numbered from 0 on, by Spark."""
     store: str = ""

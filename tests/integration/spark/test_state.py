@@ -107,6 +107,24 @@ def test_state_of_a_query_that_runs_and_of_its_savepoint(
         assert words in raised.value.failure.message
 
 
+def test_keys_are_asked_for_as_they_are_shown_or_as_spark_casts_them(
+    sessions: Sessions, source: Path, tmp_path: Path, read: Read
+) -> None:
+    spark = sessions.open(VARIANTS[0].settings, 2)
+    rows = spark.readStream.schema("id long, k string, v long").json(str(source))
+    window = "window(timestamp_seconds(v), '60 seconds') as w", "nullif(k, 'key-3') as user"
+    run_to_the_end(rows.selectExpr(*window).groupBy("w", "user").count(), home(tmp_path), "noop")
+    everything = read(limit=1_000)
+    start = everything.rows[0]["key"]["w"]["start"]
+    of_window = [row["key"] for row in everything.rows if row["key"]["w"]["start"] == start]
+    assert 1 < len(of_window) < len(everything.rows)
+    for text in (start, start[:19].replace("T", " ")):
+        assert [row["key"] for row in read(keys={"w.start": text}, limit=1_000).rows] == of_window
+    nobodys = [row["key"] for row in read(keys={"user": "null"}, limit=1_000).rows]
+    assert nobodys
+    assert nobodys == [row["key"] for row in everything.rows if row["key"]["user"] is None]
+
+
 def test_state_of_a_join_and_of_a_function(sessions: Sessions, source: Path, tmp_path: Path, read: Read) -> None:
     spark = sessions.open(VARIANTS[2].settings, 2)
     run_to_the_end(joined(spark, source, 3), home(tmp_path), "noop")

@@ -16,6 +16,7 @@ from firesteel.adapters.spark.streams.snapshots.points import committed_point, l
 from firesteel.model.streams import STATE_ROWS_MAX, QueryState, StateOperator, StateQuestion
 
 _SIDES = ("left", "right")
+_NULL = "null"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
@@ -88,7 +89,7 @@ def _state(spark: Any, reading: calls.StateReading, operator: StateOperator) -> 
 
 
 def _asked(state: Any, question: StateQuestion) -> Any:
-    """The rows with these keys."""
+    """The rows with these keys: by the text that Spark casts them to, or the one they are shown as."""
     known = state.schema["key"].dataType.names if question.keys else ()
     for name, value in question.keys.items():
         parts = name.split(".")
@@ -97,15 +98,20 @@ def _asked(state: Any, question: StateQuestion) -> Any:
         column = F.col("key")
         for part in parts:
             column = column.getField(part)
-        state = state.where(column.cast("string") == value)
+        is_asked = (column.cast("string") == value) | (F.get_json_object(_json(column.alias("key")), "$.key") == value)
+        state = state.where(is_asked | column.isNull() if value == _NULL else is_asked)
     return state
 
 
 def _rows(state: Any, question: StateQuestion) -> list[dict[str, Any]]:
     """One more than are asked for, if there are."""
-    text = F.to_json(F.struct(*(_declared(each) for each in state.schema.fields)), {"ignoreNullFields": "false"})
+    text = _json(*(_declared(each) for each in state.schema.fields))
     limit = min(question.limit, STATE_ROWS_MAX) + 1
     return [json.loads(row[0]) for row in state.select(text).limit(limit).collect()]
+
+
+def _json(*columns: Any) -> Any:
+    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
 
 
 def _declared(column: Any) -> Any:
