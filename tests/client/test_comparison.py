@@ -95,7 +95,16 @@ def test_keys_may_be_nested() -> None:
     row = {"window": {"start": 1}, "a.b": 2}
     assert key_of(row, ("window.start", "a.b")) == {"window.start": 1, "a.b": 2}
     with pytest.raises(NoSuchKey, match=r"no column 'window\.end'; they have window, a\.b"):
-        key_of(row, ("window.end",))
+        compare(rows(row), rows(row), ("window.end",))
+
+
+def test_null_is_a_key_also_where_it_is_left_out() -> None:
+    first = rows({"k": "a", "v": 1}, {"v": 2}, {"v": 3})
+    found = compare(first, rows({"k": "a", "v": 1}, {"v": 3}, {"v": 2}), ("k",))
+    assert (found.is_same, found.equal) == (True, 2)
+    nested = compare(rows({"k": {"u": 1}}, {"k": None}), rows({"k": {"u": 1}}), ("k.u",))
+    assert (nested.equal, nested.only_first) == (1, 1)
+    assert compare(rows(), rows(), ("k",)).is_same
 
 
 def positions(*read: str, first: int = 0) -> list[QueryPosition]:

@@ -3,6 +3,7 @@
 import gzip
 import json
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,10 @@ def test_files_that_sparks_log_names(tmp_path: Path) -> None:
         ("text", {}, "a b\nc\n", [(0, "a b"), (0, "c")]),
         ("csv", {}, 'a,"1,5"\n', [(0, "a", "1,5")]),
         ("csv", {"header": "true", "sep": ";"}, "k;v\na;1\n", [(0, "a", "1")]),
+        ("csv", {}, 'a",b,\n"1400\\",b",""\n', [(0, 'a"', "b", None), (0, '1400",b', "")]),
+        ("json", {"lineSep": "|"}, '{"v": 1}|{"v": 2}', [(0, 1), (0, 2)]),
+        ("json", {}, '{"v": 0.1}\n{"v": 0.10000000000000000001}\n', [(0, 0.1), (0, Decimal("0.10000000000000000001"))]),
+        ("csv", {}, "x" * 200_000 + "\n", [(0, "x" * 200_000)]),
     ],
 )
 def test_formats_of_lines(tmp_path: Path, form: str, options: dict[str, str], text: str, rows: list[Any]) -> None:
@@ -88,6 +93,37 @@ def test_formats_of_lines(tmp_path: Path, form: str, options: dict[str, str], te
         assert read(output, up_to=0) == rows
 
 
+@pytest.mark.parametrize("form", ["csv", "json", "text"])
+def test_encodings(tmp_path: Path, form: str) -> None:
+    (tmp_path / "a").write_bytes('{"v": "é"}\n'.encode("UTF-16"))
+    logged(tmp_path, "0", "a")
+    options = {"encoding": "UTF-16", "quote": ""}
+    found = read(StreamOutput(kind=SPARK_FILES, place=str(tmp_path), format=form, options=options), up_to=0)
+    assert found == [(0, "é" if form == "json" else '{"v": "é"}')]
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "data", "options", "said"),
+    [
+        ("csv", "a", b"k,v\n1,2,3\n", {"header": "true"}, "row 1 has 3 fields, and the header 2"),
+        ("csv", "a", b'"1\n', {}, "a quote is never closed"),
+        ("json", "a", b'{"v": 1}|{"v": 2}\n', {}, "Extra data"),
+        ("text", "a", b"\xff\n", {}, "can't decode"),
+        ("text", "a", b"", {"encoding": "UTF-9"}, "unknown encoding: UTF-9"),
+        ("json", "a.snappy", b"", {}, r"only Hadoop unpacks \.snappy"),
+        ("json", "a.gz", b"no gzip", {}, ""),
+        ("parquet", "a", b"PAR?", {}, ""),
+    ],
+)
+def test_what_can_not_be_read_is_said(
+    tmp_path: Path, form: str, name: str, data: bytes, options: dict[str, str], said: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    logged(tmp_path, "0", name)
+    with pytest.raises(NotReadable, match=rf"{name} can't be read for the comparison: .*{said}"):
+        read(StreamOutput(kind=SPARK_FILES, place=str(tmp_path), format=form, options=options), up_to=0)
+
+
 FAR = [datetime.fromisoformat(each) for each in ("9999-12-31", "1582-10-04T12:00:00")]
 
 
@@ -98,6 +134,11 @@ def test_times_that_python_or_orc_has_not(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"t": times}), tmp_path / "a.parquet")
     found = read(StreamOutput(kind=SPARK_FILES, place=str(tmp_path), format="parquet"), up_to=0)
     assert [value for _, value in found] == [*FAR, "10000-01-01 00:00:00.000000"]
+
+    dates = pyarrow.array([2_932_896, 2_932_897], pyarrow.date32())
+    pyarrow.parquet.write_table(pyarrow.table({"d": dates}), tmp_path / "a.parquet")
+    found = read(StreamOutput(kind=SPARK_FILES, place=str(tmp_path), format="parquet"), up_to=0)
+    assert [value for _, value in found] == [FAR[0].date(), "10000-01-01"]
 
     logged(tmp_path, "0", "a.orc")
     pyarrow.orc.write_table(pyarrow.table({"t": times}), tmp_path / "a.orc")

@@ -141,13 +141,16 @@ class _BothOfKey:
 
 def _by_key(first: Rows, second: Rows, key: Sequence[str], has_updates: bool) -> Comparison:
     known: dict[bytes, _BothOfKey] = {}
-    counts = [0, 0]
+    counts, seen, columns = [0, 0], set[str](), dict[str, None]()
     for side, rows in enumerate((first, second)):
         for batch, row in rows():
             counts[side] += 1
-            known.setdefault(_digest(key_of(row, key)), _BothOfKey()).sides[side].add(
+            columns |= dict.fromkeys(row)
+            known.setdefault(_digest(key_of(row, key, seen)), _BothOfKey()).sides[side].add(
                 batch, row, has_updates=has_updates
             )
+    if known and (unknown := [name for name in key if name not in seen]):
+        raise NoSuchKey(f"rows have no column {unknown[0]!r}; they have {', '.join(columns)}")
     differing = {digest: each for digest, each in known.items() if not each.is_equal}
     only_first = sum(not each.sides[1].count for each in differing.values())
     only_second = sum(not each.sides[0].count for each in differing.values())
@@ -182,15 +185,20 @@ def _samples(
     return [wanted[digest] for digest in shown if digest in wanted]
 
 
-def key_of(row: Row, key: Iterable[str]) -> Row:
-    """The columns that a row is known by; dots are between the names of nested ones. Raises NoSuchKey."""
+def key_of(row: Row, key: Iterable[str], seen: set[str] | None = None) -> Row:
+    """The columns that a row is known by, None where it has none: JSON leaves out what is null. Dots are between the names of
+    nested ones. Names that the row has are added to `seen`."""
     found: Row = {}
     for name in key:
         value: Any = row
         for part in (name,) if name in row else name.split("."):
             if not isinstance(value, dict) or part not in value:
-                raise NoSuchKey(f"rows have no column {name!r}; they have {', '.join(row)}")
+                value = None
+                break
             value = value[part]
+        else:
+            if seen is not None:
+                seen.add(name)
         found[name] = value
     return found
 

@@ -1,12 +1,11 @@
 """Rows of a stream's output, as far as they count: of `fs.stream_files`, and of Spark's own file sink."""
 
-import csv
 import io
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from firesteel.adapters.spark.exchange.results import plain_values
@@ -20,10 +19,13 @@ from firesteel.adapters.spark.streams.snapshots.storefiles import Gone
 from firesteel.adapters.storage.batchfiles import BatchFiles
 from firesteel.adapters.storage.serving import NOTHING_SET
 from firesteel.client.comparison import BatchRow, Row
+from firesteel.client.delimited import Delimited
 from firesteel.model.streams import SPARK_FILES, StreamOutput
 
 FORMATS = ("parquet", "orc", "json", "csv", "text")
 ROWS_AT_ONCE = 10_000
+_COLUMNAR = ("parquet", "orc")
+_OF_HADOOP = (".snappy", ".deflate", ".lz4")
 
 
 class NotReadable(RuntimeError):
@@ -101,37 +103,52 @@ def _partitions(name: str) -> Row:
 
 
 def _read(path: Path, output: StreamOutput) -> Iterator[Row]:
-    if output.format in ("parquet", "orc"):
-        yield from _columnar(path, output.format)
-        return
-    import pyarrow
-
-    with pyarrow.input_stream(str(path), compression="detect") as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        match output.format:
-            case "json":
-                yield from (json.loads(line) for line in text if line.strip())
-            case "csv":
-                yield from _delimited(text, output.options)
-            case _:
-                yield from ({"value": line.rstrip("\n")} for line in text)
-
-
-def _columnar(path: Path, form: str) -> Iterator[Row]:
-    from pyarrow import ArrowException, dataset
-
+    """Raises FileNotFoundError, NotReadable."""
     if not path.exists():
         raise FileNotFoundError(path)
     try:
-        for batch in dataset.dataset(str(path), format=form).to_batches(batch_size=ROWS_AT_ONCE):
-            for values in zip(*map(plain_values, batch.columns), strict=True):
-                yield dict(zip(batch.schema.names, values, strict=True))
-    except ArrowException as error:  # of ORC it reads no times before 1677 or after 2262
+        yield from _columnar(path, output.format) if output.format in _COLUMNAR else _lines(path, output)
+    except (
+        ValueError,
+        LookupError,
+        OSError,
+    ) as error:  # of pyarrow, too; of ORC it reads no time before 1677 or after 2262
         raise NotReadable(f"{path} can't be read for the comparison: {error}") from None
 
 
-def _delimited(text: io.TextIOWrapper, options: dict[str, str]) -> Iterator[Row]:
-    lines: Any = csv.reader(text, delimiter=options.get("sep", ",")[:1])
-    names: list[str] | None = next(lines, []) if options.get("header") else None
-    for line in lines:
-        yield dict(zip(names or [f"_c{place}" for place in range(len(line))], line, strict=False))
+def _columnar(path: Path, form: str) -> Iterator[Row]:
+    from pyarrow import dataset
+
+    for batch in dataset.dataset(str(path), format=form).to_batches(batch_size=ROWS_AT_ONCE):
+        for values in zip(*map(plain_values, batch.columns), strict=True):
+            yield dict(zip(batch.schema.names, values, strict=True))
+
+
+def _lines(path: Path, output: StreamOutput) -> Iterator[Row]:
+    """Of JSON, CSV and text. What Hadoop alone unpacks is refused."""
+    import pyarrow
+
+    if path.suffix in _OF_HADOOP:
+        raise ValueError(f"only Hadoop unpacks {path.suffix}")
+    options = {name.lower(): value for name, value in output.options.items()}
+    encoding, newline = options.get("encoding", options.get("charset", "UTF-8")), options.get("linesep", "\n")
+    with pyarrow.input_stream(str(path), compression="detect") as file:
+        text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
+        lines = _ended(text) if newline == "\n" else iter(text.read().removesuffix(newline).split(newline))
+        match output.format:
+            case "json":
+                yield from (json.loads(line, parse_float=_number) for line in lines if line.strip())
+            case "csv":
+                yield from Delimited(options).rows(lines, newline)
+            case _:
+                yield from ({"value": line} for line in lines)
+
+
+def _ended(text: Iterable[str]) -> Iterator[str]:
+    return (line.removesuffix("\n") for line in text)
+
+
+def _number(text: str) -> float | Decimal:
+    """A float where it is this number: no two are taken for one."""
+    value = float(text)
+    return value if Decimal(repr(value)) == Decimal(text) else Decimal(text)
