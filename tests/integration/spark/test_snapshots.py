@@ -94,6 +94,20 @@ def test_spark_goes_on_from_every_copy(
         assert (Path(made.directory) / f"commits/{made.point.batch + 1}").exists()
 
 
+def test_a_query_goes_on_from_a_copy_of_a_copy_of_its_log(sessions: Sessions, tmp_path: Path) -> None:
+    """Of the first one Spark compacts every 20 batches, since of its compactions the copy has one; that of the second would be
+    looked for where none is."""
+    spark = sessions.open(VARIANTS[0].settings)
+    source, home = tmp_path / "source", tmp_path / "copy-0"
+    for number, files in enumerate((24, 54, 57)):
+        write_files(source, files)
+        rows = spark.readStream.schema("id long, k string, v long").option("maxFilesPerTrigger", 1).json(str(source))
+        run_to_the_end(rows, home, "noop")
+        assert last_committed(str(home)) == files - 1
+        former, home = home, tmp_path / f"copy-{number + 1}"
+        copy_point(str(former), str(home))
+
+
 def test_a_savepoint_of_two_queries_moves(sessions: Sessions, source: Path, tmp_path: Path) -> None:
     spark = sessions.open(VARIANTS[-1].settings, retention=2)
     first, second, savepoint = tmp_path / "first", tmp_path / "second", tmp_path / "savepoint"

@@ -86,7 +86,11 @@ class Placing:
     def write(self, name: str, data: bytes) -> None:
         """A file with a content of its own."""
         self._parent(self.into, name)
-        (self.into / name).write_bytes(data)
+        with open(self.into / name, "wb") as file:
+            file.write(data)
+            if self.durable:
+                file.flush()
+                os.fsync(file.fileno())
         self._placed[name] = Placed(len(data), hashlib.sha256(data).hexdigest() if self.digests else "", linked=False)
 
     def finish(self) -> dict[str, Placed]:

@@ -5,7 +5,7 @@ sources the log up to where N has read it, from its newest `.compact` on; of eac
 and commits of older batches are *history*: taken as far as they are there, for what reads state of older points.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -36,6 +36,8 @@ class Kind(Enum):
     """Written by who knows whom (a source of the user's), or wanted with another content: only a copy is safe."""
     RELOCATED = "relocated"
     """Names files of the checkpoint by absolute paths: a copy with these changed."""
+    PRETENDED = "pretended"
+    """Not in the checkpoint: what `pretended_compaction` names, with a heading and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,9 @@ def _sources(listing: Listing, facts: PointFacts) -> Iterator[PointFile]:
         if end is None:
             yield from (PointFile(path, Kind.OTHER, needed=False) for path in listing.everything(directory))
         else:
-            yield from (
-                PointFile(f"{directory}/{each}") for each in log_files(listing.files(directory), end, directory)
-            )
+            names = log_files(listing.files(directory), end, directory)
+            yield from (PointFile(f"{directory}/{each}") for each in names)
+            yield from (PointFile(f"{directory}/{each}", Kind.PRETENDED) for each in pretended_compaction(names))
 
 
 def log_files(names: Iterable[str], end: int, directory: str) -> list[str]:
@@ -173,7 +175,32 @@ def log_files(names: Iterable[str], end: int, directory: str) -> list[str]:
     for number in range(start, end + 1):
         if number not in written:
             raise Gone(f"{directory}/{number}")
+    if start == end < max(written) and end + 1 not in written:  # it may be one that is pretended
+        raise Gone(f"{directory}/{end}")
     return [written[number] for number in range(start, end + 1)]
+
+
+LOG_HEADING = "v1"
+"""All that is in a file of a log without entries."""
+_COMPACT_INTERVAL = 10
+"""Spark's default. A longer interval that the session sets is found by Spark itself."""
+
+
+def pretended_compaction(names: Sequence[str]) -> list[str]:
+    """What has to be in a copy of a log, of which these files are taken, beside them: the name of one, or of none.
+
+    Spark looks for compactions at the distance of the two newest. Where there is only one, which is all that is read, it takes the
+    smallest divisor of its number that is not below the default, and misses one that the log never had when it was
+    compacted more seldom: after 39.compact it looks for 49.compact, though the next is 59 (`CompactibleFileStreamLog`,
+    `deriveCompactInterval`). So the copy has a second one, at a distance that fits.
+    """
+    compacted, end = batch_of(names[0]) or 0, batch_of(names[-1]) or 0
+    if not names[0].endswith(COMPACT_SUFFIX) or (compacted + 1) // 2 <= _COMPACT_INTERVAL:  # there is no such divisor
+        return []
+    intervals = [each for each in range(_COMPACT_INTERVAL, compacted) if (compacted + 1) % each == 0]
+    fitting = [each for each in intervals if compacted + each > end + 1]  # one more batch may be planned
+    fitting += [each for each in intervals if compacted + each == end + 1]
+    return [f"{compacted - fitting[0]}{COMPACT_SUFFIX}"] if fitting else []
 
 
 def _numbered(names: Iterable[str]) -> dict[int, str]:

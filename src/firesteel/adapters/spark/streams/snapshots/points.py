@@ -39,6 +39,7 @@ from firesteel.adapters.spark.streams.snapshots.partials import partial_director
 from firesteel.adapters.spark.streams.snapshots.placing import Placed, Placing, pins_beside
 from firesteel.adapters.spark.streams.snapshots.pointfiles import (
     COMMITS,
+    LOG_HEADING,
     METADATA,
     Kind,
     PointFacts,
@@ -170,7 +171,7 @@ def _survey(checkpoint: Path, batch: int) -> Survey:
     listing = listing_of(checkpoint)
     files = point_files(listing, read_facts(checkpoint, listing, batch), _Lineages(checkpoint))
     size_bytes = 0
-    for file in files:
+    for file in (each for each in files if each.kind is not Kind.PRETENDED):
         with contextlib.nullcontext() if file.needed else contextlib.suppress(Gone):
             size_bytes += _size(checkpoint, file.path)
             if _names_others(file):
@@ -270,6 +271,8 @@ def _place(placing: Placing, file: PointFile, manner: Manner) -> None:
     with contextlib.nullcontext() if file.needed else contextlib.suppress(Gone):
         if file.kind is Kind.RELOCATED:
             placing.write(file.path, relocated(_text(placing.source, file.path), manner.home).encode())
+        elif file.kind is Kind.PRETENDED:
+            placing.write(file.path, LOG_HEADING.encode())
         elif file.path == METADATA and manner.query_id:
             placing.write(file.path, json.dumps({"id": manner.query_id}).encode())
         else:

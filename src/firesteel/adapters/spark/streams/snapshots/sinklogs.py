@@ -17,7 +17,7 @@ from firesteel.adapters.spark.streams.snapshots.errors import OutputRefused, Tar
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointFile, SavepointQuery, SinkLog
 from firesteel.adapters.spark.streams.snapshots.partials import partial_directory
 from firesteel.adapters.spark.streams.snapshots.placing import Placing
-from firesteel.adapters.spark.streams.snapshots.pointfiles import log_files
+from firesteel.adapters.spark.streams.snapshots.pointfiles import LOG_HEADING, log_files, pretended_compaction
 from firesteel.adapters.spark.streams.snapshots.points import local_path
 from firesteel.adapters.storage.swap import put_in_place
 from firesteel.model.counts import counted
@@ -27,7 +27,6 @@ SINK_LOG = "sink-log"
 """The log's directory in the part of a savepoint that is the query's."""
 COMPACT_INTERVAL = 10
 """Spark's default for spark.sql.streaming.fileSink.log.compactInterval."""
-_HEADING = "v1"
 
 
 def last_written(output: str) -> int:
@@ -49,8 +48,11 @@ def take(output: str, batch: int, part: Path, elsewhere: Path | None = None) -> 
         raise OutputRefused(output, f"it has no {LOG}: Spark's own file sink has never written there")
     (part / SINK_LOG).mkdir()
     placing = Placing(log, part / SINK_LOG, link=False, digests=True, durable=True)
-    for name in log_files(os.listdir(log), batch, LOG):
+    names = log_files(os.listdir(log), batch, LOG)
+    for name in names:
         placing.take(name, immutable=True)
+    for name in pretended_compaction(names):
+        placing.write(name, LOG_HEADING.encode())
     placed = placing.finish()
     files = [SavepointFile(f"{SINK_LOG}/{name}", each.size_bytes, each.sha256) for name, each in placed.items()]
     return SinkLog(output=str(local_path(output)), directory=SINK_LOG), files
@@ -72,7 +74,7 @@ def put_back(log: Path, query: SavepointQuery, output: str, *, compact_interval:
             saved = _saved_log(log, query, output)
             if saved is None:
                 for name in _beginning(query.point.batch, compact_interval):
-                    (partial / name).write_text(_HEADING)
+                    (partial / name).write_text(LOG_HEADING)
             else:
                 for name in _listed(saved):
                     shutil.copyfile(saved / name, partial / name)
@@ -142,4 +144,4 @@ def _beginning(batch: int, interval: int) -> list[str]:
 def _is_just_begun(log: Path, names: list[str]) -> bool:
     """Whether it is one that an attempt has begun which never ran: it knows of the same batches, and of no file."""
     found = sorted(name for name in os.listdir(log) if not name.startswith("."))
-    return found == sorted(names) and all((log / name).read_text() == _HEADING for name in found)
+    return found == sorted(names) and all((log / name).read_text() == LOG_HEADING for name in found)
