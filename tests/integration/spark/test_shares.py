@@ -21,6 +21,10 @@ def inputs(local: InProcess, scratch: Path) -> Iterator[Inputs]:
         yield given
 
 
+def session() -> Any:
+    return F().session_window(F().timestamp_seconds("v"), "1 hour")
+
+
 ALLOWED = {
     "nothing of a share": lambda i: i.spread.limit(0),
     "columns of another frame": lambda i: i.spread.unionByName(i.small.limit(0), allowMissingColumns=True),
@@ -108,6 +112,7 @@ ALLOWED = {
     "collated keys": lambda i: i.cased_text.join(i.cased_text.groupBy("c").count(), "c", "full"),
     "float keys": lambda i: i.real.groupBy("x").agg(F().sum("v")).join(i.single, "x", "left"),
     "a window by a float": lambda i: i.real.withColumn("n", F().row_number().over(W().partitionBy("x").orderBy("v"))),
+    "sessions of a key": lambda i: i.hashed.groupBy("k", session()).agg(F().sum("v")),
     "struct fields": lambda i: i.event.groupBy("id").agg(F().max("event.event_id")),
     "columns of one name but for case": lambda i: sensitive(i, lambda f: f.groupBy("k").agg(F().max("K"))),
     "nothing at all": lambda i: i.spread.where("false").groupBy("k").count(),
@@ -186,6 +191,8 @@ REFUSED = {
     "a window partitioned by l": lambda i: i.hashed.select(F().row_number().over(W().partitionBy("l").orderBy("v"))),
     "a window partitioned by nothing": lambda i: i.hashed.select(F().lag("v").over(W().orderBy("v"))),
     "groupBy() of everything ": lambda i: i.hashed.select(F().sum("v")),
+    "groupBy() of everything     ": lambda i: i.hashed.groupBy(session()).count(),
+    "groupBy(l)  ": lambda i: i.hashed.groupBy("l", session()).count(),
     "monotonically_increasing_id()": lambda i: i.spread.withColumn("i", F().monotonically_increasing_id()),
     "groupBy() of everything  ": lambda i: i.hashed.selectExpr("`max` (v)"),
     "a left semi join whose right side every subtask has whole": lambda i: i.hashed.where("k in (select 1)"),

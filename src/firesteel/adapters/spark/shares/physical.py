@@ -25,12 +25,16 @@ _BROADCAST_OF = {
     "BuildLeft": ("Inner", "Cross", "RightOuter"),
 }
 """Joins that are right when each share meets the whole other side."""
+_SESSIONS = ("MergingSessions", "UpdatingSessions")
+_FOR_ANOTHER = ("Sort", *_SESSIONS)
+"""What is there for the operator above it."""
 _BY_PARTITION = frozenset(
     [
         *("Project", "Filter", "Sort", "Expand", "Generate", "Sample"),
         *("HashAggregate", "SortAggregate", "ObjectHashAggregate", "ArrowAggregatePython", "AggregateInPandas"),
         *("SortMergeJoin", "ShuffledHashJoin", "Union"),
         *("Window", "WindowGroupLimit", "WindowInPandas", "ArrowWindowPython"),
+        *_SESSIONS,
         *("BatchEvalPython", "ArrowEvalPython"),
         *("FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow"),
     ]
@@ -202,7 +206,7 @@ class _Reading:
         said = self.sections.get(operator.number, "")
         partitioned = re.search(r"hashpartitioning\((.*), \d+\)", said)
         keys = _ATTRIBUTE.sub("", partitioned[1]) if partitioned else ""
-        needing = next((each for each in above if each.name != "Sort"), None)
+        needing = next((each for each in above if each.name.split()[0] not in _FOR_ANOTHER), None)
         match operator.name.split()[0]:
             case "CollectLimit" | "GlobalLimit" | "LocalLimit" | "CollectTail":
                 return "limit"
