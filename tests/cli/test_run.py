@@ -74,6 +74,17 @@ def test_bad_pipeline(command, cluster, etl: str) -> None:
     assert fake.closed
 
 
+@pytest.mark.parametrize("given", [("--timeout", "-5"), ("-D", "nonsense.key=1"), ("--job-id", "zz"), ("--set", "x")])
+def test_what_is_refused_before_anything_is_read_is_json_too(
+    command, cluster, etl: str, given: tuple[str, str]
+) -> None:
+    cluster()
+    code, out, err = command("run", etl, "--json", *given)
+    assert code == 2
+    assert json.loads(out)["status"] == "REJECTED"
+    assert json.loads(out)["error"] in err
+
+
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [("--on", "big gpu", "'big gpu' is not a list of labels"), ("--priority", "9" * 20, "is not a whole number")],

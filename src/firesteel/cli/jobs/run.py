@@ -184,6 +184,31 @@ def run_command(
 ) -> int:
     """Build and run a job as the options say, on what `opener` opens: by default on what `open_cluster` does."""
     as_json, verbose = rest["as_json"], rest.pop("verbose")
+    try:
+        options = _taken_options(parameters, definitions, timeout, has_opener=opener is not None, **rest)
+    except CommandError as error:
+        if as_json:
+            click.echo(_rejected(error))
+        raise
+    log_file = open_log_file(options.configuration)
+    os.environ.setdefault(CLIENT_DIRECTORY_VARIABLE, os.getcwd())
+    try:
+        done = asyncio.run(run_job(options, opener) if opener else run_job_somewhere(options))
+    except CommandError as error:
+        _report(error.message, error.trace, log_file, verbose)
+        if as_json:
+            click.echo(_rejected(error))
+        return error.code
+    if isinstance(done, End):
+        return _finish(done, options, log_file, verbose=verbose)
+    click.echo(msgspec.json.encode({"status": "SUBMITTED", "job_id": done}) if as_json else done)
+    return FINISHED
+
+
+def _taken_options(
+    parameters: Sequence[str], definitions: Sequence[str], timeout: str | None, *, has_opener: bool, **rest: Any
+) -> RunOptions:
+    """Raises CommandError."""
     keep_warm = rest.pop("keep_warm", None)
     wishes = {
         JOB_PRIORITY.key: rest.pop("priority"),
@@ -199,7 +224,7 @@ def run_command(
         {key: str(value) for key, value in wishes.items() if value is not None}
     )
     values, flags = named_values(parameters)
-    options = RunOptions(
+    return RunOptions(
         file=os.path.join(os.getcwd(), rest.pop("file")),
         parameters=values,
         flags=flags,
@@ -207,25 +232,15 @@ def run_command(
         attachments=taken_attachments(rest),
         configuration=configuration,
         job_id="" if (given := rest.pop("job_id")) is None else job_id_of(given),
-        elsewhere=opener is None and is_elsewhere(configuration, definitions),
-        detach=opener is None and not configuration.get_option(EXECUTION_ATTACHED),
+        elsewhere=not has_opener and is_elsewhere(configuration, definitions),
+        detach=not has_opener and not configuration.get_option(EXECUTION_ATTACHED),
         keep_warm_s=time_ms(KEEP_WARM, keep_warm) / 1_000 if keep_warm is not None else None,
         **rest,
     )
-    log_file = open_log_file(options.configuration)
-    os.environ.setdefault(CLIENT_DIRECTORY_VARIABLE, os.getcwd())
-    try:
-        done = asyncio.run(run_job(options, opener) if opener else run_job_somewhere(options))
-    except CommandError as error:
-        _report(error.message, error.trace, log_file, verbose)
-        if as_json:
-            problem = {"status": "REJECTED", "error": error.message, "location": error.location}
-            click.echo(msgspec.json.encode(problem))
-        return error.code
-    if isinstance(done, End):
-        return _finish(done, options, log_file, verbose=verbose)
-    click.echo(msgspec.json.encode({"status": "SUBMITTED", "job_id": done}) if as_json else done)
-    return FINISHED
+
+
+def _rejected(error: CommandError) -> bytes:
+    return msgspec.json.encode({"status": "REJECTED", "error": error.message, "location": error.location})
 
 
 async def run_job_somewhere(options: RunOptions) -> End | JobID:
