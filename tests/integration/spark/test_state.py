@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint
@@ -123,6 +124,16 @@ def test_keys_are_asked_for_as_they_are_shown_or_as_spark_casts_them(
     nobodys = [row["key"] for row in read(keys={"user": "null"}, limit=1_000).rows]
     assert nobodys
     assert nobodys == [row["key"] for row in everything.rows if row["key"]["user"] is None]
+
+
+def test_values_of_one_name_are_numbered(sessions: Sessions, source: Path, tmp_path: Path, read: Read) -> None:
+    spark = sessions.open(VARIANTS[0].settings, 2)
+    rows = spark.readStream.schema("id long, k string, v long").json(str(source))
+    run_to_the_end(rows.groupBy("k").agg(F.count("*"), F.sum("v"), F.avg("v")), home(tmp_path), "noop")
+    (row,) = read(keys={"k": "key-3"}).rows
+    value = row["value"]
+    assert list(value) == ["count", "sum", "sum_2", "count_2"]
+    assert (value["count"], value["sum"]) == (value["count_2"], value["sum_2"])
 
 
 def test_state_of_a_join_and_of_a_function(sessions: Sessions, source: Path, tmp_path: Path, read: Read) -> None:

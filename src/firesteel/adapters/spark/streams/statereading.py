@@ -1,11 +1,13 @@
 """State of a query, read by Spark's own data sources from a copy of its checkpoint, in a child of the worker."""
 
+import itertools
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from firesteel.adapters.spark import calls
 from firesteel.adapters.spark.refusals import PipelineRefused
@@ -115,8 +117,24 @@ def _json(*columns: Any) -> Any:
 
 
 def _declared(column: Any) -> Any:
-    """Of a struct the fields that it says it has: rows of a join's state have one more, which `to_json` stumbles over."""
+    """Of a struct the fields that it says it has: rows of a join's state have one more, which `to_json` stumbles over. Buffers of
+    aggregations have several of one name, which are numbered."""
     found = F.col(f"`{column.name}`")
     if not isinstance(column.dataType, StructType):
         return found
-    return F.struct(*(found.getField(name).alias(name) for name in column.dataType.names)).alias(column.name)
+    fields = column.dataType.fields
+    names = numbered([field.name for field in fields])
+    if names != column.dataType.names:
+        renamed = zip(names, fields, strict=True)
+        return found.cast(StructType([StructField(n, field.dataType) for n, field in renamed])).alias(column.name)
+    return F.struct(*(found.getField(name).alias(name) for name in names)).alias(column.name)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Each name once: the second `count` is `count_2`."""
+    taken: list[str] = []
+    for name in names:
+        others = (f"{name}_{number}" for number in itertools.count(2))
+        free = (each for each in (name, *itertools.islice(others, len(names))) if each not in taken)
+        taken.append(next(free))
+    return taken
