@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from firesteel.cli.background import ClusterDirectory, Recorded
+from firesteel.cli.exits import CommandError
 from firesteel.cli.jobs.scriptarguments import with_times
 from firesteel.cli.keeping import places, words
 from firesteel.cli.keeping import visit as visit_of_kept
@@ -20,6 +21,7 @@ from firesteel.cli.keeping.visit import Visit, find_or_begin
 from firesteel.cli.processes import keptcluster
 from firesteel.cli.processes.keptcluster import KeptCluster
 from firesteel.client.transport import ClusterUnreachable
+from firesteel.model.ids import JobID
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from firesteel.testing.backend import FakeTaskBackend, TaskScript
@@ -352,11 +354,22 @@ def test_who_is_at_the_other_end() -> None:
 
 
 def test_a_cluster_that_ends_in_the_middle_is_told_as_such() -> None:
+    job_id = JobID("a" * 32)
+
     async def use() -> None:
         async with kept_cluster() as kept:
             visit = await kept.visit()
             with pytest.raises(Exception, match=r"has ended in the middle of this .*; run it again. Its log: log"):
                 async with visit:
                     raise ClusterUnreachable("nobody answers")
+        async with kept_cluster() as kept:
+            visit = await kept.visit()
+            with pytest.raises(
+                CommandError, match=rf"job {job_id} may have written outputs: look at them before"
+            ) as ended:
+                async with visit:
+                    await visit.client.announce(job_id)
+                    raise ClusterUnreachable("nobody answers")
+            assert ended.value.job_id == job_id
 
     asyncio.run(use())

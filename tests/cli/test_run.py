@@ -11,6 +11,7 @@ import pytest
 from firesteel.cli.following.interrupts import SAME_WISH_S, SIGNALS, Interrupts
 from firesteel.cli.jobs import run as run_module
 from firesteel.client.building import BuildProcessFailed
+from firesteel.client.transport import RequestFailed
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.runtime.ports import TaskFailedError
@@ -72,6 +73,17 @@ def test_bad_pipeline(command, cluster, etl: str) -> None:
     assert json.loads(out)["status"] == "REJECTED"
     assert fake.client.graph is None
     assert fake.closed
+
+
+def test_a_job_that_may_be_there_is_not_rejected(command, cluster, etl: str, monkeypatch) -> None:
+    async def lost(graph: object, artifacts: object) -> None:
+        raise RequestFailed("the storage of the masters is broken")
+
+    monkeypatch.setattr(cluster().client, "submit_job", lost)
+    code, out, _ = command("run", etl, "-p", "input=a", "--json", "--job-id", "a" * 32)
+    assert code == 3
+    found = json.loads(out)
+    assert (found["status"], found["job_id"]) == ("UNKNOWN", "a" * 32)
 
 
 @pytest.mark.parametrize("given", [("--timeout", "-5"), ("-D", "nonsense.key=1"), ("--job-id", "zz"), ("--set", "x")])

@@ -16,8 +16,10 @@ READER_GONE = 141
 
 
 class CommandError(Exception):
-    """Ends the command: `message` is one sentence for a person, `trace` goes to the log file or `--verbose`."""
+    """Ends the command: `message` is one sentence for a person, `trace` goes to the log file or `--verbose`. `job_id` is of a job
+    that may have been taken: what has become of it is not known."""
 
     def __init__(self, message: str, code: int, *, trace: str = "", location: str = "") -> None:
         super().__init__(message)
         self.message, self.code, self.trace, self.location = message, code, trace, location
+        self.job_id = ""

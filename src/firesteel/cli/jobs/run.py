@@ -28,7 +28,7 @@ from firesteel.cli.java import java_problem
 from firesteel.cli.jobs.attachments import attachment_options, taken_attachments, taken_interpreter
 from firesteel.cli.jobs.restoring import restoring_options, taken_restoring
 from firesteel.cli.jobs.scriptarguments import KEEP_WARM, RunCommand
-from firesteel.cli.jobs.submission import job_id_of, job_id_option, submit
+from firesteel.cli.jobs.submission import job_id_of, job_id_option, may_be_there, submit
 from firesteel.cli.logs import open_log_file
 from firesteel.cli.settings import is_elsewhere, load_configuration, named_values, pairs, time_ms
 from firesteel.client.building import BuildProcessFailed
@@ -240,7 +240,8 @@ def _taken_options(
 
 
 def _rejected(error: CommandError) -> bytes:
-    return msgspec.json.encode({"status": "REJECTED", "error": error.message, "location": error.location})
+    known = {"status": "UNKNOWN", "job_id": error.job_id} if error.job_id else {"status": "REJECTED"}
+    return msgspec.json.encode({**known, "error": error.message, "location": error.location})
 
 
 async def run_job_somewhere(options: RunOptions) -> End | JobID:
@@ -318,7 +319,8 @@ async def _run(
                 click.echo(f"firesteel: warning: {warning}", err=True)
             interrupts.defer(hurries=options.elsewhere)  # a job that may have been taken is cancelled, not forgotten
             is_own_id = bool(options.job_id)
-            await submit(cluster.client, built, display, is_own_id=is_own_id, elsewhere=options.elsewhere)
+            with may_be_there(job_id):
+                await submit(cluster.client, built, display, is_own_id=is_own_id, elsewhere=options.elsewhere)
         if options.detach and not interrupts.requested.is_set():
             return job_id
         watch = Watch(cluster.client, job_id, display, interrupts, goes_on=options.elsewhere)
@@ -326,7 +328,8 @@ async def _run(
             watch.output = ScriptOutput(cluster.client, job_id, merged=options.as_json)
         else:
             watch.prints = job_prints(cluster.client, job_id, display.printed)
-        end = await watch.until_end()
+        with may_be_there(job_id):
+            end = await watch.until_end()
         if cluster.goodbye:
             display.note(cluster.goodbye)
     return end

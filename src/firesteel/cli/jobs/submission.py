@@ -1,7 +1,9 @@
 """A job is handed in: under one id, however often that is tried, and never half way when somebody interrupts."""
 
+import contextlib
 import re
 import shlex
+from collections.abc import Iterator
 
 import click
 
@@ -52,6 +54,17 @@ async def submit(
             raise
         again = f"whether it has the job is not known, so repeat this with --job-id {job_id}"
         raise CommandError(f"{error}; {again}", UNREACHABLE) from None
+
+
+@contextlib.contextmanager
+def may_be_there(job_id: JobID) -> Iterator[None]:
+    """Of a job that is being handed in or followed: an error by which its end is not known has its id."""
+    try:
+        yield
+    except CommandError as error:
+        if error.code == UNREACHABLE:
+            error.job_id = job_id
+        raise
 
 
 async def _check_known(client: ClusterOperations, built: BuiltJob) -> list[str]:

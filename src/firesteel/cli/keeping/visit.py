@@ -65,6 +65,8 @@ class Visit:
     ) -> None:
         self._reader, self._writer = connection
         self._log = log
+        self._job_id = ""
+        """Of the job that was handed in."""
         self.client = _Client([welcome.url], token=welcome.token, patience_s=PATIENCE_S)
         self.client.announce = self._announce
         self.work_dir = Path(welcome.work_dir)
@@ -81,8 +83,17 @@ class Visit:
         self._writer.close()
         await self.client.close()
         if isinstance(error, ConnectionError):
-            text = f"the kept cluster has ended in the middle of this ({error}); run it again. Its log: {self._log}"
-            raise CommandError(text, UNREACHABLE) from None
+            advice = (
+                f"job {self._job_id} may have written outputs: look at them before you run it again"
+                if self._job_id
+                else "run it again"
+            )
+            ended = CommandError(
+                f"the kept cluster has ended in the middle of this ({error}); {advice}. Its log: {self._log}",
+                UNREACHABLE,
+            )
+            ended.job_id = self._job_id
+            raise ended from None
 
     async def call(self, entry_point: str, payload: bytes) -> bytes:
         """Build a job. Raises TaskFailedError."""
@@ -95,6 +106,7 @@ class Visit:
         return built
 
     async def _announce(self, job_id: JobID) -> None:
+        self._job_id = job_id
         await words.say(self._writer, words.Runs(job_id))
 
 
