@@ -113,3 +113,12 @@ def test_what_is_staged_anew_is_needed(tmp_path: Path, read_only: Callable[[bool
     assert [each.location for each in unremoved.unremoved()] == [location]
     unremoved.needed_again(location)
     assert unremoved.unremoved() == []
+
+
+def test_what_lay_below_a_directory_that_is_a_file_now_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    location = staged(tmp_path / "out", ANN).staging
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "out").write_text("a file")
+    sinks.remove_location(location)
+    assert unremoved.unremoved() == []

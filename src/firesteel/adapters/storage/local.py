@@ -99,6 +99,11 @@ def commit(commit: SinkCommit, target: Path, staging: Path) -> Committed:
 def remove(path: Path) -> None:
     """Delete a directory or file; of staging directories also what they leave empty. Raises OSError: of a directory only if it
     is staged, and still there."""
+    with contextlib.suppress(NotADirectoryError):  # a file stands where a directory above it was: it is gone
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
