@@ -140,7 +140,8 @@ def _with_high_availability(
 @masters_option
 @definitions_option
 def stop(workers_file: Path | None, masters_given: str | None, definitions: Sequence[str]) -> int:
-    """End the cluster, and remove its work files and jobs; its logs stay, and what lies in high-availability.storageDir.
+    """End the cluster, and remove its work files and jobs; its logs stay, and what lies in high-availability.storageDir, or in a
+    cluster.work-dir that you have named.
 
     So do all clusters end that `firesteel run --keep-warm` has left behind, with their logs.
     Hosts are those it was started on; files of hosts are for a cluster that was started from elsewhere.

@@ -1,9 +1,11 @@
 """The cluster's processes on this host: what `firesteel cluster` does here, and over ssh on other hosts."""
 
+import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 
 import click
+import psutil
 
 from firesteel.cli.background import (
     HELPERS_LIMIT_S,
@@ -23,6 +25,7 @@ from firesteel.model import options
 from firesteel.model.options import Configuration
 
 STOP_COMMAND = "firesteel cluster stop"
+MAKING_ARCHIVE = "-XX:ArchiveClassesAtExit"
 
 
 def check_workers(config: Configuration, workers: int) -> None:
@@ -111,10 +114,18 @@ def end_all(directory: ClusterDirectory, config: Configuration) -> list[Recorded
     end_helpers(
         directory,
         HELPERS_LIMIT_S,
-        on_wait=lambda helper: _say_waiting(f"a process that they have started ({helper.pid})", HELPERS_LIMIT_S),
+        on_wait=lambda helper: _say_waiting(f"a process that they have started ({_shown(helper)})", HELPERS_LIMIT_S),
     )
     forget(directory)
     return killed
+
+
+def _shown(helper: psutil.Process) -> str:
+    """What it is, where that is known: most often what makes the archive of Spark's classes, for quicker starts."""
+    with contextlib.suppress(psutil.Error):
+        if any(part.endswith("archivist.py") or part.startswith(MAKING_ARCHIVE) for part in helper.cmdline()):
+            return f"{helper.pid}, which makes the archive of Spark's classes, for quicker starts"
+    return str(helper.pid)
 
 
 def _say_waiting(what: str, limit_s: float) -> None:
