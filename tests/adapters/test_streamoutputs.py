@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from pyspark.sql.connect.proto import WriteStreamOperationStart
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.streamoutputs import StreamOutputs
 from firesteel.adapters.spark.streams.inheritance import keep
@@ -18,6 +19,7 @@ from firesteel.adapters.spark.streams.snapshots.manifest import SavepointHeader
 from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoint
 from firesteel.adapters.storage.batchclaims import Start, Superseded
 from firesteel.adapters.storage.batchfiles import BatchFiles
+from firesteel.model.branches import Branch
 from firesteel.model.streams import SPARK_FILES, STREAM_FILES, StreamOutput
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
 
@@ -230,3 +232,25 @@ def test_files_beside_the_queries_are_no_queries(tmp_path: Path, checkpoint: str
     (tmp_path / "job" / ".kept").touch()
     FileOutputs(absolute, StreamOutputs()).note("result", checkpoint, writer(path=tmp_path / "out"))
     assert sink_of(Path(checkpoint).parent) is not None
+
+
+@pytest.mark.parametrize(
+    ("branch", "cleans", "is_refused"),
+    [
+        (Branch(of="a" * 32), "DELETE", True),
+        (Branch(of="a" * 32), "off", False),
+        (Branch(of="a" * 32, promoted=True), "delete", False),
+        (None, "delete", False),
+    ],
+)
+def test_a_branch_takes_no_files_away(
+    checkpoint: str, monkeypatch: pytest.MonkeyPatch, branch: Branch | None, cleans: str, is_refused: bool
+) -> None:
+    monkeypatch.setattr(internals, "streams_read", lambda _: [("json", ["/in"], {"cleanSource": cleans})])
+    outputs = FileOutputs(absolute, StreamOutputs(branch))
+    if is_refused:
+        with pytest.raises(PipelineRefused, match=r"reads /in with cleanSource=delete, .* files that job a+,"):
+            outputs.note("result", checkpoint, writer("noop"))
+    else:
+        outputs.note("result", checkpoint, writer("noop"))
+        assert sink_of(Path(checkpoint).parent) == StreamOutput(kind="noop", mode="append")

@@ -1,7 +1,7 @@
 """Outputs of a streaming attempt's queries: no two have one, and none is where whoever has branched the job does not want it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.storage.batchclaims import Start
@@ -31,6 +31,21 @@ class StreamOutputs:
         self.known[uid] = output
         if starts:
             self.starts[uid] = starts
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether another job runs beside it that reads the same."""
+        return self._branch is not None and not self._branch.promoted
+
+    def check_source(self, uid: str, places: Sequence[str], options: Mapping[str, str]) -> None:
+        """A source of a branch's sink `uid`, with options by lower-case names. Raises PipelineRefused."""
+        cleans = options.get("cleansource", "off").lower()
+        if self._branch is not None and cleans != "off":
+            raise PipelineRefused(
+                f"sink {uid} reads {', '.join(places)} with cleanSource={cleans}, and would take away files that job"
+                f" {self._branch.of}, which it branches from, is yet to read: give the branch a source without it, by a"
+                " parameter"
+            )
 
     def refuse_one_for_two(self, one: tuple[str, StreamOutput], other: tuple[str, StreamOutput]) -> None:
         """Raises PipelineRefused where two sinks, by their uids, would write to one directory."""

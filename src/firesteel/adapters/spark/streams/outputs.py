@@ -39,6 +39,8 @@ class FileOutputs:
 
     def note(self, uid: str, checkpoint: str, writer: Any) -> None:
         """Where the query is going to write, before any of the job's starts. Raises PipelineRefused."""
+        for _, places, options in internals.streams_read(writer) if self._known.is_branch else ():
+            self._known.check_source(uid, places, {name.lower(): value for name, value in options.items()})
         mode = internals.output_mode(writer) or "append"
         claimed = self._known.known.get(uid)
         if claimed is None:
