@@ -20,6 +20,7 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import write_savepoin
 from firesteel.adapters.storage.batchclaims import Start, Superseded
 from firesteel.adapters.storage.batchfiles import BatchFiles
 from firesteel.model.branches import Branch
+from firesteel.model.ids import JobID
 from firesteel.model.streams import SPARK_FILES, STREAM_FILES, StreamOutput
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
 
@@ -237,9 +238,9 @@ def test_files_beside_the_queries_are_no_queries(tmp_path: Path, checkpoint: str
 @pytest.mark.parametrize(
     ("branch", "cleans", "is_refused"),
     [
-        (Branch(of="a" * 32), "DELETE", True),
-        (Branch(of="a" * 32), "off", False),
-        (Branch(of="a" * 32, promoted=True), "delete", False),
+        (Branch(of=JobID("a" * 32)), "DELETE", True),
+        (Branch(of=JobID("a" * 32)), "off", False),
+        (Branch(of=JobID("a" * 32), promoted=True), "delete", False),
         (None, "delete", False),
     ],
 )
