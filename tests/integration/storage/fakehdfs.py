@@ -1,16 +1,23 @@
 """An HDFS in memory, with the requests of `WebHdfs` and what a NameNode answers; any request may be the last, or lost."""
 
+import contextlib
 import itertools
 import posixpath
 import random
-from typing import TypeVar
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 from firesteel.adapters.storage.hdfstree import BY_ID
 from firesteel.adapters.storage.webhdfs import Status
+from firesteel.testing.power import PowerCut
 
 T = TypeVar("T")
 
 ROOT = ""
+SILENT = "the NameNode does not answer"
 
 
 class Died(BaseException):
@@ -27,6 +34,8 @@ class FakeHdfs:
         """So many requests are done; the next kills whoever makes it. Negative: none does."""
         self.loses = 0.0
         """Chance that an answer is lost."""
+        self.modified_ms: dict[int, int] = {}
+        """By id; of all others: now."""
         self._random = random.Random(seed)
 
     def uri(self, path: str) -> str:
@@ -34,10 +43,12 @@ class FakeHdfs:
 
     def status(self, path: str) -> Status | None:
         self._begin()
+        path = self._resolved(path)
         return self._end(self._status(path) if path in self.entries else None)
 
     def listed(self, path: str) -> list[Status]:
         self._begin()
+        path = self._resolved(path)
         if path not in self.entries:
             raise FileNotFoundError(path)
         if self.entries[path][1] is not None:
@@ -52,9 +63,7 @@ class FakeHdfs:
 
     def rename(self, old: str, new: str, *, replaces: bool) -> None:
         self._begin()
-        if old.startswith(BY_ID):
-            number = int(old.rpartition("/")[2])
-            old = next((path for path, entry in self.entries.items() if entry[0] == number), old)
+        old, new = self._resolved(old), self._resolved(new)
         if old not in self.entries or (posixpath.dirname(new) not in self.entries and posixpath.dirname(new) != "/"):
             raise FileNotFoundError(old)
         there = self.entries.get(new)
@@ -67,6 +76,7 @@ class FakeHdfs:
 
     def delete(self, path: str, *, recursive: bool) -> bool:
         self._begin()
+        path = self._resolved(path)
         below = self._below(path)
         if below and not recursive:
             raise FileExistsError(path)
@@ -75,16 +85,30 @@ class FakeHdfs:
 
     def write(self, path: str, data: bytes) -> None:
         self._begin()
+        path = self._resolved(path)
+        if path.startswith(BY_ID):
+            raise FileNotFoundError(path)
         self._make(posixpath.dirname(path))
         self.entries[path] = (next(self._ids), data)
         self._end(None)
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def upload(self, path: str, source: Path) -> None:
+        self.write(path, source.read_bytes())
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         self._begin()
-        found = self.entries.get(path, (0, None))[1]
+        found = self.entries.get(self._resolved(path), (0, None))[1]
         if found is None:
             raise FileNotFoundError(path)
-        return self._end(found[offset:])
+        return self._end(found[offset : None if length is None else offset + length])
+
+    def _resolved(self, path: str) -> str:
+        """The same where it begins with the id of what is gone."""
+        if not path.startswith(BY_ID):
+            return path
+        number, slash, below = path.removeprefix(f"{BY_ID}/").partition("/")
+        found = (each for each, entry in self.entries.items() if entry[0] == int(number))
+        return next((f"{each}{slash}{below}" for each in found), path)
 
     def _make(self, path: str) -> None:
         steps = path.split("/")
@@ -95,7 +119,8 @@ class FakeHdfs:
 
     def _status(self, path: str) -> Status:
         number, content = self.entries[path]
-        return Status(posixpath.basename(path), content is None, len(content or b""), number)
+        modified_ms = self.modified_ms.get(number, round(time.time() * 1_000))
+        return Status(posixpath.basename(path), content is None, len(content or b""), number, modified_ms)
 
     def _below(self, path: str) -> list[str]:
         return [each for each in self.entries if each.startswith(f"{path}/")]
@@ -109,3 +134,40 @@ class FakeHdfs:
         if self._random.random() < self.loses:
             raise OSError("the answer was lost")
         return answer
+
+
+class FaultyHdfs:
+    """Requests to an HDFS, in memory or a real one. `cut_at`, `fail_at`: the request of that number, from now on, is the last, or
+    fails; done before that if `done`."""
+
+    def __init__(self, behind: Any) -> None:
+        self._behind, self._lock = behind, threading.RLock()
+        self._one_by_one = self._lock if isinstance(behind, FakeHdfs) else contextlib.nullcontext()
+        self.cut_at, self.fail_at, self.done = -1, frozenset[int](), False
+        self.is_dark, self.requests = False, 0
+        self.before: Callable[[str], None] = lambda what: None
+        """Told of each request before it is done."""
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._behind, name)
+
+        def request(path: str, *given: Any, **more: Any) -> Any:
+            return self._call(f"{name} {path}", lambda: real(path, *given, **more))
+
+        return request
+
+    def _call(self, what: str, work: Callable[[], T]) -> T:
+        with self._lock:
+            if self.is_dark:
+                raise PowerCut
+            number, self.requests = self.requests, self.requests + 1
+        self.before(what)
+        with self._one_by_one:
+            if number == self.cut_at:
+                self.is_dark = True
+            elif number not in self.fail_at:
+                return work()
+            if self.done:
+                with contextlib.suppress(OSError):
+                    work()
+            raise PowerCut if self.is_dark else OSError(SILENT)

@@ -2,14 +2,17 @@
 
 import contextlib
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from firesteel.adapters.storage import webhdfs
 from firesteel.adapters.storage.errors import Unusable
 from firesteel.adapters.storage.webhdfs import WebHdfs
 
@@ -87,6 +90,46 @@ def test_bytes_go_to_the_datanode_that_is_named() -> None:
         client.write("/x", b"rows")
     assert [data for *_, data in namenode.asked] == [b""]
     assert [data for *_, data in datanode.asked] == [b"rows"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 6, 10])
+def test_a_file_goes_there_in_chunks(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhdfs, "CHUNK_BYTES", 3)
+    data = bytes(range(size))
+    (tmp_path / "file").write_bytes(data)
+    with (
+        serving(201, b"") as datanode,
+        serving(307, b"", f"{datanode.url}/webhdfs/v1/x?op=CREATE") as namenode,
+        asking(namenode) as client,
+    ):
+        client.upload("/x", tmp_path / "file")
+        with pytest.raises(FileNotFoundError) as raised:
+            client.upload("/x", tmp_path / "nowhere")
+    assert raised.value.errno is not None, "this machine's errors have numbers"
+    assert [data for *_, data in namenode.asked] == [b""]
+    assert [data for *_, data in datanode.asked] == [data]
+
+
+def test_a_file_that_nobody_takes_is_told_by_its_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"rows")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        with (
+            serving(307, b"", f"{nobody}/webhdfs/v1/x?op=CREATE") as namenode,
+            asking(namenode) as client,
+            pytest.raises(
+                OSError, match=rf"hdfs://nn:8020/x: {nobody} does not answer .*; does this host reach DataNodes"
+            ),
+        ):
+            client.upload("/x", tmp_path / "file")
+
+
+def test_of_a_file_so_much_is_asked_for_as_is_wanted() -> None:
+    with serving(200, b"rows") as namenode, asking(namenode) as client:
+        assert [client.read("/x"), client.read("/x", 5), client.read("/x", 5, 4)] == [b"rows"] * 3
+    asked = [(query.get("offset"), query.get("length")) for _, _, query, _ in namenode.asked]
+    assert asked == [("0", None), ("5", None), ("5", "4")]
 
 
 def test_of_several_the_active_one_is_asked_from_then_on() -> None:

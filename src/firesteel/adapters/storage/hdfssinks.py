@@ -52,7 +52,7 @@ class HdfsSinks(HdfsDirectories):
             raise TargetRefused(f"{target} is a file, and rows are written into a directory; name another one")
         self._tree.make_directory(posixpath.dirname(staging))
         rivals.write_note(self._tree, target, staging)
-        self._check_renames(target, staging + rivals.NOTE)
+        self._tree.check_heeds_options(staging + rivals.NOTE, target)
 
     def commit(self, commit: SinkCommit) -> Committed:
         place = self.place(commit.target)
@@ -70,14 +70,3 @@ class HdfsSinks(HdfsDirectories):
         text = str(error)
         shown = text if "://" in text else f"{target}: {text}"
         return shown if isinstance(error, Unusable | LeaseLost) else f"{shown}; nothing of it is visible: retry the job"
-
-    def _check_renames(self, target: str, note: str) -> None:
-        """Raises Unusable when a rename replaces what it should not: so does a gateway that drops what it does not know."""
-        try:
-            self._tree.rename_onto_nothing(note, note)
-        except FileExistsError:
-            return
-        raise Unusable(
-            f"{target}: what answers there for WebHDFS does not heed renameoptions, so two workers could spoil one commit; set"
-            " fs.hdfs.webhdfs-address to the NameNode's own"
-        )

@@ -4,8 +4,10 @@ import contextlib
 import posixpath
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TypeVar
 
+from firesteel.adapters.storage.errors import Unusable
 from firesteel.adapters.storage.patience import tried
 from firesteel.adapters.storage.rivals import NOTE
 from firesteel.adapters.storage.schemes import authority_and_path
@@ -70,8 +72,15 @@ class HdfsTree:
     def read_from(self, path: str, offset: int) -> bytes:
         return self._tried(lambda: self._client.read(_path(path), offset))
 
+    def read_range(self, path: str, begin: int, end: int) -> bytes:
+        """The bytes from `begin` up to `end`."""
+        return self._tried(lambda: self._client.read(_path(path), begin, end - begin))
+
     def write(self, path: str, data: bytes) -> None:
         self._tried(lambda: self._client.write(_path(path), data))
+
+    def upload(self, path: str, source: Path) -> None:
+        self._tried(lambda: self._client.upload(_path(path), source))
 
     def make_directory(self, path: str) -> None:
         self._tried(lambda: self._client.make_directory(_path(path)))
@@ -96,6 +105,18 @@ class HdfsTree:
     def rename_onto_nothing(self, old: str, new: str) -> None:
         """Raises FileExistsError where there is something."""
         self._tried(lambda: self._client.rename(_path(old), _path(new), replaces=False))
+
+    def check_heeds_options(self, path: str, target: str) -> None:
+        """Raises Unusable when a rename replaces what it should not, tried with what is at `path`: so does a gateway that drops
+        what it does not know. `target`: what is to be written."""
+        try:
+            self.rename_onto_nothing(path, path)
+        except FileExistsError:
+            return
+        raise Unusable(
+            f"{target}: what answers there for WebHDFS does not heed renameoptions, so two workers could spoil one commit; set"
+            " fs.hdfs.webhdfs-address to the NameNode's own"
+        )
 
     def put_in_place(self, new: str, place: str, aside: str) -> None:
         """In two steps: for a moment there is nothing at `place`. The first names what it moves by its id, so that it moves

@@ -30,7 +30,7 @@ def sink_store(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> SinkStore
     if ours == "hdfs":
         from firesteel.adapters.storage.hdfssinks import HdfsSinks
 
-        return HdfsSinks(_hdfs_of(uri, settings))
+        return HdfsSinks(hdfs_of(uri, settings))
     from firesteel.adapters.storage.objectsinks import ObjectSinks
 
     return ObjectSinks(keys_of(uri, settings))
@@ -44,7 +44,7 @@ def directories_at(uri: str, settings: Mapping[str, str] = NOTHING_SET, *, patie
     if ours == "hdfs":
         from firesteel.adapters.storage.hdfsdirectories import HdfsDirectories
 
-        return HdfsDirectories(_hdfs_of(uri, settings), patient=patient)
+        return HdfsDirectories(hdfs_of(uri, settings), patient=patient)
     from firesteel.adapters.storage.objectdirectories import ObjectDirectories
 
     keys = keys_of(uri, settings)
@@ -55,13 +55,14 @@ def check_takes_writes(storage: str, settings: Mapping[str, str] = NOTHING_SET) 
     """Ask for what changes nothing, once: of a NameNode for a write, to which it says no in safe mode. `storage` is one of
     `storage_of`. Raises OSError, and ValueError where its name is none that could be asked."""
     if scheme_of(storage).ours == "hdfs":
-        _hdfs_of(f"{storage}/{_NOBODYS}", settings).make_directory("/")
+        hdfs_of(f"{storage}/{_NOBODYS}", settings).make_directory("/")
     else:
         with contextlib.suppress(FileNotFoundError):  # a tenth of the price of a listing
             keys_of(f"{storage}/{_NOBODYS}", settings).get(_NOBODYS)
 
 
-def _hdfs_of(uri: str, settings: Mapping[str, str]) -> "WebHdfs":
+def hdfs_of(uri: str, settings: Mapping[str, str] = NOTHING_SET) -> "WebHdfs":
+    """The client of an `hdfs://` URI's file system. Raises TargetRefused."""
     from firesteel.adapters.storage.hdfssettings import addresses_of, user_name
     from firesteel.adapters.storage.webhdfs import web_hdfs
 

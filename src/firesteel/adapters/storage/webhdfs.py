@@ -6,15 +6,21 @@ names. https://hadoop.apache.org/docs/stable/hadoop-project-dist/hadoop-hdfs/Web
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpcore
 
 from firesteel.adapters.storage.errors import Unusable
 
-CONNECT_LIMIT_S, SILENCE_LIMIT_S = 3.0, 10.0
+CONNECT_LIMIT_S, SILENCE_LIMIT_S, CLOSING_LIMIT_S = 3.0, 10.0, 60.0
+"""Limits on making a connection, on silence of one that was made, and on that while a DataNode closes a file that was uploaded: it
+waits for those that have the copies."""
+CHUNK_BYTES = 256 * 1024
+"""So much of a file is in memory while it is uploaded."""
 CONNECTIONS_MAX = 32
 ELSEWHERE = ("StandbyException",)
 """What a NameNode says that is not the active one."""
@@ -40,6 +46,8 @@ class Status(NamedTuple):
     size_bytes: int
     file_id: int
     """Stays through renames, and is never given again."""
+    modified_ms: int
+    """Since 1970, by the NameNode's clock. Of a directory: when names directly below it last changed."""
 
 
 class WebHdfs:
@@ -89,11 +97,18 @@ class WebHdfs:
         """Write a file, whatever file was there; also the directories above it."""
         self._sent("PUT", path, "CREATE", data, overwrite="true")
 
-    def read(self, path: str, offset: int = 0) -> bytes:
-        """From `offset` to its end. Raises FileNotFoundError."""
-        return self._sent("GET", path, "OPEN", b"", offset=str(offset))
+    def upload(self, path: str, source: Path) -> None:
+        """The same from a file of this machine, of any size."""
+        with open(source, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            self._sent("PUT", path, "CREATE", _Upload(file, size), overwrite="true")
 
-    def _sent(self, method: str, path: str, operation: str, data: bytes, **more: str) -> bytes:
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """From `offset` to its end, or so much of it. Raises FileNotFoundError."""
+        more = {} if length is None else {"length": str(length)}
+        return self._sent("GET", path, "OPEN", b"", offset=str(offset), **more)
+
+    def _sent(self, method: str, path: str, operation: str, data: "bytes | _Upload", **more: str) -> bytes:
         """By a DataNode, which the NameNode names."""
         status, headers, answer = self._at_namenode(method, path, operation, more)
         if status != 307:
@@ -134,17 +149,22 @@ class WebHdfs:
         raise told
 
     def _exchanged(
-        self, method: str, url: str, path: str, data: bytes, question: str
+        self, method: str, url: str, path: str, data: "bytes | _Upload", question: str
     ) -> tuple[int, dict[str, str], bytes]:
+        content: bytes | Iterator[bytes]
+        if isinstance(data, _Upload):
+            size, content, silence_s = data.size_bytes, data.chunks(), CLOSING_LIMIT_S
+        else:
+            size, content, silence_s = len(data), data, SILENCE_LIMIT_S
         limits = {
             "connect": CONNECT_LIMIT_S,
-            "read": SILENCE_LIMIT_S,
+            "read": silence_s,
             "write": SILENCE_LIMIT_S,
             "pool": SILENCE_LIMIT_S,
         }
-        headers = [("Host", urlsplit(url).netloc), ("Content-Length", str(len(data))), ("Content-Type", BYTES)]
+        headers = [("Host", urlsplit(url).netloc), ("Content-Length", str(size)), ("Content-Type", BYTES)]
         try:
-            answer = self._pool.request(method, url, headers=headers, content=data, extensions={"timeout": limits})
+            answer = self._pool.request(method, url, headers=headers, content=content, extensions={"timeout": limits})
         except (
             httpcore.NetworkError,
             httpcore.TimeoutException,
@@ -178,9 +198,23 @@ class WebHdfs:
         return f"{self.uri(path)}: {where} answers {status}, and not as WebHDFS: is fs.hdfs.webhdfs-address right?"
 
 
+class _Upload(NamedTuple):
+    file: BinaryIO
+    size_bytes: int
+
+    def chunks(self) -> Iterator[bytes]:
+        while chunk := self.file.read(CHUNK_BYTES):
+            yield chunk
+
+
 def _status(found: Mapping[str, Any]) -> Status:
-    is_directory = found["type"] == "DIRECTORY"
-    return Status(found.get("pathSuffix", ""), is_directory, int(found.get("length", 0)), int(found.get("fileId", 0)))
+    return Status(
+        name=found.get("pathSuffix", ""),
+        is_directory=found["type"] == "DIRECTORY",
+        size_bytes=int(found.get("length", 0)),
+        file_id=int(found.get("fileId", 0)),
+        modified_ms=int(found.get("modificationTime", 0)),
+    )
 
 
 def _remote(answer: bytes) -> tuple[str, str]:
