@@ -1,4 +1,4 @@
-"""Buckets, and queries whose savepoints are put there."""
+"""Storages for savepoints, and queries whose savepoints are put there."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.adapters.storage.s3settings import S3Access
 from tests.adapters.snapshots.buckets import settings
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
+from tests.adapters.snapshots.storages import FAKES, Bucket, Storage
 from tests.durable.s3 import s3_server
 from tests.integration.storage.fakekeys import FakeKeys
 
@@ -25,6 +26,24 @@ def keys(request: pytest.FixtureRequest, s3: str) -> Iterator[Keys]:
     found: Keys = FakeKeys() if request.param == "memory" else S3Keys("firesteel", S3Access.of(settings(s3)))
     yield found
     found.delete([each.key for each in found.found("")])
+
+
+@pytest.fixture(params=["memory", "s3"])
+def storage(request: pytest.FixtureRequest, s3: str) -> Iterator[Storage]:
+    """Any of them."""
+    if request.param == "memory":
+        yield Bucket()
+        return
+    found = S3Keys("firesteel", S3Access.of(settings(s3)))
+    yield Bucket(found)
+    found.delete([each.key for each in found.found("")])
+
+
+@pytest.fixture(params=FAKES, ids=lambda each: each.__name__)
+def fake(request: pytest.FixtureRequest) -> Storage:
+    """One whose requests fail when they are told to."""
+    made: Storage = request.param()
+    return made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +28,6 @@ from firesteel.adapters.spark.streams.snapshots.savepoints import (
     write_savepoint,
 )
 from firesteel.adapters.storage import s3keys
-from firesteel.adapters.storage.keys import Keys
 from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.adapters.storage.s3settings import S3Access
 from firesteel.model.failures import FailureKind
@@ -44,7 +42,7 @@ from firesteel.model.streams import (
     StateQuestion,
 )
 from firesteel.runtime.ports import TaskFailedError
-from tests.adapters.snapshots.buckets import URI, at, names, settings
+from tests.adapters.snapshots.buckets import URI, names, settings
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
 from tests.adapters.snapshots.test_claims import MINE, OTHERS
 from tests.adapters.snapshots.test_savepoints import HEADER
@@ -78,27 +76,6 @@ def test_one_job_has_it_and_no_other_begins_from_it(s3: str, saved_queries: dict
     with pytest.raises(NoSavepoint):
         read_manifest(place)
     keys = S3Keys("firesteel", S3Access.of(settings(s3)))
-    assert names(keys) == []
-
-
-def test_of_many_that_claim_it_at_once_one_has_it(keys: Keys, saved_queries: dict[str, str]) -> None:
-    write_savepoint(at(keys), saved_queries, HEADER)
-    jobs = [JobID(f"{number:032x}") for number in range(8)]
-    barrier, won = threading.Barrier(len(jobs)), list[JobID]()
-
-    def claim(job_id: JobID) -> None:
-        barrier.wait()
-        with contextlib.suppress(SavepointClaimed):
-            take(at(keys), job_id, owns=True)
-            won.append(job_id)
-
-    threads = [threading.Thread(target=claim, args=(each,)) for each in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    dispose(at(keys))
     assert names(keys) == []
 
 
