@@ -42,7 +42,7 @@ def rows_of(
     storage: Mapping[str, str] = NOTHING_SET,
 ) -> Iterator[BatchRow]:
     """Rows of the batches from `after` + 1 to `up_to`; `savepoint` is one of batch `after`, if any, and `storage` the settings by
-    which it is reached in a bucket. Raises NotReadable."""
+    which it is reached in another storage. Raises NotReadable."""
     root = Path(output.place)
     if not root.is_dir():
         raise NotReadable(f"{output.place} is not to be seen from here: compare where the workers' directories are")

@@ -62,7 +62,7 @@ class SavepointOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     savepoint_id: str
     location: str
-    """Where it is to be: a directory, or a URI in a bucket."""
+    """Where it is to be: a directory, or a URI in a bucket or in HDFS."""
     queries: tuple[SavepointQueries, ...]
     job_name: str
     vertices: tuple[tuple[str, str], ...]

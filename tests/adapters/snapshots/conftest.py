@@ -10,7 +10,7 @@ from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.adapters.storage.s3settings import S3Access
 from tests.adapters.snapshots.buckets import settings
 from tests.adapters.snapshots.checkpoints import FakeCheckpoint
-from tests.adapters.snapshots.storages import FAKES, Bucket, Storage
+from tests.adapters.snapshots.storages import FAKES, Bucket, InHdfs, Storage
 from tests.durable.s3 import s3_server
 from tests.integration.storage.fakekeys import FakeKeys
 
@@ -28,9 +28,12 @@ def keys(request: pytest.FixtureRequest, s3: str) -> Iterator[Keys]:
     found.delete([each.key for each in found.found("")])
 
 
-@pytest.fixture(params=["memory", "s3"])
+@pytest.fixture(params=["memory", "s3", "hdfs"])
 def storage(request: pytest.FixtureRequest, s3: str) -> Iterator[Storage]:
     """Any of them."""
+    if request.param == "hdfs":
+        yield InHdfs()
+        return
     if request.param == "memory":
         yield Bucket()
         return

@@ -1,6 +1,7 @@
-"""Storages for savepoints, in memory and of a server: buckets, whose requests fail or are the last."""
+"""Storages for savepoints, in memory and of a server: a bucket and an HDFS, whose requests fail or are the last."""
 
 import itertools
+import posixpath
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,9 +9,13 @@ from typing import Any
 
 from firesteel.adapters.spark.streams.snapshots import remoteplace
 from firesteel.adapters.spark.streams.snapshots.bucketplace import BucketPlace
+from firesteel.adapters.spark.streams.snapshots.hdfsplace import HdfsPlace
 from firesteel.adapters.spark.streams.snapshots.manifest import MANIFEST
+from firesteel.adapters.spark.streams.snapshots.partials import PREFIX
 from firesteel.adapters.spark.streams.snapshots.places import SavepointPlace
 from firesteel.adapters.spark.streams.snapshots.savepoints import read_manifest
+from firesteel.adapters.storage.webhdfs import Status
+from tests.integration.storage.fakehdfs import SILENT, FakeHdfs, FaultyHdfs
 from tests.integration.storage.fakekeys import FakeKeys
 
 ROOT = "sp/savepoint-012345-1"
@@ -102,7 +107,69 @@ class Bucket(Storage):
         return what == f"put {ROOT}/{MANIFEST}"
 
 
-FAKES: tuple[type[Storage], ...] = (Bucket,)
+class InHdfs(Storage):
+    failure = SILENT
+
+    def __init__(self, client: Any = None, top: str = "") -> None:
+        """`top`: the directory that stands for all of it, in a real one."""
+        self.client = FakeHdfs() if client is None else client
+        self.faults, self._top = FaultyHdfs(self.client), top
+        self.wait: Callable[[float], None] = lambda seconds: None
+
+    def uri(self, name: str = ROOT) -> str:
+        uri: str = self.client.uri(f"{self._top}/{name}")
+        return uri
+
+    def at(self, name: str = ROOT, *, later: bool = False) -> SavepointPlace:
+        if later:
+            for hidden in (each for each in self.names() if posixpath.basename(each).startswith(PREFIX)):
+                self._age(f"{self._top}/{hidden}")
+        return HdfsPlace(self.uri(name), self.faults, wait=self.wait)
+
+    def _age(self, path: str) -> None:
+        """Have it be from yesterday."""
+        found = self.client.status(path)
+        assert found is not None, path
+        modified_ms = found.modified_ms - round(LATER_S * 1_000)
+        if isinstance(self.client, FakeHdfs):
+            self.client.modified_ms[found.file_id] = modified_ms
+        else:
+            self.client._asked("PUT", path, "SETTIMES", modificationtime=str(modified_ms))
+
+    def names(self) -> list[str]:
+        """Files, and hidden directories."""
+        found, directories = [], [""]
+        for directory in directories:  # grows meanwhile
+            for each in self._listed(directory):
+                name = posixpath.join(directory, each.name)
+                if each.is_directory:
+                    directories.append(name)
+                if not each.is_directory or each.name.startswith(PREFIX):
+                    found.append(name)
+        return sorted(found)
+
+    def _listed(self, directory: str) -> list[Status]:
+        try:
+            found: list[Status] = self.client.listed(f"{self._top}/{directory}".rstrip("/"))
+        except FileNotFoundError:
+            return []
+        return found
+
+    def read(self, name: str) -> bytes:
+        data: bytes = self.client.read(f"{self._top}/{name}")
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        self.client.write(f"{self._top}/{name}", data)
+
+    def delete(self, name: str) -> None:
+        self.client.delete(f"{self._top}/{name}", recursive=True)
+
+    def gives_name(self, what: str) -> bool:
+        return what.startswith("rename /.reserved")
+
+
+FAKES: tuple[type[Storage], ...] = (Bucket, InHdfs)
 
 
 def nth_upload(number: int) -> Callable[[str], bool]:

@@ -1,4 +1,4 @@
-"""Savepoints in a bucket: what is only there. `test_remoteplaces` has what is the same in all storages."""
+"""Savepoints in a bucket: what is only there. `test_remoteplaces` has what is the same in HDFS."""
 
 import pytest
 

@@ -163,8 +163,8 @@ def test_what_the_storage_says_is_one_sentence_with_a_way_out(
         place_at(URI, {key: text for key, text in known.items() if "secret" not in key})
     with pytest.raises(StorageRefused, match=r"s3://a/\.\./b can't be reached: s3://a/\.\./b has a step"):
         place_at("s3://a/../b", known)
-    with pytest.raises(StorageUnsupported, match="savepoints that or s3://BUCKET/PATH"):
-        place_at("hdfs://names/savepoints")
+    with pytest.raises(StorageUnsupported, match=r"savepoints that, s3://BUCKET/PATH or hdfs://HOST:PORT/PATH"):
+        place_at("gs://bucket/savepoints")
 
 
 def test_a_job_whose_storage_is_silent_tries_again(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

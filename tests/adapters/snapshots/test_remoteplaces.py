@@ -1,4 +1,4 @@
-"""Savepoints in a storage that is asked over a network: whole or not there, compared when they are read, and deleted with care."""
+"""Savepoints in a bucket and in HDFS: whole or not there, compared when they are read, and deleted with care."""
 
 import contextlib
 import errno

@@ -165,8 +165,8 @@ def _by_commands(stream: branches.Stream, keys: S3Keys) -> None:
     stream.ran("savepoint", "--dispose", saved)
     assert not list(keys.found("saved/"))
     assert "no savepoint of firesteel: it has no savepoint.json" in stream.ran("savepoint", "--dispose", saved, code=2)
-    refused = stream.ran("savepoint", job, "hdfs://names/saved", code=1)
-    assert "savepoints that or s3://BUCKET/PATH" in refused
+    refused = stream.ran("savepoint", job, "gs://bucket/saved", code=1)
+    assert "savepoints that, s3://BUCKET/PATH or hdfs://HOST:PORT/PATH" in refused
 
     refused = stream.ran("stop", job, "-p", "s3://nowhere/saved", code=1)
     assert "says NoSuchBucket: there is no such bucket: make it" in refused

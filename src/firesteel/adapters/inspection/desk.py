@@ -47,7 +47,7 @@ class WorkerDesk:
     def __init__(
         self, work_dir: Path, backend: TaskBackend, blobs: BlobSource, *, storage: Mapping[str, str] = NOTHING_SET
     ) -> None:
-        """`storage`: settings by which savepoints in buckets are reached."""
+        """`storage`: settings by which savepoints in other storages are reached."""
         self._backend, self._storage = backend, storage
         self._logs = LogFiles(work_dir / "logs")
         self._uploaded = UploadedFiles(work_dir / "builds", backend, blobs)

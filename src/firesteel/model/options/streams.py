@@ -25,7 +25,7 @@ SAVEPOINT_DIR = ConfigOption(
     "execution.checkpointing.savepoint-dir",
     "str",
     "",
-    "Directory in which savepoints are made when none is named: an absolute path or a `file:` URI that all workers share, or `s3://BUCKET/PATH`.",
+    "Directory in which savepoints are made when none is named: an absolute path or a `file:` URI that all workers share, `s3://BUCKET/PATH` or `hdfs://HOST:PORT/PATH`.",
     deprecated_key="state.savepoints.dir",
 )
 CHECKPOINT_TIMEOUT = ConfigOption(

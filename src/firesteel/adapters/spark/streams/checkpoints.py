@@ -75,7 +75,7 @@ class CheckpointDirectories:
     def __init__(
         self, config: Configuration, results: str, work_dir: Path, storage: Mapping[str, str] = NOTHING_SET
     ) -> None:
-        """`storage`: settings by which savepoints in buckets are reached."""
+        """`storage`: settings by which savepoints in other storages are reached."""
         self._config, self._work_dir, self._storage = config, work_dir, storage
         self._shared = Path(results) / CHECKPOINTS_BELOW if results.startswith("/") else None
         self._used: dict[JobID, Path] = {}

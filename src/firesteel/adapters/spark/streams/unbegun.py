@@ -26,7 +26,7 @@ _QUERIES = "unbegun"
 @contextlib.contextmanager
 def unbegun_queries(job: Path, begun: Collection[str], storage: Mapping[str, str]) -> Iterator[Mapping[str, Path]]:
     """Where those are, by uid, that are none of `begun`: made for now in a hidden directory of the job's, as their first attempts
-    would have been. `storage`: settings by which savepoints in buckets are reached. Raises QueriesUnbegun; another SnapshotError
+    would have been. `storage`: settings by which savepoints in other storages are reached. Raises QueriesUnbegun; another SnapshotError
     or OSError when that is to be tried again."""
     origin = next((found for uid in begun if (found := origin_of(job / uid)) is not None), None)
     missing = [uid for uid in origin.queries if uid not in begun] if origin is not None else []

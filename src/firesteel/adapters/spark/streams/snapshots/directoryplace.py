@@ -82,7 +82,7 @@ class DirectoryPlace:
 
     def names(self) -> list[str]:
         found = (os.path.join(parent, name) for parent, _, names in os.walk(self._root) for name in names)
-        return [name for name in (os.path.relpath(path, self._root) for path in found) if not _is_hidden(name)]
+        return [name for name in (os.path.relpath(path, self._root) for path in found) if not is_hidden(name)]
 
     def remove(self, names: Iterable[str]) -> None:
         with partial_directory(self._root.parent) as gone:
@@ -130,7 +130,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Checksums of the local file system, which whoever looked at it with Spark has left; and our own partial ones."""
     last = name.rpartition("/")[2]
     return (last.startswith(".") and last.endswith(".crc")) or any(part.startswith(PREFIX) for part in Path(name).parts)

@@ -62,7 +62,7 @@ class StorageUnsupported(SnapshotError):
     def __init__(self, location: str) -> None:
         super().__init__(
             f"{location} is no directory of this machine: checkpoints of streams need a path or a file: URI that workers"
-            " share, and savepoints that or s3://BUCKET/PATH"
+            " share, and savepoints that, s3://BUCKET/PATH or hdfs://HOST:PORT/PATH"
         )
         self.location = location
 

@@ -1,4 +1,5 @@
-"""Where a savepoint is, or is to be: the contract, and what serves a location. `DirectoryPlace` and `BucketPlace` are the two."""
+"""Where a savepoint is, or is to be: the contract, and what serves a location. `DirectoryPlace`, `BucketPlace` and `HdfsPlace` are
+the three."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,10 +9,12 @@ from typing import Protocol
 from firesteel.adapters.spark.streams.snapshots.bucketplace import BucketPlace
 from firesteel.adapters.spark.streams.snapshots.directoryplace import DirectoryPlace
 from firesteel.adapters.spark.streams.snapshots.errors import StorageRefused
+from firesteel.adapters.spark.streams.snapshots.hdfsplace import HdfsPlace
 from firesteel.adapters.spark.streams.snapshots.manifest import SavepointFile, SavepointManifest
 from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.adapters.storage.schemes import SCHEMES, scheme_name
-from firesteel.adapters.storage.serving import NOTHING_SET, keys_of
+from firesteel.adapters.storage.serving import NOTHING_SET, hdfs_of, keys_of
+from firesteel.model.options import ConfigurationError
 
 
 class SavepointPlace(Protocol):
@@ -71,13 +74,18 @@ Location = str | SavepointPlace
 
 
 def place_at(location: Location, settings: Mapping[str, str] = NOTHING_SET) -> SavepointPlace:
-    """What serves savepoints there: an absolute path, `file:`, `s3://` or `s3a://`. Raises StorageUnsupported, StorageRefused."""
+    """What serves savepoints there: an absolute path, `file:`, `s3://`, `s3a://` or `hdfs://`. Raises StorageUnsupported,
+    StorageRefused."""
     if not isinstance(location, str):
         return location
     scheme = SCHEMES.get(scheme_name(location))
-    if scheme is None or scheme.ours != "s3":
-        return DirectoryPlace(location)
     try:
-        return BucketPlace(location, keys_of(location, settings))
-    except TargetRefused as error:
+        match scheme.ours if scheme is not None else "":
+            case "s3":
+                return BucketPlace(location, keys_of(location, settings))
+            case "hdfs":
+                return HdfsPlace(location, hdfs_of(location, settings))
+            case _:
+                return DirectoryPlace(location)
+    except (TargetRefused, ConfigurationError) as error:
         raise StorageRefused(location, error) from None
