@@ -1,4 +1,4 @@
-"""Savepoints of a real stream in a real HDFS: taken while it runs and when it is cancelled, and gone on from in another cluster."""
+"""Savepoints of a real stream in a real HDFS: taken while it runs, by its end, gone on from in another cluster, by commands."""
 
 import asyncio
 from collections import Counter
@@ -11,10 +11,13 @@ from firesteel.adapters.storage.s3settings import hadoop_settings
 from firesteel.model.options import Configuration
 from firesteel.model.states import JobStatus
 from firesteel.model.streams import AfterSavepoint
+from tests.integration.cluster import test_branches as branches
 from tests.integration.cluster.conftest import mini_cluster
 from tests.integration.cluster.files import Files
+from tests.integration.cluster.test_session_cluster import Session
 from tests.integration.cluster.test_streams import COPY, NOW, Stream, until_batch, until_counted, write_stream
 from tests.network.processes import until
+from tests.sparkjvms import quick_start_arguments
 from tests.stack.conftest import Do
 from tests.stack.hadoop import Hdfs
 from tests.stack.hdfs.conftest import hdfs_settings
@@ -88,3 +91,60 @@ def test_a_stream_goes_on_in_another_cluster(do: Do, storage: Hdfs, tmp_path: Pa
     left = [each.name for each in storage.client().listed(SAVED)]
     assert sorted(left) == sorted(["last", live.rpartition("/")[2]])
     assert storage.client().listed(f"{SAVED}/last") == []
+
+
+def test_by_commands(storage: Hdfs, tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    (session.scratch / "conf").mkdir()
+    (session.scratch / "conf/config.yaml").write_text(f"fs.hdfs.webhdfs-address: {storage.address}\n")
+    given = ["jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false"]
+    given += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2"]
+    definitions = [*quick_start_arguments(), *(part for each in given for part in ("-D", each))]
+    code, _, err = session.command("cluster", "start", *definitions)
+    assert (code, err) == (0, "")
+    try:
+        _by_commands(branches.Stream(session), storage)
+    finally:
+        session.command("cluster", "stop")
+
+
+def _by_commands(stream: branches.Stream, storage: Hdfs) -> None:
+    top = "/by commands"
+    old, new = (
+        body.replace("return fs.stream_files(rows, output)", branches.BY_SPARK)
+        for body in (branches.ROWS, branches.FILTERED)
+    )
+    stream.write(("a", 1), ("c", 1))
+    job = stream.begun(old)
+    stream.until_committed(job)
+    stream.file("new.py", new)
+    saved_to = storage.uri(f"{top}/branches")
+    branch = stream.ran("branch", job, "new.py", "--param", "output=aside", "--savepoint-dir", saved_to)
+    stream.write(("a", 2), ("c", 2))
+    rows = stream.compared(job, branch, until_rows=2)
+    assert (rows["equal"], rows["only_first"], rows["only_second"]) == (1, 1, 0), "since they parted"
+    stream.ran("cancel", branch)
+
+    saved = stream.ran("savepoint", job, storage.uri(f"{top}/saved"))
+    assert f"{saved} is what was written: " in stream.ran("savepoint", "--verify", saved)
+    harmed = f"{saved}/queries/0-result/commits/0".removeprefix(storage.uri(""))
+    storage.client().write(harmed, storage.client().read(harmed)[::-1])
+    told = stream.ran("savepoint", "--verify", saved, code=1)
+    assert told == "queries/0-result/commits/0 is not what was written\n"
+    stream.ran("savepoint", "--dispose", saved)
+    assert storage.client().listed(f"{top}/saved") == []
+    assert "no savepoint of firesteel: it has no savepoint.json" in stream.ran("savepoint", "--dispose", saved, code=2)
+
+    stopped = ""
+    while not stopped:  # the JobMaster may not have heard of all of them yet
+        stopped = stream.session.command("stop", job, "-p", storage.uri(f"{top}/saved"))[1].strip()
+    stream.write(("d", 3))
+    again = stream.ran(
+        "submit", "old.py", "--param", "input=in", "--param", "output=out", "-s", stopped, "--claim-mode", "CLAIM"
+    )
+    stream.until_read("out", Counter(stream.written))
+    assert storage.client().status(f"{stopped}/claim/job.json".removeprefix(storage.uri(""))) is not None
+    stream.ran("stop", again, "-p", storage.uri(f"{top}/last"))
+    stream.until(
+        lambda: storage.client().listed(f"{top}/saved") == [], "what was claimed goes when there is something newer"
+    )
