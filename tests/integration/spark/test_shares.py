@@ -25,6 +25,14 @@ def session() -> Any:
     return F().session_window(F().timestamp_seconds("v"), "1 hour")
 
 
+def text_of_v(frame: Any) -> Any:
+    return frame.withColumn("u", F().udf(lambda v: f"{v}", "string")("v"))
+
+
+def numbered() -> Any:
+    return F().pandas_udf(lambda values: values + 1, "bigint")
+
+
 ALLOWED = {
     "nothing of a share": lambda i: i.spread.limit(0),
     "columns of another frame": lambda i: i.spread.unionByName(i.small.limit(0), allowMissingColumns=True),
@@ -112,6 +120,14 @@ ALLOWED = {
     "collated keys": lambda i: i.cased_text.join(i.cased_text.groupBy("c").count(), "c", "full"),
     "float keys": lambda i: i.real.groupBy("x").agg(F().sum("v")).join(i.single, "x", "left"),
     "a window by a float": lambda i: i.real.withColumn("n", F().row_number().over(W().partitionBy("x").orderBy("v"))),
+    "a join behind a Python function": lambda i: text_of_v(i.hashed).join(i.twin, "k").select("k", "u"),
+    "a window behind a Python function": lambda i: text_of_v(i.hashed).select(
+        F().row_number().over(W().partitionBy("k").orderBy("u"))
+    ),
+    "groups behind one of several in one another": lambda i: (
+        text_of_v(text_of_v(i.hashed).select("k", F().col("u").alias("v"))).groupBy("k").agg(F().max("u"))
+    ),
+    "a join by a float behind a pandas function": lambda i: i.real.withColumn("u", numbered()("v")).join(i.single, "x"),
     "sessions of a key": lambda i: i.hashed.groupBy("k", session()).agg(F().sum("v")),
     "struct fields": lambda i: i.event.groupBy("id").agg(F().max("event.event_id")),
     "columns of one name but for case": lambda i: sensitive(i, lambda f: f.groupBy("k").agg(F().max("K"))),
@@ -193,6 +209,11 @@ REFUSED = {
     "groupBy() of everything ": lambda i: i.hashed.select(F().sum("v")),
     "groupBy() of everything     ": lambda i: i.hashed.groupBy(session()).count(),
     "groupBy(l)  ": lambda i: i.hashed.groupBy("l", session()).count(),
+    "groupBy(u)": lambda i: text_of_v(i.hashed).groupBy("u").count(),
+    "an inner join on l ": lambda i: text_of_v(i.hashed).join(
+        text_of_v(i.hashed).select("l", F().col("u").alias("w")), "l"
+    ),
+    "an inner join on u": lambda i: text_of_v(i.hashed).join(text_of_v(i.hashed).select("u"), "u"),
     "monotonically_increasing_id()": lambda i: i.spread.withColumn("i", F().monotonically_increasing_id()),
     "groupBy() of everything  ": lambda i: i.hashed.selectExpr("`max` (v)"),
     "a left semi join whose right side every subtask has whole": lambda i: i.hashed.where("k in (select 1)"),
