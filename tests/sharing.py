@@ -43,7 +43,11 @@ class SharedJvms(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
 
     def _may_run(self, node: WorkerController, directory: str) -> bool:
         processes_max = max(PROCESSES_MIN, len(self.nodes) // len(WITH_JVM))
-        return not directory or node in self._users[directory] or len(self._users[directory]) < processes_max
+        return not directory or node in self._users[directory] or len(self._living(directory)) < processes_max
+
+    def _living(self, directory: str) -> set[WorkerController]:
+        """Those of the users that have not crashed."""
+        return self._users[directory].intersection(self.nodes)
 
     def _rank(self, node: WorkerController, directory: str) -> tuple[bool, int]:
         """Smallest first: a JVM that it has, one that it may start if it has none, and what needs none."""
@@ -53,7 +57,7 @@ class SharedJvms(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
         if node in users:
             return False, 0
         has_one = any(node in each for each in self._users.values())
-        return has_one, 1 + len(users)
+        return has_one, 1 + len(self._living(directory))
 
 
 def directory_of(scope: str) -> str:
