@@ -29,6 +29,9 @@ from firesteel.runtime.taskexecutor import RegistrationRefused
 STOP_LIMITS = 3
 """A process that is stopping is ended hard after so many times `cluster.services.shutdown-timeout`: each part has one."""
 
+_OWN_END = signal.SIGUSR1
+"""By which a process says to itself what others say by SIGTERM."""
+
 FILES_MAX = 65_536
 """Open files and connections that a process asks the system for; many systems allow 1,024 unless they are asked."""
 
@@ -112,16 +115,25 @@ async def _serve(config: Configuration, make: Callable[[Configuration], ClusterP
     raise CommandError(f"it can't go on: {type(failed).__name__}: {failed}", BROKEN)
 
 
+def end_itself() -> None:
+    """Ask this process for its clean stop, since its time is over: whoever asks for that, too, does not press it."""
+    signal.raise_signal(_OWN_END)
+
+
 def _on_signals(told: asyncio.Future[None]) -> None:
-    """The first signal asks for a clean stop, the second ends the process at once."""
+    """The first signal of others asks for a clean stop, the second ends the process at once."""
+    others: list[int] = []
 
     def stop_or_end(number: int) -> None:
-        if told.done():
-            os._exit(128 + number)
-        logger.info("stopping, as told by %s", signal.Signals(number).name)
-        told.set_result(None)
+        if number != _OWN_END:
+            if others:
+                os._exit(128 + number)
+            others.append(number)
+        if not told.done():
+            logger.info("stopping, as told by %s", signal.Signals(number).name)
+            told.set_result(None)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, _OWN_END):
         asyncio.get_running_loop().add_signal_handler(number, stop_or_end, number)
 
 

@@ -1,11 +1,10 @@
 """`firesteel jobmanager`: a master in the foreground."""
 
-import signal
 from collections.abc import Sequence
 
 import click
 
-from firesteel.cli.processes.foreground import run_in_foreground
+from firesteel.cli.processes.foreground import end_itself, run_in_foreground
 from firesteel.model.options import Configuration
 
 
@@ -20,6 +19,6 @@ def jobmanager(definitions: Sequence[str]) -> int:
     from firesteel.assembly.jobmanager import JobManager
 
     def make(config: Configuration) -> JobManager:
-        return JobManager(config, shut_down=lambda: signal.raise_signal(signal.SIGTERM))
+        return JobManager(config, shut_down=end_itself)
 
     return run_in_foreground(definitions, make)

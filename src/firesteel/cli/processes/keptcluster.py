@@ -9,7 +9,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from firesteel.assembly.worker import BackendFactory
 from firesteel.cli.keeping import words
 from firesteel.cli.keeping.places import SOCKET, check_own, forget_alone, is_own_peer, listening
 from firesteel.cli.keeping.tenancy import Tenancy
-from firesteel.cli.processes.foreground import serve_in_foreground
+from firesteel.cli.processes.foreground import end_itself, serve_in_foreground
 from firesteel.client.building import BUILD_ENTRY_POINT
 from firesteel.minicluster import MiniCluster
 from firesteel.model import options
@@ -201,6 +200,4 @@ def keptcluster() -> int:
     start = msgspec.json.decode(sys.stdin.buffer.read(), type=words.Start)
     # Nothing that is started from here may read what only this process was told.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    return serve_in_foreground(
-        Configuration(start.configuration), lambda _: KeptCluster(start, lambda: signal.raise_signal(signal.SIGTERM))
-    )
+    return serve_in_foreground(Configuration(start.configuration), lambda _: KeptCluster(start, end_itself))
