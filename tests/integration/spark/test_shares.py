@@ -1,6 +1,6 @@
 """Which plans may run on shares of the rows, as Spark's planner says."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,25 @@ def text_of_v(frame: Any) -> Any:
 def numbered() -> Any:
     return F().pandas_udf(lambda values: values + 1, "bigint")
 
+
+def udf(kind: str) -> Any:
+    return F().udf(lambda *values, **named: None, kind)
+
+
+def behind(call: Callable[[], Any]) -> Callable[[Inputs], Any]:
+    return lambda i: i.hashed.withColumn("u", call()).join(i.twin, "k")
+
+
+PYTHON = {
+    "of a map": lambda: udf("int")(F().create_map("k", "v")),
+    "that gives a map": lambda: udf("map<int, string>")("v"),
+    "that gives a struct with a blank": lambda: udf("struct<`a b`: decimal(10, 2)>")("v", "k"),
+    "of named arguments": lambda: udf("array<date>")(a="k", b=F().col("v")),
+    "of nothing": lambda: udf("boolean")(),  # noqa: PLW0108 (functions of Spark are there when it is called)
+    "of constants": lambda: udf("string")(F().lit(1), F().lit("a")),
+    "of a variant": lambda: udf("int")(F().parse_json("l")),
+}
+"""Functions of all kinds of arguments and types."""
 
 ALLOWED = {
     "nothing of a share": lambda i: i.spread.limit(0),
@@ -127,7 +146,9 @@ ALLOWED = {
     "groups behind one of several in one another": lambda i: (
         text_of_v(text_of_v(i.hashed).select("k", F().col("u").alias("v"))).groupBy("k").agg(F().max("u"))
     ),
+    "a filter by a Python function of nothing": lambda i: i.hashed.where(udf("boolean")()).join(i.twin, "k"),
     "a join by a float behind a pandas function": lambda i: i.real.withColumn("u", numbered()("v")).join(i.single, "x"),
+    **{f"a join behind a Python function, {name}": behind(call) for name, call in PYTHON.items()},
     "sessions of a key": lambda i: i.hashed.groupBy("k", session()).agg(F().sum("v")),
     "struct fields": lambda i: i.event.groupBy("id").agg(F().max("event.event_id")),
     "columns of one name but for case": lambda i: sensitive(i, lambda f: f.groupBy("k").agg(F().max("K"))),

@@ -24,28 +24,51 @@ def stand_in_for_python(node: Any) -> None:
 
 
 def _stand_in(called: Any) -> Any:
-    """`from_json(cast(hash(arguments) as string), 'v TYPE').v`: of any type, and nothing that Spark could know more of."""
+    """`element_at(array(cast(null as TYPE)), size(array(ARGUMENT)) * ...)`: of any type and any arguments, and no constant."""
     import pyspark.sql.connect.proto as pb2
 
-    hashed = pb2.Expression()
-    hashed.unresolved_function.function_name = "hash"
-    hashed.unresolved_function.arguments.extend(called.arguments)
-    if not called.arguments:
-        hashed.unresolved_function.arguments.add().literal.integer = 0
     made = pb2.Expression()
-    parsed = made.unresolved_extract_value.child.unresolved_function
-    parsed.function_name = "from_json"
-    text = parsed.arguments.add().cast
-    text.expr.CopyFrom(hashed)
-    text.type_str = "string"
-    parsed.arguments.add().literal.string = f"v {_type_text(called.python_udf.output_type)}"
-    made.unresolved_extract_value.extraction.literal.string = "v"
+    nulls, place = _function(made, "element_at", 2)
+    (null,) = _function(nulls, "array", 1)
+    null.cast.expr.literal.null.null.SetInParent()
+    _set_type(null.cast, called.python_udf.output_type)
+    arguments = [_value_of(each) for each in called.arguments]
+    if all(each.HasField("literal") for each in arguments):  # a function in Python is none either
+        arguments = [_never()]
+    for argument in arguments[1:]:
+        size, place = _function(place, "*", 2)
+        _set_size(size, argument)
+    _set_size(place, arguments[0])
     return made
 
 
-def _type_text(output_type: Any) -> str:
-    from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
+def _set_size(place: Any, argument: Any) -> None:
+    (array,) = _function(place, "size", 1)
+    (element,) = _function(array, "array", 1)
+    element.CopyFrom(argument)
 
+
+def _function(place: Any, name: str, arguments: int) -> list[Any]:
+    """Make `place` a call of that function; its arguments, to be filled in."""
+    place.unresolved_function.function_name = name
+    return [place.unresolved_function.arguments.add() for _ in range(arguments)]
+
+
+def _value_of(argument: Any) -> Any:
+    return argument.named_argument_expression.value if argument.HasField("named_argument_expression") else argument
+
+
+def _never() -> Any:
+    import pyspark.sql.connect.proto as pb2
+
+    made = pb2.Expression()
+    (message,) = _function(made, "raise_error", 1)
+    message.literal.string = "it is planned only"
+    return made
+
+
+def _set_type(cast: Any, output_type: Any) -> None:
     if output_type.HasField("unparsed"):
-        return str(output_type.unparsed.data_type_string)
-    return str(proto_schema_to_pyspark_data_type(output_type).simpleString())
+        cast.type_str = output_type.unparsed.data_type_string
+    else:
+        cast.type.CopyFrom(output_type)
