@@ -110,6 +110,13 @@ class Body:
     def where(self, frame: Any) -> Any:
         return frame.where(self.predicate(frame))
 
+    def python(self, frame: Any) -> Any:
+        """A column made by a function in Python, of one or two others, or of none."""
+        from pyspark.sql import functions as F
+
+        made = F.udf(lambda *values: sum(len(str(each)) for each in values) % 3, "int")
+        return frame.withColumn(self.name(), made(*(self.reference(frame, each) for each in self.columns(frame, 2))))
+
     def flag(self, frame: Any) -> Any:
         from pyspark.sql import functions as F
 
@@ -243,6 +250,7 @@ _STEPS: tuple[Callable[[Body, Any], Any], ...] = (
         Body.alias,
         Body.where,
         Body.flag,
+        Body.python,
         Body.explode,
         Body.placed,
     ),
