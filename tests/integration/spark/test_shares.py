@@ -1,6 +1,6 @@
 """Which plans may run on shares of the rows, as Spark's planner says."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +24,6 @@ def inputs(local: InProcess, scratch: Path) -> Iterator[Inputs]:
 def session() -> Any:
     return F().session_window(F().timestamp_seconds("v"), "1 hour")
 
-
-def text_of_v(frame: Any) -> Any:
-    return frame.withColumn("u", F().udf(lambda v: f"{v}", "string")("v"))
-
-
-def numbered() -> Any:
-    return F().pandas_udf(lambda values: values + 1, "bigint")
-
-
-def udf(kind: str) -> Any:
-    return F().udf(lambda *values, **named: None, kind)
-
-
-def behind(call: Callable[[], Any]) -> Callable[[Inputs], Any]:
-    return lambda i: i.hashed.withColumn("u", call()).join(i.twin, "k")
-
-
-PYTHON = {
-    "of a map": lambda: udf("int")(F().create_map("k", "v")),
-    "that gives a map": lambda: udf("map<int, string>")("v"),
-    "that gives a struct with a blank": lambda: udf("struct<`a b`: decimal(10, 2)>")("v", "k"),
-    "of named arguments": lambda: udf("array<date>")(a="k", b=F().col("v")),
-    "of nothing": lambda: udf("boolean")(),  # noqa: PLW0108 (functions of Spark are there when it is called)
-    "of constants": lambda: udf("string")(F().lit(1), F().lit("a")),
-    "of a variant": lambda: udf("int")(F().parse_json("l")),
-}
-"""Functions of all kinds of arguments and types."""
 
 ALLOWED = {
     "nothing of a share": lambda i: i.spread.limit(0),
@@ -139,16 +112,6 @@ ALLOWED = {
     "collated keys": lambda i: i.cased_text.join(i.cased_text.groupBy("c").count(), "c", "full"),
     "float keys": lambda i: i.real.groupBy("x").agg(F().sum("v")).join(i.single, "x", "left"),
     "a window by a float": lambda i: i.real.withColumn("n", F().row_number().over(W().partitionBy("x").orderBy("v"))),
-    "a join behind a Python function": lambda i: text_of_v(i.hashed).join(i.twin, "k").select("k", "u"),
-    "a window behind a Python function": lambda i: text_of_v(i.hashed).select(
-        F().row_number().over(W().partitionBy("k").orderBy("u"))
-    ),
-    "groups behind one of several in one another": lambda i: (
-        text_of_v(text_of_v(i.hashed).select("k", F().col("u").alias("v"))).groupBy("k").agg(F().max("u"))
-    ),
-    "a filter by a Python function of nothing": lambda i: i.hashed.where(udf("boolean")()).join(i.twin, "k"),
-    "a join by a float behind a pandas function": lambda i: i.real.withColumn("u", numbered()("v")).join(i.single, "x"),
-    **{f"a join behind a Python function, {name}": behind(call) for name, call in PYTHON.items()},
     "sessions of a key": lambda i: i.hashed.groupBy("k", session()).agg(F().sum("v")),
     "struct fields": lambda i: i.event.groupBy("id").agg(F().max("event.event_id")),
     "columns of one name but for case": lambda i: sensitive(i, lambda f: f.groupBy("k").agg(F().max("K"))),
@@ -230,11 +193,6 @@ REFUSED = {
     "groupBy() of everything ": lambda i: i.hashed.select(F().sum("v")),
     "groupBy() of everything     ": lambda i: i.hashed.groupBy(session()).count(),
     "groupBy(l)  ": lambda i: i.hashed.groupBy("l", session()).count(),
-    "groupBy(u)": lambda i: text_of_v(i.hashed).groupBy("u").count(),
-    "an inner join on l ": lambda i: text_of_v(i.hashed).join(
-        text_of_v(i.hashed).select("l", F().col("u").alias("w")), "l"
-    ),
-    "an inner join on u": lambda i: text_of_v(i.hashed).join(text_of_v(i.hashed).select("u"), "u"),
     "monotonically_increasing_id()": lambda i: i.spread.withColumn("i", F().monotonically_increasing_id()),
     "groupBy() of everything  ": lambda i: i.hashed.selectExpr("`max` (v)"),
     "a left semi join whose right side every subtask has whole": lambda i: i.hashed.where("k in (select 1)"),

@@ -12,12 +12,11 @@ from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.shares import decisions
 from firesteel.adapters.spark.shares.approvals import Approvals, digest_of
 from firesteel.adapters.spark.shares.inputs import input_over
-from firesteel.adapters.spark.shares.marking import OBSERVE, Input, Marking, broadcast, spread
+from firesteel.adapters.spark.shares.marking import OBSERVE, Input, Marking, broadcast, relations_in, spread
 from firesteel.adapters.spark.shares.physical import Judgement, Rows, has_columns, judge, seeds_in
 from firesteel.adapters.spark.shares.pieces import Pieces
 from firesteel.adapters.spark.shares.planner import Planner
 from firesteel.adapters.spark.shares.seeds import drawn_seeds
-from firesteel.adapters.spark.shares.walking import relations_in
 from firesteel.model.jobgraph import Function, JobEdge
 
 _HARMLESS_COMMANDS = (

@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.adapters.spark.shares.standins import stand_in_for_python
-from firesteel.adapters.spark.shares.walking import expressions_in, python_calls, relations_in
-
 PARTITIONS = 977
 """Partitions of a marked input. Any number above 1: nothing is run."""
 MARK = "firesteel-share-"
@@ -42,8 +39,8 @@ class Input:
     relation: Any = None
     """A share of the rows, laid out; None: every subtask has all of them."""
     neutral: Callable[[], Any] | None = None
-    """Makes the same with keys of one type a family. A plan of these, with stand-ins for functions in Python, is asked about when
-    the planner lays rows out anew only since it does not know that what compares as equal is in one share, or where it is."""
+    """Makes the same with keys of one type a family. A plan of these is asked about when the planner lays
+    rows out anew only since it does not know that what compares as equal is in one share."""
 
 
 class Marking:
@@ -98,7 +95,6 @@ class _Rewriting:
                     broadcast(each)
         if self.neutral:
             _without_null_safety(kind, node)
-            stand_in_for_python(node)
         if kind in _PLACED:
             _filter_instead(relation, node, keeps=True)
         elif kind == "limit" and node.limit == 0:
@@ -168,6 +164,38 @@ def _without_null_safety(kind: str | None, node: Any) -> None:
             called.function_name = "=="
 
 
+def relations_in(message: Any) -> list[Any]:
+    """The relations directly inside a proto message, in the order of its fields."""
+    return list(_inside(message, "spark.connect.Relation", "spark.connect.Expression"))
+
+
 def not_repeatable(node: Any) -> bool:
     """Whether an expression of this relation's own calls a Python function that is declared not to be deterministic."""
-    return not all(each.common_inline_user_defined_function.deterministic for each in python_calls(node))
+    calls = (each.common_inline_user_defined_function for each in expressions_in(node) if _is_udf(each))
+    return not all(udf.deterministic for udf in calls)
+
+
+def expressions_in(node: Any) -> Iterator[Any]:
+    """Every expression of a relation's own."""
+    for expression in _inside(node, "spark.connect.Expression", "spark.connect.Relation"):
+        yield expression
+        yield from expressions_in(expression)
+
+
+def _is_udf(expression: Any) -> bool:
+    return bool(expression.WhichOneof("expr_type") == "common_inline_user_defined_function")
+
+
+def _inside(message: Any, wanted: str, closed: str) -> Iterator[Any]:
+    """The messages of type `wanted` nearest inside `message`, not looking into those of type `closed`."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for item in value if field.is_repeated else (value,):
+            if not hasattr(item, "DESCRIPTOR"):  # an entry of a map
+                continue
+            name = item.DESCRIPTOR.full_name
+            if name == wanted:
+                yield item
+            elif name != closed:
+                yield from _inside(item, wanted, closed)
