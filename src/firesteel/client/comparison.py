@@ -145,7 +145,8 @@ def _by_key(first: Rows, second: Rows, key: Sequence[str], has_updates: bool) ->
     for side, rows in enumerate((first, second)):
         for batch, row in rows():
             counts[side] += 1
-            columns |= dict.fromkeys(row)
+            if len(seen) < len(key):  # for who has named one that no row has
+                columns |= dict.fromkeys(row)
             known.setdefault(_digest(key_of(row, key, seen)), _BothOfKey()).sides[side].add(
                 batch, row, has_updates=has_updates
             )
