@@ -1,5 +1,6 @@
 """Branches of running streams on a session cluster, by its commands: begun, compared, put into the stream's place."""
 
+import contextlib
 import json
 import time
 from collections import Counter
@@ -139,18 +140,26 @@ class Stream:
         return str(json.loads(self.ran("info", job, "--json"))["status"])
 
 
-@pytest.fixture
-def stream(tmp_path: Path) -> Iterator[Stream]:
-    session = Session(tmp_path)
+@contextlib.contextmanager
+def cluster_of(session: Session, *more: str) -> Iterator[None]:
+    """A session cluster with room for a stream and its branch; `more`: definitions."""
     settings = ["jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false"]
-    settings += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2"]
-    settings += [f"execution.checkpointing.savepoint-dir={tmp_path}/saved"]
-    settings += [f"execution.checkpointing.dir={session.scratch}/chk"]
+    settings += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2", *more]
     definitions = [*quick_start_arguments(), *(part for each in settings for part in ("-D", each))]
     code, _, err = session.command("cluster", "start", *definitions)
     assert (code, err) == (0, "")
-    yield Stream(session)
-    session.command("cluster", "stop")
+    try:
+        yield
+    finally:
+        session.command("cluster", "stop")
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Stream]:
+    session = Session(tmp_path)
+    saved, kept = f"{tmp_path}/saved", f"{session.scratch}/chk"
+    with cluster_of(session, f"execution.checkpointing.savepoint-dir={saved}", f"execution.checkpointing.dir={kept}"):
+        yield Stream(session)
 
 
 @pytest.mark.parametrize("sink", ["stream_files", "by Spark"])

@@ -34,7 +34,7 @@ from tests.integration.cluster.test_streams import (
     write_stream,
 )
 from tests.network.processes import Cluster, cluster, until
-from tests.sparkjvms import quick_start, quick_start_arguments
+from tests.sparkjvms import quick_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams, pytest.mark.timeout(1_800)]
 
@@ -128,15 +128,8 @@ def is_gone(saved: str, s3: str) -> bool:
 def test_by_commands(s3: str, keys: S3Keys, tmp_path: Path) -> None:
     session = Session(tmp_path)
     session.environment |= {"AWS_ENDPOINT_URL": s3, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-    given = ["jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false"]
-    given += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2"]
-    definitions = [*quick_start_arguments(), *(part for each in given for part in ("-D", each))]
-    code, _, err = session.command("cluster", "start", *definitions)
-    assert (code, err) == (0, "")
-    try:
+    with branches.cluster_of(session):
         _by_commands(branches.Stream(session), keys)
-    finally:
-        session.command("cluster", "stop")
 
 
 def _by_commands(stream: branches.Stream, keys: S3Keys) -> None:

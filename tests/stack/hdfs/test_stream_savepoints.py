@@ -17,7 +17,6 @@ from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_session_cluster import Session
 from tests.integration.cluster.test_streams import COPY, NOW, Stream, until_batch, until_counted, write_stream
 from tests.network.processes import until
-from tests.sparkjvms import quick_start_arguments
 from tests.stack.conftest import Do
 from tests.stack.hadoop import Hdfs
 from tests.stack.hdfs.conftest import hdfs_settings
@@ -97,15 +96,8 @@ def test_by_commands(storage: Hdfs, tmp_path: Path) -> None:
     session = Session(tmp_path)
     (session.scratch / "conf").mkdir()
     (session.scratch / "conf/config.yaml").write_text(f"fs.hdfs.webhdfs-address: {storage.address}\n")
-    given = ["jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false"]
-    given += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2"]
-    definitions = [*quick_start_arguments(), *(part for each in given for part in ("-D", each))]
-    code, _, err = session.command("cluster", "start", *definitions)
-    assert (code, err) == (0, "")
-    try:
+    with branches.cluster_of(session):
         _by_commands(branches.Stream(session), storage)
-    finally:
-        session.command("cluster", "stop")
 
 
 def _by_commands(stream: branches.Stream, storage: Hdfs) -> None:
