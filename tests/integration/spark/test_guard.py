@@ -201,3 +201,19 @@ def test_the_refusal_names_function_operator_and_ways_out(
         assert part in str(refused.value)
     advice = 'distribute by the columns it groups or joins by, with inputs={"words": fs.hash_by(...)}'
     assert (advice in str(refused.value)) is by_columns
+
+
+def test_what_the_planner_can_not_be_asked_about_is_refused(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that are clear to Spark in the user's plan may be ambiguous once its inputs are marked."""
+    from pyspark.errors import AnalysisException
+
+    def explained(*given: Any, **more: Any) -> str:
+        raise AnalysisException("[AMBIGUOUS_COLUMN_REFERENCE] k", errorClass="AMBIGUOUS_COLUMN_REFERENCE")
+
+    monkeypatch.setattr(Planner, "explained", explained)
+    with pytest.raises(
+        PipelineRefused, match=r"counts has .* can't be found out \(AMBIGUOUS_COLUMN_REFERENCE\): .*alias"
+    ):
+        inputs.judge(lambda i: i.hashed.groupBy("k").count())
+    with pytest.raises(AnalysisException, match="nowhere"):  # what the user has got wrong is told as Spark tells it
+        inputs.judge(lambda i: i.hashed.groupBy("nowhere").count())

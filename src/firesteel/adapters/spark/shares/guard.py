@@ -279,11 +279,12 @@ class ShareGuard:
         with self._approvals.turn(digest):
             if digest in self._approvals:
                 return Rows.SHARE
-            judgement = self._judged(plain, relation, settings)
+            judgement = self._judged(function, plain, relation, settings)
             if judgement.problems and judgement.rows is Rows.SHARE:
                 neutral, _ = self._marking().marked(relation, refuse, neutral=True)
-                with contextlib.suppress(PySparkException):  # not every plan can be written so: the first answer stands
-                    judgement = judgement.reviewed(self._judged(neutral, relation, settings, keeps_joins=True))
+                with contextlib.suppress(PySparkException, PipelineRefused):  # not every plan can be written so
+                    again = self._judged(function, neutral, relation, settings, keeps_joins=True)
+                    judgement = judgement.reviewed(again)
             if judgement.problems and not (instead and judgement.rows is Rows.SHARE):
                 refuse(judgement.problems[0])
             if judgement.rows is Rows.SHARE and not judgement.problems:
@@ -291,15 +292,20 @@ class ShareGuard:
             return judgement.rows
 
     def _judged(
-        self, marked: Any, relation: Any, settings: Mapping[str, str], *, keeps_joins: bool = False
+        self, function: Function, marked: Any, relation: Any, settings: Mapping[str, str], *, keeps_joins: bool = False
     ) -> Judgement:
         from pyspark.errors import AnalysisException
 
         try:
             explained = self._planner.explained(marked, settings, keeps_joins=keeps_joins)
-        except AnalysisException:
+        except AnalysisException as error:
             self._planner.analyse(relation)  # a mistake of the user's is better told of the user's plan
-            raise
+            raise PipelineRefused(
+                f"{function.name} has parallelism {self._parallelism}, and whether its subtasks may each do this with a"
+                f" share of the rows can't be found out ({error.getCondition()}): give frames that are joined names by"
+                ' .alias("a") and write F.col("a.k") instead of a["k"]; or set parallelism=1; or say per_share=True if a'
+                " result for each share is what you want"
+            ) from error
         given = seeds_in(explained) - self._drawn_seeds
         if given:  # or Spark has drawn them
             given &= seeds_in(self._planner.explained(marked, settings, keeps_joins=keeps_joins, anew=True))
@@ -336,7 +342,8 @@ def _sentence(function: Function, parallelism: int, operator: str) -> str:
         )
     inputs = ", ".join(f'"{name}": fs.hash_by(...)' for name in function.inputs)
     by_columns = (
-        f"distribute by the columns it groups or joins by, with inputs={{{inputs}}}; or "
+        f"distribute by the columns it groups or joins by, with inputs={{{inputs}}} (if it is: in a function of its own behind"
+        " this one, where these are columns that a UDF, an outer join or this function makes); or "
         if inputs and has_columns(operator)
         else ""
     )
