@@ -53,6 +53,51 @@ def test_a_seed_that_is_drawn_while_a_module_is_imported_is_not_the_users(files:
     assert sum(row["count"] for row in rows_of(tmp_path / "out")) == 100
 
 
+DRAWN = """
+import uuid
+
+def random(rows: DataFrame) -> DataFrame:
+    drawn = F.udf(lambda x: str(uuid.uuid4()), "string").asNondeterministic()
+    return rows.select("id", (F.col("id") % 5).alias("k"), F.rand().alias("r"), F.uuid().alias("u"), drawn("id").alias("p"))
+
+SOURCE
+@pipeline.sink(parallelism=3, inputs={"numbers": fs.hash_by("k")})
+def hashed(numbers: DataFrame, output: str) -> None:
+    fs.write_parquet(numbers, output + "/hashed")
+
+@pipeline.sink(parallelism=2, inputs={"numbers": fs.rebalance()})
+def spread(numbers: DataFrame, output: str) -> None:
+    fs.write_parquet(numbers, output + "/spread")
+
+@pipeline.sink
+def whole(numbers: DataFrame, output: str) -> None:
+    fs.write_parquet(numbers, output + "/whole")
+"""
+ONE_QUERY = """
+@pipeline.source
+def numbers(spark: SparkSession) -> DataFrame:
+    return random(spark.range(100))
+"""
+BY_SPLITS = """
+@pipeline.source(parallelism=2, splits=fs.range_splits("id", lower=0, upper=100, count=4))
+def numbers(spark: SparkSession, splits: fs.RangeSplits) -> DataFrame:
+    return random(splits.read(spark))
+"""
+
+
+@pytest.mark.parametrize("source", [ONE_QUERY, BY_SPLITS], ids=["one query", "by splits"])
+def test_rows_are_made_once_however_they_are_laid_out(files: Files, tmp_path: Path, source: str) -> None:
+    """A random key of one reader is the key of all."""
+    done = files.do(files.run(files.write(DRAWN.replace("SOURCE", source)), {"output": str(tmp_path / "out")}))
+    assert done.status is JobStatus.FINISHED, done
+    hashed, spread, whole = (
+        sorted(tuple(row.items()) for row in rows_of(tmp_path / "out" / name)) for name in ("hashed", "spread", "whole")
+    )
+    assert len(whole) == 100
+    assert hashed == whole
+    assert spread == whole
+
+
 TELLINGS_MAX = 12
 """Jobs of which one at least takes longer than the interval in which Spark tells of a query."""
 

@@ -86,8 +86,9 @@ class StoredResults:
             key_column_types=laid_out.key_column_types,
         )
 
-    def read(self, spark: Any, stored: Sequence[ResultPartition], subtask: int, directory: Path) -> Any:
-        """The frame that consumer subtask `subtask` reads of the producers' results, with the user's column names.
+    def read(self, spark: Any, stored: Sequence[ResultPartition], subtask: int | None, directory: Path) -> Any:
+        """The frame that consumer subtask `subtask` reads of the producers' results, or of all rows when it is None, with
+        the user's column names.
 
         `directory` is the reader's own, on this machine, and new. The columns are as nullable as they were, and of one
         producer's result the rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the

@@ -85,8 +85,9 @@ class ResultFiles:
         with _told():
             self._at(location).write(location, MANIFEST_FILE, msgspec.json.encode(manifest))
 
-    def check_there(self, stored: Sequence[ResultPartition], subtask: int) -> list[Share]:
-        """What consumer subtask `subtask` reads of each producer. Raises PartitionLost when a file of that is gone.
+    def check_there(self, stored: Sequence[ResultPartition], subtask: int | None) -> list[Share]:
+        """What consumer subtask `subtask` reads of each producer, or all when it is None. Raises PartitionLost when a file
+        of that is gone.
 
         Spark itself fails of a file that is gone, as of any error; this says which result it was. It is asked before a
         query is made and when it has ended.
@@ -109,7 +110,7 @@ class ResultFiles:
         """Rows of these files, -1 when they are not counted."""
         return rows_of(partial(self._at(location).end_of, location), tuple(names))
 
-    def _share(self, partition: ResultPartition, subtask: int) -> Share:
+    def _share(self, partition: ResultPartition, subtask: int | None) -> Share:
         manifest, directories = self._manifest(partition), self._at(partition.location)
         names = names_of(partition, manifest, subtask)
         sizes = directories.sizes(partition.location, names)
@@ -143,8 +144,10 @@ def _told() -> Iterator[None]:
         raise ResultsUnreachable(f"the storage of results: {error}") from None
 
 
-def names_of(partition: ResultPartition, manifest: Manifest, subtask: int) -> tuple[str, ...]:
-    """Files of it that consumer subtask `subtask` reads."""
+def names_of(partition: ResultPartition, manifest: Manifest, subtask: int | None) -> tuple[str, ...]:
+    """Files of it that consumer subtask `subtask` reads, or all when it is None."""
+    if subtask is None:
+        return tuple(name for names in manifest.files for name in names)
     return manifest.files[subtask if partition.subpartitions > 1 else 0]
 
 

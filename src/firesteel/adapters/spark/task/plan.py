@@ -57,6 +57,7 @@ class RegionPlan:
         self._results = StoredResults(attempt.storage, has_classes=attempt.has_classes)
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
+        self._lists = Path()
         self._reads: list[InputPlace] = []
         """Told by the first subtask for all."""
         self._settings: dict[str, Changes] = {}
@@ -104,7 +105,8 @@ class RegionPlan:
             self._attempt.allow_write = refuse_batch_write
         if vertices[0].parallelism > 1:
             self._watch_shares(vertices[0].parallelism, directory.parent / APPROVED)
-        self._read_inputs((lists or directory) / "inputs")
+        self._lists = lists or directory
+        self._read_inputs(self._lists / "inputs")
         if vertices[0].draws_splits:
             self._draw(vertices[0], directory, results)
         else:
@@ -291,16 +293,21 @@ class RegionPlan:
         return splits_argument(declared, found.splits, found.schema, self._finder.place_of(declared))
 
     def _store(self, vertex: JobVertex, results: str) -> None:
+        """The function's rows are made once. What others want laid out otherwise is laid out of what is stored: rows that are
+        made anew might be others."""
         last, subtask = vertex.functions[-1], self._deployment.subtask
-        stored = list(self._stored_of([vertex.id]))
-        if stored:
-            self._check_leaving(last)
-        for dataset, layout in stored:
-            frame = self.frames[last.name]
-            if self._drawn is not None and self._drawn.is_end:
-                frame = frame.limit(0)
+        stored = sorted(self._stored_of([vertex.id]), key=_subpartitions)  # whole ones first: they keep an order
+        if not stored:
+            return
+        self._check_leaving(last)
+        frame, held = self.frames[last.name], tuple(self._settings[last.name].items())
+        if self._drawn is not None and self._drawn.is_end:
+            frame = frame.limit(0)
+        for number, (dataset, layout) in enumerate(stored):
+            if number == 1:
+                lists = self._lists / "stored" / str(len(self._stored_here))
+                frame = self._results.read(self._session.get(), [self._stored_here[-1]], None, lists)
             partition = self._results.store(frame, f"{results}/{dataset}", dataset, subtask, layout=layout)
-            held = tuple(self._settings[last.name].items())
             self._stored_here.append(msgspec.structs.replace(partition, settings=held))
 
     def _check_leaving(self, function: Function) -> None:
@@ -313,6 +320,10 @@ class RegionPlan:
             layout = layout_of(self._graph, dataset.id)
             if dataset.producer in vertices and layout is not None:
                 yield dataset.id, layout
+
+
+def _subpartitions(stored: tuple[DataSetID, Layout]) -> int:
+    return stored[1].subpartitions
 
 
 def _sum(counts: list[int]) -> int:
