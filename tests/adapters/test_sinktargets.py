@@ -29,9 +29,8 @@ def submitted(tmp_path: Path) -> Any:
     attempt: Any = SimpleNamespace(
         client_directory=here, sinks=[], storage={}, function=SimpleNamespace(name="out"), allow_write=print
     )
-    token = current_attempt.set(attempt)
-    yield here
-    current_attempt.reset(token)
+    with current_attempt.calling(attempt):
+        yield here
 
 
 @pytest.mark.parametrize("path", ["", " ", "file:", "file://"])

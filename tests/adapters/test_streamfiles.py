@@ -19,11 +19,8 @@ def claim(root: Path, attempt: int, instant_ms: int) -> int:
         instant_ms=instant_ms,
         checkpoints={},
     )
-    token = current_attempt.set(context)
-    try:
+    with current_attempt.calling(context):
         return FilesWriter.of(GivenFiles("stream_files", str(root / "out"), "parquet", (), {})).start.claim()
-    finally:
-        current_attempt.reset(token)
 
 
 def test_a_later_job_of_the_same_id_is_no_earlier_attempt(tmp_path: Path) -> None:

@@ -147,12 +147,8 @@ def test_a_sink_of_the_users_own_may_write_anywhere_while_it_writes(inputs: Inpu
         write_two_phase(inputs.spread, Sink())
         inputs.spread.write.parquet(str(tmp_path / "own"))
 
-    token = current_attempt.set(attempt)
-    try:
-        with pytest.raises(PipelineRefused, match="a write of its own"):
-            inputs.guard.call(BODY, body)
-    finally:
-        current_attempt.reset(token)
+    with current_attempt.calling(attempt), pytest.raises(PipelineRefused, match="a write of its own"):
+        inputs.guard.call(BODY, body)
     assert [path.name for path in tmp_path.iterdir() if path.name in ("staged", "own")] == ["staged"]
 
 

@@ -1,8 +1,9 @@
 """The context of an attempt: what a function sees of it (`context`), and what its process knows of it."""
 
-import contextvars
+import contextlib
+import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -108,4 +109,56 @@ def _no_splits(number: int) -> DrawnSplits:
     raise AssertionError(f"draw {number} of an attempt that has no input splits")
 
 
-current_attempt: contextvars.ContextVar[AttemptContext | None] = contextvars.ContextVar("current_attempt", default=None)
+class CurrentAttempt:
+    """The attempt whose function this process is calling: for the function, and for all threads that it begins."""
+
+    def __init__(self) -> None:
+        self._attempt: AttemptContext | None = None
+        self._caller = 0
+        """The thread that calls functions, once it has called one."""
+        self._turn = threading.RLock()
+        self._writing: set[int] = set()
+        """Threads that are about to write for the function, or do."""
+
+    @contextlib.contextmanager
+    def calling(self, attempt: AttemptContext) -> Iterator[None]:
+        """While a function of it is called. Raises SinkRefused when that has returned and threads of it still write: nobody
+        waits for those, and their rows would be in no commit."""
+        self._attempt, self._caller = attempt, threading.get_ident()
+        try:
+            yield
+            if self._writing:
+                raise SinkRefused(f"{_named(attempt)} has returned while threads of it still write: {_WAIT}")
+        finally:
+            self._attempt = None
+
+    def get(self) -> AttemptContext | None:
+        """None outside a pipeline, where a write is Spark's alone. Raises SinkRefused in a thread of a function that has
+        returned."""
+        if self._attempt is None and self._caller not in (0, threading.get_ident()):
+            raise SinkRefused(f"this thread writes, and the function that began it has returned: {_WAIT}")
+        return self._attempt
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[AttemptContext | None]:
+        """`get()`, for what stages files or rows: an attempt does that one after another, whichever threads ask for it."""
+        attempt = self.get()
+        if attempt is None:
+            yield None
+            return
+        self._writing.add(threading.get_ident())
+        try:
+            with self._turn:
+                yield attempt
+        finally:
+            self._writing.discard(threading.get_ident())
+
+
+_WAIT = "let the function wait for its threads (thread.join(), with ThreadPoolExecutor() as pool: ...)"
+
+
+def _named(attempt: AttemptContext) -> str:
+    return attempt.function.name if attempt.function is not None else "the function"
+
+
+current_attempt = CurrentAttempt()

@@ -129,13 +129,13 @@ def write_files(file_format: str, df: Any, target: FileTarget) -> None:
     if file_format == "text":
         _check_lines(df, target.keys)
     settle_partitions(df, target)
-    attempt = current_attempt.get()
-    if attempt is None:
+    with current_attempt.writing() as attempt:
+        if attempt is not None:
+            _stage(attempt, df, file_format, target)
+            return
         if target.overwrite_partitions:
             target.options[writeroptions.PARTITION_OVERWRITE_MODE] = target.overwrite_partitions
         _write(df, file_format, target, target.path, target.mode)
-    else:
-        _stage(attempt, df, file_format, target)
 
 
 def settle_partitions(df: Any, target: FileTarget) -> None:

@@ -45,14 +45,14 @@ def write_jdbc(
     settings = writeroptions.checked_options("write_jdbc", "jdbc", options)
     _check_call(url, table, checked, keys)
     given = {str(name): str(value) for name, value in (properties or {}).items()}
-    attempt = current_attempt.get()
-    if attempt is not None:
-        staged = _Staging(attempt, df, url, table, given)
-        staged.write(checked, keys, settings)
-    elif checked == UPSERT:
-        raise SinkRefused("write_jdbc: mode='upsert' works in a pipeline only; Spark itself has none")
-    else:
-        _write(df, url, table, checked, {**settings, **resolved("write_jdbc", given)})
+    with current_attempt.writing() as attempt:
+        if attempt is not None:
+            staged = _Staging(attempt, df, url, table, given)
+            staged.write(checked, keys, settings)
+        elif checked == UPSERT:
+            raise SinkRefused("write_jdbc: mode='upsert' works in a pipeline only; Spark itself has none")
+        else:
+            _write(df, url, table, checked, {**settings, **resolved("write_jdbc", given)})
 
 
 class _Staging:

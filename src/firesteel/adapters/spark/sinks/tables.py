@@ -68,11 +68,11 @@ def write_table(
             writeroptions.note_ignored("write_table", table)
             return
     settle_partitions(df, target)
-    attempt = current_attempt.get()
-    if attempt is None:
-        write.at_once(target)
-    else:
-        write.stage(attempt, target)
+    with current_attempt.writing() as attempt:
+        if attempt is None:
+            write.at_once(target)
+        else:
+            write.stage(attempt, target)
 
 
 def _refuse_own_memory(spark: Any, whole: TableName) -> None:

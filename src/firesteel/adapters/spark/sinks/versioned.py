@@ -74,11 +74,11 @@ def write(df: Any, table: VersionedTable, target: FileTarget, key: str | Sequenc
         raise SinkRefused(
             f"write_table: the rows have no column {', '.join(unknown)}; they have {', '.join(df.columns)}"
         )
-    attempt = current_attempt.get()
-    if attempt is None:
-        _at_once(frame, table, target)
-    else:
-        _stage(attempt, frame, (table, target, key))
+    with current_attempt.writing() as attempt:
+        if attempt is None:
+            _at_once(frame, table, target)
+        else:
+            _stage(attempt, frame, (table, target, key))
 
 
 def _checked(table: VersionedTable, target: FileTarget, key: tuple[str, ...]) -> FileTarget:

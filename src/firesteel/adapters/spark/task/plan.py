@@ -186,17 +186,15 @@ class RegionPlan:
         self.active = function
         self._attempt.vertex_id, self._attempt.function = vertex.id, function
         self._attempt.runtime, self._attempt.artifacts = self._runtime_context(vertex), self._graph.artifacts
-        token = current_attempt.set(self._attempt)
         try:
-            call = functools.partial(self._in_settings, function, self._arguments(vertex, function))
-            result = call() if self._guard is None else self._guard.call(function, call)
+            with current_attempt.calling(self._attempt):
+                call = functools.partial(self._in_settings, function, self._arguments(vertex, function))
+                result = call() if self._guard is None else self._guard.call(function, call)
         except SystemExit as error:
             raise UserError(
                 f"{function.name} ended the process with sys.exit({error.code!r}): "
                 "return from the function instead, or raise an exception to fail the job"
             ) from error
-        finally:
-            current_attempt.reset(token)
         if function.kind is FunctionKind.SINK:
             self._end_in(function, result)
         else:
