@@ -215,3 +215,20 @@ def test_a_batch_that_is_cut_off_stays_in_no_cache(files: Files, stream: Stream)
 
     files.do(story())
     assert read(stream.output / "all") == Counter(), "the batch was not whole"
+
+
+@pytest.mark.parametrize(
+    "writer",
+    ["fs.fan_out(lines, {'all': fs.to_files(output + '/all'), 'own': own})", "lines.writeStream.foreachBatch(own)"],
+)
+def test_functions_of_batches_have_no_commit_of_a_job(files: Files, stream: Stream, writer: str) -> None:
+    """What a batch sink stages would be written at once there, and again with the batch."""
+    body = (
+        f"def own(batch, number):\n        fs.write_parquet(batch, output + '/own', mode='append')\n    return {writer}"
+    )
+    stream.write("a")
+    pipeline = WORDS + f"@pipeline.sink\ndef result(lines: DataFrame, output: str):\n    {body}\n"
+    result = files.do(files.run(write_stream(files, pipeline), stream.parameters, NOW))
+    assert result.failure is not None
+    assert "write it with batch.write" in result.failure.message
+    assert not list(stream.output.glob("own/*"))

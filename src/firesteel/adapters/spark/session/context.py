@@ -1,6 +1,7 @@
 """The context of an attempt: what a function sees of it (`context`), and what its process knows of it."""
 
 import contextlib
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -134,7 +135,12 @@ class CurrentAttempt:
 
     def get(self) -> AttemptContext | None:
         """None outside a pipeline, where a write is Spark's alone. Raises SinkRefused in a thread of a function that has
-        returned."""
+        returned, and in one that Spark calls with the batches of a stream."""
+        if self._attempt is None and _is_called_with_batches():
+            raise SinkRefused(
+                "fs.write_* are for the commit of a job, and a batch of a stream has none: write it with batch.write, which is"
+                " done again when the batch is; or write by fs.stream_files or fs.fan_out, once"
+            )
         if self._attempt is None and self._caller not in (0, threading.get_ident()):
             raise SinkRefused(f"this thread writes, and the function that began it has returned: {_WAIT}")
         return self._attempt
@@ -152,6 +158,12 @@ class CurrentAttempt:
                 yield attempt
         finally:
             self._writing.discard(threading.get_ident())
+
+
+def _is_called_with_batches() -> bool:
+    """Whether this is the process in which Spark calls the function of a `foreachBatch`."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)  # a notebook may have made its own
+    return spec is not None and spec.name == "pyspark.sql.connect.streaming.worker.foreach_batch_worker"
 
 
 _WAIT = "let the function wait for its threads (thread.join(), with ThreadPoolExecutor() as pool: ...)"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
-from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped, SourceSilent, UserError
+from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped, SinkRefused, SourceSilent, UserError
 from firesteel.adapters.spark.task import clusterfailures, kafkafailures
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
@@ -150,7 +150,7 @@ def _spark_failure(error: Any, plan: RegionPlan, locate: "_Locator", trace: str)
         message, frames = worker
         raised = _RAISED.match(message)
         name = raised[1] if raised is not None else name
-        if name == TargetRefused.__name__:  # by fs.stream_files, which runs in such a worker
+        if name in (TargetRefused.__name__, SinkRefused.__name__):  # by what writes batches, in such a worker
             kind = FailureKind.NON_RECOVERABLE
         vertex, location = locate.from_frames(frames) or (vertex, location)
     else:
