@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.warm import spark_endpoint
 from firesteel.adapters.storage.resultsprobe import IDENTITY
 from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.minicluster import MiniCluster
@@ -42,6 +43,7 @@ def shared_in(url: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def cluster(do: Do, s3: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
     cluster = do(started({**shared_in(s3), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
+    do(spark_endpoint(cluster))  # its JVM is older than the first test
     yield cluster
     do(cluster.close())
 
