@@ -127,7 +127,7 @@ def test_threads_of_a_sink_are_not_left_behind(local: InProcess, tmp_path: Path)
             except SinkRefused as refused:
                 late.append(refused)
 
-        threads.append(threading.Thread(target=work))
+        threads.append(threading.Thread(target=work, daemon=True))
         threads[-1].start()
         if when == "early":
             begun.wait()
