@@ -62,7 +62,7 @@ def test_an_older_point_takes_back_what_came_after(tmp_path: Path) -> None:
     for batch in range(250):
         write(first, batch, f"first {batch}")
     records = [path.name for path in (tmp_path / "_firesteel/streams/00000001").iterdir()]
-    assert len(records) == 2 + 50 + 2, "a hundred in one; who has claimed it, and its first batch"
+    assert len(records) == 2 + 51 + 2, "a hundred in one; who has claimed it, and its first batch"
     second = BatchFiles.claim(tmp_path)
     for batch in range(130, 133):
         write(second, batch, f"second {batch}")
@@ -154,8 +154,8 @@ def test_one_that_publishes_while_another_takes_back_leaves_nothing(
             assert may_publish.wait(300)
         rename(source, target)
 
-    def rmtree_after_the_late_one(path: Path, *, ignore_errors: bool) -> None:
-        if Path(path).name == "stream-1-1" and threading.current_thread() is not late:
+    def rmtree_after_the_late_one(path: Path, *, ignore_errors: bool = False) -> None:
+        if Path(path).name == "stream-1-1-1" and threading.current_thread() is not late:
             may_publish.set()
             late.join(300)
         rmtree(path, ignore_errors=ignore_errors)

@@ -126,10 +126,10 @@ def test_a_batch_that_was_given_to_the_first_only_is_there_once(
     places = [tmp_path / "first", tmp_path / "second"]
     commit = BatchFiles.commit
 
-    def dies(output: BatchFiles, batch: int, staging: Path) -> None:
+    def dies(output: BatchFiles, batch: int, staging: Path, planned: str) -> None:
         if output.root == places[1] and batch == 1:
             raise OSError("killed")
-        commit(output, batch, staging)
+        commit(output, batch, staging, planned)
 
     def started() -> Any:
         return fs.fan_out(Rows([]), {each.name: fs.to_files(str(each), "json") for each in places})

@@ -1,6 +1,14 @@
 """Which start of a query an output is of, and what of former ones counts."""
 
-from firesteel.core.checkpoint.generations import Claim, Fit, fit_of, in_order_of_ending, is_ended, is_late
+from firesteel.core.checkpoint.generations import (
+    Claim,
+    Fit,
+    fit_of,
+    in_order_of_ending,
+    is_ended,
+    is_late,
+    may_take_over,
+)
 
 
 def test_an_attempt_is_late_when_a_later_one_of_its_job_was_there() -> None:
@@ -22,3 +30,9 @@ def test_a_query_goes_on_with_its_own_batches_and_leaves_no_gap() -> None:
 def test_a_generation_ends_what_earlier_ones_have_from_its_first_batch_on() -> None:
     assert [is_ended(held, 5) for held in (4, 5, 6)] == [False, True, True]
     assert in_order_of_ending([1, 3, 2]) == [3, 2, 1]
+
+
+def test_a_batch_is_taken_over_within_a_job() -> None:
+    assert may_take_over(Claim("job", 2), Claim("job", 1))
+    assert not may_take_over(Claim("job", 2), Claim("another", 1))
+    assert not may_take_over(Claim("", 0), Claim("", 0)), "outside of a pipeline"

@@ -21,7 +21,7 @@ from firesteel.model.ids import JobID, ResourceID
 from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.streams import SavepointOrder
 from firesteel.testing.simulation.streams import outputs, queries, saving
-from firesteel.testing.simulation.streams.outputs import Output
+from firesteel.testing.simulation.streams.outputs import Output, Rows
 from firesteel.testing.simulation.streams.queries import FakeQueries
 from firesteel.testing.simulation.streams.saving import Saving
 from firesteel.testing.simulation.streams.storage import SavedJob, StreamStorage
@@ -76,15 +76,20 @@ def taken_back_before_what_is_staged(patch: pytest.MonkeyPatch) -> None:
     """What is staged goes last: until then a zombie gives it a name that nobody takes back (a bug we had)."""
     begin = Output.begin
 
-    def staged_last(output: Output, number: int, batch: int, query_id: str) -> Iterator[None]:
+    def staged_last(output: Output, number: int, batch: int, query_id: str, planned: Rows) -> Iterator[None]:
         if not output.generations[number].query_id:
             output._check(number)
             for index in reversed(range(number)):
                 output.withdraw(index, batch)
                 yield
-        yield from begin(output, number, batch, query_id)
+        yield from begin(output, number, batch, query_id, planned)
 
     patch.setattr(Output, "begin", staged_last)
+
+
+def what_was_shown_is_replaced(patch: pytest.MonkeyPatch) -> None:
+    """The next attempt writes the batch anew that the one before has shown (a bug we had)."""
+    patch.setattr(outputs, "may_take_over", lambda claim, earlier: False)
 
 
 def zombies_publish(patch: pytest.MonkeyPatch) -> None:

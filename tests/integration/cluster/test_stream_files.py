@@ -29,15 +29,36 @@ def result(lines: DataFrame, output: str, failed: str):
 
     return fs.stream_files(lines.select(once("value").alias("value")), output)
 """
+SHOWN_AND_FAILED = """
+@pipeline.source
+def lines(spark: SparkSession, input: str) -> DataFrame:
+    return spark.readStream.option("maxFilesPerTrigger", 1).text(input)
+
+@pipeline.sink
+def result(lines: DataFrame, output: str, failed: str):
+    import pathlib
+    from firesteel.adapters.spark.sinks.streamfiles import FilesWriter, checked_files, take
+
+    files = FilesWriter.of(checked_files("stream_files", output, "parquet", (), {}))
+    take(files.output, [files.start])
+
+    def shows(rows, batch):
+        files(rows, batch)
+        if batch == 2 and not pathlib.Path(failed).exists():
+            pathlib.Path(failed).write_text("\\n".join(each.name for each in pathlib.Path(output).glob("batch-*")))
+            raise ValueError("this once, before Spark has heard of it")
+
+    return lines.dropDuplicates(["value"]).writeStream.outputMode("append").foreachBatch(shows)
+"""
 NOW = {"execution.streaming.trigger": "available-now", "restart-strategy.type": "fixed-delay"}
 NOW |= {"restart-strategy.fixed-delay.delay": "100 ms", "restart-strategy.fixed-delay.attempts": "3"}
 
 
-def ran(files: Files, directory: Path, body: str) -> JobResult:
-    """The pipeline reads five files from `in`, a batch each, and writes `output`."""
+def ran(files: Files, directory: Path, body: str, letters: str = "abcde") -> JobResult:
+    """The pipeline reads files with a letter each from `in`, a batch each, and writes `output`."""
     (directory / "in").mkdir()
-    for place, letter in enumerate("abcde"):
-        file = directory / "in" / letter
+    for place, letter in enumerate(letters):
+        file = directory / "in" / str(place)
         file.write_text(f"{letter}\n")
         os.utime(file, (1_000_000_000 + place, 1_000_000_000 + place))  # which is the order they are read in
     path = files.write("")
@@ -58,6 +79,17 @@ def test_an_attempt_that_failed_leaves_no_row_twice(files: Files, tmp_path: Path
     assert len({owner["query_id"] for owner in owners}) == 1
     assert owners[0]["query_id"]
     assert not list((output / ".firesteel-staging").iterdir())
+
+
+def test_files_that_were_shown_keep_their_names_and_the_query_its_state(files: Files, tmp_path: Path) -> None:
+    result, output = ran(files, tmp_path, SHOWN_AND_FAILED, "abcdec"), tmp_path / "output"
+    assert (result.status, result.restarts) == (JobStatus.FINISHED, 1), result.failure
+    shown = (tmp_path / "failed").read_text().split("\n")
+    written = {file.name for file in output.glob("batch-*.parquet")}
+    assert any(name.startswith("batch-00000002-1-") for name in shown)
+    assert written >= set(shown)
+    read = pyarrow.parquet.read_table([str(output / name) for name in written])
+    assert sorted(read.column("value").to_pylist()) == list("abcde"), "the last file has a letter that was seen"
 
 
 def test_an_output_that_is_deleted_while_the_query_runs_is_told(files: Files, tmp_path: Path) -> None:

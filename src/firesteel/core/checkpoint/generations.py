@@ -32,6 +32,12 @@ def is_late(claim: Claim, others: Iterable[Claim]) -> bool:
     return bool(claim.job_id) and any(each.job_id == claim.job_id and each.attempt > claim.attempt for each in others)
 
 
+def may_take_over(claim: Claim, earlier: Claim) -> bool:
+    """Whether a batch that `earlier` has written stays, when this one goes on with it as it was planned. Not of another job,
+    whose code was another, or which is begun again to have its batches replaced."""
+    return bool(claim.job_id) and claim.job_id == earlier.job_id
+
+
 def fit_of(batch: int, query_id: str, held: Collection[int], owner: str) -> Fit:
     """Whether a query goes on with `batch` where earlier generations, the newest of which is of the query `owner`, hold the
     batches `held`."""

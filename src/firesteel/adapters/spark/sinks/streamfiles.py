@@ -4,6 +4,7 @@ Spark runs a batch again that it has not noted as committed, and runs older ones
 was written, but what the records of the output name (`adapters.storage.batchfiles`).
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from firesteel.model.streams import STREAM_FILES, StreamOutput, csv_options
 
 _CALL = "stream_files"
 FORMATS = ("parquet", "csv", "json", "orc")
+_PLANS = "offsets"
+"""Where Spark keeps what it has planned, in a checkpoint: a file for each batch."""
 
 
 def stream_files(
@@ -109,29 +112,41 @@ class FilesWriter:
 
     def stage(self, rows: Any, batch: int) -> "StagedBatch":
         """Write the batch where no reader looks. Raises Superseded, TargetRefused."""
-        output = BatchFiles.of(self.start)
-        staging = output.begin(batch, self._query_id())
-        writer = rows.write.mode("overwrite").format(self.format).options(**self.options)
+        output, planned = BatchFiles.of(self.start), self._planned(batch)
+        staging = output.begin(batch, self._query_id(), planned)
+        writer = rows.write.mode("overwrite")
+        if output.is_there(batch, planned):
+            writer.format("noop").save()  # the state that it has, and what code does by the way, are this attempt's
+            return StagedBatch(output, batch, None, planned)
+        writer = writer.format(self.format).options(**self.options)
         (writer.partitionBy(*self.keys) if self.keys else writer).save(str(staging))
-        return StagedBatch(output, batch, staging)
+        return StagedBatch(output, batch, staging, planned)
 
     def _query_id(self) -> str:
         if not self.checkpoint:
             return ""
         return str(json.loads((Path(self.checkpoint) / "metadata").read_text())["id"])
 
+    def _planned(self, batch: int) -> str:
+        """A digest of what Spark has planned the batch to be, before it has begun. Attempts of a job share such plans."""
+        if not self.checkpoint:
+            return ""
+        return hashlib.sha256((Path(self.checkpoint) / _PLANS / str(batch)).read_bytes()).hexdigest()[:32]
+
 
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
-    """A batch that is written, and to be seen."""
+    """A batch that is written, and to be seen. `staging` is None when it is to be seen already."""
 
     output: BatchFiles
     batch: int
-    staging: Path
+    staging: Path | None
+    planned: str
 
     def publish(self) -> None:
         """In place of what there is of it. Raises Superseded."""
-        self.output.commit(self.batch, self.staging)
+        if self.staging is not None:
+            self.output.commit(self.batch, self.staging, self.planned)
 
 
 def _directory(given: GivenFiles, start: Path) -> Path:

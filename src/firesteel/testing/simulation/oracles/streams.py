@@ -166,6 +166,8 @@ class Streams:
             for first, last in output.counted():
                 assert first == at, f"rows {min(first, at)} to {max(first, at)} of {name} count twice, or not at all"
                 at = last
+            twice = output.twice()
+            assert not twice, f"who follows {name} finds rows under two names: {twice[0]}"
             total = storage.sources[name].rows
             may_end = any(name == storage.output(job, uid) for job, uid in self._ending())
             assert at == total or may_end or not is_drained, f"{name} was drained, and has {at} rows of {total}"

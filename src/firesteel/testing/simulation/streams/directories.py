@@ -30,6 +30,8 @@ class Directory:
     line: dict[int, int] = field(default_factory=dict)
     """Every commit that the state was made of, by batch; the oracles' knowledge, which nothing deletes."""
     is_deleted: bool = False
+    fence: int = -1
+    """A batch that the query can't plan, as a later attempt goes on from what is before; -1: there is none."""
 
     @property
     def last(self) -> int:
@@ -64,11 +66,13 @@ class Directory:
         return batch < 0 or all(file in self.files for file in needed(batch))
 
     def forked(self) -> "Directory":
-        """That of the next attempt: the last committed point, and the batch that is planned after it."""
+        """That of the next attempt: the last committed point, and the batch that is planned after it. This one is fenced."""
         batch = self.last
         files = {file: self.files[file] for file in (needed(batch) if batch >= 0 else ())}
+        self.fence = batch + 1
         if (OFFSETS, batch + 1) in self.files:
             files[OFFSETS, batch + 1] = self.files[OFFSETS, batch + 1]
+            self.fence = batch + 2
         line = {number: commit for number, commit in self.line.items() if number <= batch}
         return Directory(self.query_id, self.retained, files, line)
 

@@ -3,13 +3,25 @@
 Each start of a query has a generation of it. What takes several steps is an iterator, for others may come in between.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from firesteel.core.checkpoint.generations import Claim, Fit, fit_of, in_order_of_ending, is_ended, is_late
+from firesteel.core.checkpoint.generations import (
+    Claim,
+    Fit,
+    fit_of,
+    in_order_of_ending,
+    is_ended,
+    is_late,
+    may_take_over,
+)
 
 Rows = tuple[int, int]
 """Offsets from, and up to but for the last."""
+
+File = tuple[int, int]
+"""The generation that has written it, and its batch: its name."""
 
 
 class Superseded(Exception):
@@ -25,17 +37,21 @@ class Generation:
     claim: Claim
     query_id: str = ""
     """Empty before its first batch."""
-    staged: dict[int, Rows] = field(default_factory=dict)
-    intended: dict[int, Rows] = field(default_factory=dict)
-    records: dict[int, Rows] = field(default_factory=dict)
+    staged: dict[File, Rows] = field(default_factory=dict)
+    intended: dict[int, File] = field(default_factory=dict)
+    records: dict[int, File] = field(default_factory=dict)
+    """By batch."""
 
 
 class Output:
-    """The directory. `seen` is what readers find that list it, by generation and batch."""
+    """The directory. `seen` is what readers find that list it, and `followed` what those have found who list it all the time,
+    and by which job each was written."""
 
     def __init__(self) -> None:
         self.generations: list[Generation] = []
-        self.seen: dict[tuple[int, int], Rows] = {}
+        self.seen: dict[File, Rows] = {}
+        self.followed: dict[File, tuple[str, Rows]] = {}
+        self._written: dict[File, Rows] = {}
 
     def claim(self, claim: Claim) -> int:
         """The number of a new generation. Raises Superseded."""
@@ -44,7 +60,7 @@ class Output:
         self.generations.append(Generation(claim))
         return len(self.generations) - 1
 
-    def begin(self, number: int, batch: int, query_id: str) -> Iterator[None]:
+    def begin(self, number: int, batch: int, query_id: str, planned: Rows) -> Iterator[None]:
         """The first batch of a generation ends what others have of it and of later ones."""
         self._check(number)
         own = self.generations[number]
@@ -54,55 +70,100 @@ class Output:
             owner = next((each.query_id for each in reversed(earlier) if each.query_id), "")
             fit = fit_of(batch, query_id, held, owner)
             assert fit is Fit.FITS, f"an output is refused to the query that it belongs to: {fit.value}"
-            for index in in_order_of_ending(range(number)):
-                earlier[index].staged.clear()
+            yield from self._adopt(number, batch, planned)
+            kept = own.records.get(batch)
+            for each in earlier:
+                each.staged.clear()
                 yield
-                self.withdraw(index, batch)
+            ended = in_order_of_ending(range(number))
+            for index in (*ended, *reversed(ended[:-1])):
+                self.withdraw(index, batch, kept)
                 yield
             own.query_id = query_id
-        own.staged.pop(batch, None)
+        own.staged.clear()
+
+    def is_there(self, number: int, batch: int, planned: Rows) -> bool:
+        """Whether a batch is written already, as it is planned."""
+        file = self.generations[number].records.get(batch)
+        return file is not None and self._written[file] == planned
+
+    def _adopt(self, number: int, batch: int, planned: Rows) -> Iterator[None]:
+        """Take over a batch from an earlier attempt of the job."""
+        own, claim = self.generations[number], self.generations[number].claim
+        earlier = [each for each in self.generations[:number] if may_take_over(claim, each.claim)]
+        while theirs := [(each, file) for each in earlier for file in each.staged if file[1] == batch]:
+            holder, file = theirs[0]
+            own.staged[file] = holder.staged.pop(file)
+            yield
+        for each in earlier:
+            for known, is_written in ((each.intended, False), (each.records, True)):
+                if batch in known and self._written[known[batch]] == planned:
+                    (own.records if is_written else own.intended)[batch] = known.pop(batch)
+                    yield
+                    if not is_written:
+                        self._finish(number, batch)
+                        yield
+                    return
+                yield
+
+    def _finish(self, number: int, batch: int) -> None:
+        """Publish what somebody was about to, if it is there; else take it back."""
+        own = self.generations[number]
+        if batch not in own.intended:
+            raise OutputLost("the note of what is intended is gone")
+        file = own.intended[batch]
+        if file in own.staged:
+            self._show(number, file, own.staged.pop(file))
+        if file in self.seen:
+            own.records[batch] = own.intended.pop(batch)
+        else:
+            self.withdraw(number, batch)
 
     def stage(self, number: int, batch: int, rows: Rows) -> None:
         """Spark has written a batch."""
-        self.generations[number].staged[batch] = rows
+        self.generations[number].staged[number, batch] = rows
 
     def commit(self, number: int, batch: int) -> Iterator[None]:
         """Make a batch that is staged visible."""
         self._check(number)
         yield
-        own = self.generations[number]
-        if batch not in own.staged:
+        own, file = self.generations[number], (number, batch)
+        if file not in own.staged:
             raise OutputLost("the staged files are gone")
         self.withdraw(number, batch)
-        own.intended[batch] = own.staged[batch]
+        own.intended[batch], self._written[file] = file, own.staged[file]
         yield
-        if batch not in own.staged:
+        if file not in own.staged:
             raise OutputLost("the staged files are gone")
-        self.seen[number, batch] = own.staged.pop(batch)
+        self._show(number, file, own.staged.pop(file))
         yield
         if batch not in own.intended:
             raise OutputLost("the note of what is intended is gone")
         own.records[batch] = own.intended.pop(batch)
         yield
-        try:
-            self._check(number)
-        except Superseded:
-            self.withdraw(number, batch)
-            raise
+        self._check(number)
 
-    def withdraw(self, number: int, batch: int) -> None:
+    def _show(self, number: int, file: File, rows: Rows) -> None:
+        self.seen[file] = rows
+        self.followed[file] = (self.generations[number].claim.job_id, rows)
+
+    def withdraw(self, number: int, batch: int, kept: File | None = None) -> None:
         """Take back this batch and later ones, and whatever was only intended."""
         own = self.generations[number]
-        for at in [at for at in own.records if is_ended(at, batch)]:
-            del own.records[at]
-            self.seen.pop((number, at), None)
-        for at in own.intended:
-            self.seen.pop((number, at), None)
+        ended = [own.records.pop(at) for at in [at for at in own.records if is_ended(at, batch)]]
+        for file in (*ended, *own.intended.values()):
+            if file != kept:
+                self.seen.pop(file, None)
         own.intended.clear()
 
     def _check(self, number: int) -> None:
         if number != len(self.generations) - 1:
             raise Superseded("a newer start of the query writes here")
+
+    def twice(self) -> list[tuple[str, int, Rows]]:
+        """Batches that a follower has found under two names, written by one job as they were planned once."""
+        found = Counter((job_id, batch, rows) for (_, batch), (job_id, rows) in self.followed.items())
+        return [each for each, times in found.items() if times > 1]
 
     def counted(self) -> list[Rows]:
         """What readers count, in order."""

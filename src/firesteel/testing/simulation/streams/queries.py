@@ -92,14 +92,18 @@ class Query:
                         return
                     yield POLL_MS
                     continue
+                if batch == directory.fence:
+                    raise QueryFailed("a later attempt goes on from here")
                 directory.files[OFFSETS, batch] = min(there, first + chance.randint(1, BATCH_ROWS_MAX))
             yield chance.randint(1, BATCH_MS_MAX)
             if self.world.mishaps.strikes("batch fails", self.world.faults.task_failure / 8):
                 raise QueryFailed("the user's code raised")
-            yield from self._steps(output.begin(self.generation, batch, directory.query_id))
-            output.stage(self.generation, batch, (first, directory.end_of(batch)))
+            planned = (first, directory.end_of(batch))
+            yield from self._steps(output.begin(self.generation, batch, directory.query_id, planned))
             directory.run(batch)
-            yield from self._steps(output.commit(self.generation, batch))
+            if not output.is_there(self.generation, batch, planned):
+                output.stage(self.generation, batch, planned)
+                yield from self._steps(output.commit(self.generation, batch))
             self.storage.commits += 1
             directory.commit(batch, self.storage.commits)
 
