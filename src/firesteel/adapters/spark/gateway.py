@@ -11,7 +11,8 @@ from typing import Any
 
 from firesteel.adapters.spark.jvm import launch
 
-_JVM_FLAGS = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_JVM_FLAGS = ["-Xmx256m", "-XX:TieredStopAtLevel=1"]
+"""No collector: a user may have named one for all JVMs (JAVA_TOOL_OPTIONS), and with two Java does not start."""
 
 
 def class_path_of(spark: Any) -> str:
