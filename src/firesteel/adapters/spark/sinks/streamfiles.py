@@ -131,7 +131,11 @@ class FilesWriter:
         """A digest of what Spark has planned the batch to be, before it has begun. Attempts of a job share such plans."""
         if not self.checkpoint:
             return ""
-        return hashlib.sha256((Path(self.checkpoint) / _PLANS / str(batch)).read_bytes()).hexdigest()[:32]
+        try:
+            plan = (Path(self.checkpoint) / _PLANS / str(batch)).read_bytes()
+        except FileNotFoundError:  # Spark may be told to write plans later
+            return ""
+        return hashlib.sha256(plan).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
