@@ -35,14 +35,14 @@ def write_kafka(df: Any, topic: str, servers: str, *, properties: Mapping[str, s
     _check_call(topic, servers, given)
     _check_columns(df, topic)
     settings = resolved(_CALL, given)
-    attempt = current_attempt.get()
-    if attempt is not None:
-        attempt.allow_write(servers)
-    with brokers.connected(_CALL, class_path_of(df.sparkSession), servers, settings) as found:
-        found.partitions([topic] if topic else [])
-    writer = df.write.format("kafka").options(**{f"kafka.{name}": text for name, text in settings.items()})
-    writer = writer.option(SERVERS_OPTION, servers)
-    (writer.option("topic", topic) if topic else writer).save()
+    with current_attempt.writing() as attempt:
+        if attempt is not None:
+            attempt.allow_write(servers)
+        with brokers.connected(_CALL, class_path_of(df.sparkSession), servers, settings) as found:
+            found.partitions([topic] if topic else [])
+        writer = df.write.format("kafka").options(**{f"kafka.{name}": text for name, text in settings.items()})
+        writer = writer.option(SERVERS_OPTION, servers)
+        (writer.option("topic", topic) if topic else writer).save()
 
 
 def _check_call(topic: str, servers: str, properties: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused
-from firesteel.adapters.spark.session.context import RuntimeContext, current_attempt
+from firesteel.adapters.spark.session.context import AttemptContext, RuntimeContext, current_attempt
 from firesteel.adapters.spark.session.interpreter import use_interpreter
 from firesteel.adapters.spark.shares.guard import ANYWHERE
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME, SinkWork, WrittenByUser, decode, encode
@@ -39,11 +39,15 @@ def write_two_phase(df: Any, sink: TwoPhaseSink) -> None:
     for method in ("write", "commit", "abort"):
         if not callable(getattr(sink, method, None)):
             raise SinkRefused(f"write_two_phase: {type(sink).__name__} has no method {method}()")
-    attempt = current_attempt.get()
-    if attempt is None:
-        alone = RuntimeContext(job_id="", job_name="", attempt=0, subtask=0, parallelism=1, parameters={})
-        sink.commit([sink.write(df, alone)])
-        return
+    with current_attempt.writing() as attempt:
+        if attempt is None:
+            alone = RuntimeContext(job_id="", job_name="", attempt=0, subtask=0, parallelism=1, parameters={})
+            sink.commit([sink.write(df, alone)])
+        else:
+            _stage(attempt, df, sink)
+
+
+def _stage(attempt: AttemptContext, df: Any, sink: TwoPhaseSink) -> None:
     assert attempt.runtime is not None, "a sink runs inside a function"
     assert attempt.function is not None, "a sink runs inside a function"
     attempt.allow_write(ANYWHERE)
