@@ -7,7 +7,7 @@ from firesteel.core.checkpoint.generations import (
     in_order_of_ending,
     is_ended,
     is_late,
-    may_take_over,
+    may_stay,
 )
 
 
@@ -32,7 +32,8 @@ def test_a_generation_ends_what_earlier_ones_have_from_its_first_batch_on() -> N
     assert in_order_of_ending([1, 3, 2]) == [3, 2, 1]
 
 
-def test_a_batch_is_taken_over_within_a_job() -> None:
-    assert may_take_over(Claim("job", 2), Claim("job", 1))
-    assert not may_take_over(Claim("job", 2), Claim("another", 1))
-    assert not may_take_over(Claim("", 0), Claim("", 0)), "outside of a pipeline"
+def test_a_batch_stays_where_it_was_the_last() -> None:
+    assert may_stay(7, [5, 6, 7])
+    assert may_stay(7, [5, 6]), "there is nothing of it"
+    assert may_stay(7, [])
+    assert not may_stay(7, [7, 8]), "somebody goes back to before it"

@@ -89,7 +89,7 @@ def taken_back_before_what_is_staged(patch: pytest.MonkeyPatch) -> None:
 
 def what_was_shown_is_replaced(patch: pytest.MonkeyPatch) -> None:
     """The next attempt writes the batch anew that the one before has shown (a bug we had)."""
-    patch.setattr(outputs, "may_take_over", lambda claim, earlier: False)
+    patch.setattr(outputs, "may_stay", lambda batch, known: False)
 
 
 def zombies_publish(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """fs.stream_files in a job: an attempt that has written and failed is followed by one that replaces what is to be run again."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from tests.integration.cluster.files import HEADER, Files
+from tests.integration.cluster.test_streams import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
 FAILS_ONCE = """
@@ -54,9 +56,11 @@ NOW = {"execution.streaming.trigger": "available-now", "restart-strategy.type": 
 NOW |= {"restart-strategy.fixed-delay.delay": "100 ms", "restart-strategy.fixed-delay.attempts": "3"}
 
 
-def ran(files: Files, directory: Path, body: str, letters: str = "abcde") -> JobResult:
+def ran(
+    files: Files, directory: Path, body: str, letters: str = "abcde", settings: Mapping[str, str] = NOW
+) -> JobResult:
     """The pipeline reads files with a letter each from `in`, a batch each, and writes `output`."""
-    (directory / "in").mkdir()
+    (directory / "in").mkdir(exist_ok=True)
     for place, letter in enumerate(letters):
         file = directory / "in" / str(place)
         file.write_text(f"{letter}\n")
@@ -64,7 +68,7 @@ def ran(files: Files, directory: Path, body: str, letters: str = "abcde") -> Job
     path = files.write("")
     path.write_text(HEADER.replace('"test"', '"test", mode="streaming"') + body)
     parameters = {name: str(directory / name) for name in ("output", "failed")} | {"input": str(directory / "in")}
-    result: JobResult = files.do(files.run(path, parameters, NOW))
+    result: JobResult = files.do(files.run(path, parameters, settings))
     return result
 
 
@@ -82,13 +86,27 @@ def test_an_attempt_that_failed_leaves_no_row_twice(files: Files, tmp_path: Path
 
 
 def test_files_that_were_shown_keep_their_names_and_the_query_its_state(files: Files, tmp_path: Path) -> None:
-    result, output = ran(files, tmp_path, SHOWN_AND_FAILED, "abcdec"), tmp_path / "output"
+    result = ran(files, tmp_path, SHOWN_AND_FAILED, "abcdec")
     assert (result.status, result.restarts) == (JobStatus.FINISHED, 1), result.failure
-    shown = (tmp_path / "failed").read_text().split("\n")
-    written = {file.name for file in output.glob("batch-*.parquet")}
+    assert_all_shown_stays(tmp_path)
+
+
+def test_so_they_do_where_another_job_goes_on(files: Files, tmp_path: Path) -> None:
+    settings = {"execution.checkpointing.dir": str(tmp_path / "shared"), "restart-strategy.type": "none"}
+    failed = ran(files, tmp_path, SHOWN_AND_FAILED, "abcdec", settings)
+    assert failed.status is JobStatus.FAILED
+    files.do(until(Path(failed.retained).exists, "what stays of it is not made"))
+    result = ran(files, tmp_path, SHOWN_AND_FAILED, "abcdec", NOW | {"execution.state-recovery.path": failed.retained})
+    assert result.status is JobStatus.FINISHED, result.failure
+    assert_all_shown_stays(tmp_path)
+
+
+def assert_all_shown_stays(directory: Path) -> None:
+    shown = (directory / "failed").read_text().split("\n")
+    written = {file.name for file in (directory / "output").glob("batch-*.parquet")}
     assert any(name.startswith("batch-00000002-1-") for name in shown)
     assert written >= set(shown)
-    read = pyarrow.parquet.read_table([str(output / name) for name in written])
+    read = pyarrow.parquet.read_table([str(directory / "output" / name) for name in written])
     assert sorted(read.column("value").to_pylist()) == list("abcde"), "the last file has a letter that was seen"
 
 

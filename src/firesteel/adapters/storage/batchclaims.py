@@ -55,8 +55,8 @@ class Start:
         made.mkdir()
         publish(made / _CLAIM, msgspec.json.encode(_Claim(self.job_id, self.attempt, self.mark)))
         number = _named(made, self.root)
-        claims = [claim_of(self.root, each) for each in generations_of(self.root)]
-        others = [each for each in claims if each is not None]
+        claims = [_claim(self.root, each) for each in generations_of(self.root)]
+        others = [Claim(each.job_id, each.attempt) for each in claims if each is not None]
         if is_late(Claim(self.job_id, self.attempt), others):
             shutil.rmtree(records_of(self.root, number))
             raise Superseded(
@@ -92,12 +92,6 @@ def publish(path: Path, data: bytes) -> None:
     written = path.with_name(f"{path.name}.new")
     written.write_bytes(data)
     os.rename(written, path)
-
-
-def claim_of(root: Path, generation: int) -> Claim | None:
-    """Who has claimed a generation; None when it was given up."""
-    claim = _claim(root, generation)
-    return None if claim is None else Claim(claim.job_id, claim.attempt)
 
 
 def _named(made: Path, root: Path) -> int:

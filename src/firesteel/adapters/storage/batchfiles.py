@@ -3,8 +3,8 @@
 Each start of a query is a *generation* of the output (`batchclaims`), with a record for each batch (`batchrecords`). A later
 generation goes on from some batch: what earlier ones have of that batch and of later ones counts no more, and is removed. So a
 query that runs a batch again, or goes on from an older point, replaces what was there; one that was taken for dead finds that
-there is a newer generation, and stops. Of the batch that an earlier attempt of the same job has written, as it was planned, the
-record is taken over instead, and its files keep their names: who reads the directory as a stream knows files by these.
+there is a newer generation, and stops. Of the batch that an earlier generation ended with, if it is gone on with as it was
+planned, the record is taken over instead, and its files keep their names: who reads the directory as a stream knows files by these.
 
 A batch is noted as intended, its files are renamed into place, then the note becomes the record: whoever comes next finds
 in either what there is to be removed, or to be finished.
@@ -23,7 +23,6 @@ import msgspec
 from firesteel.adapters.storage.batchclaims import (
     Start,
     Superseded,
-    claim_of,
     claimed,
     generations_of,
     publish,
@@ -33,7 +32,7 @@ from firesteel.adapters.storage.batchrecords import Record, State, records_in
 from firesteel.adapters.storage.directories import is_hidden
 from firesteel.adapters.storage.errors import TargetRefused
 from firesteel.adapters.storage.sinkstore import STAGING_NAME
-from firesteel.core.checkpoint.generations import Fit, fit_of, in_order_of_ending, is_ended, may_take_over
+from firesteel.core.checkpoint.generations import Fit, fit_of, in_order_of_ending, is_ended, may_stay
 
 MERGED_BATCHES = 100
 """So many records become one file."""
@@ -65,8 +64,8 @@ class BatchFiles:
 
     def begin(self, batch: int, query_id: str, planned: str = "") -> Path:
         """Where the files of `batch` are to be written. The first batch of a generation ends what others have of it and of
-        later ones, but for that batch of an earlier attempt of the job, if it is of what is `planned` (a digest; empty: not
-        known). Raises Superseded; TargetRefused where the batches before it are not those of this query."""
+        later ones, but for that batch where they end with it, if it is of what is `planned` (a digest of the query and its
+        plan; empty: not known). Raises Superseded; TargetRefused where the batches before it are not those of this query."""
         self._check()
         if not (self.records / _OWNER).exists():
             self._take_over(batch, query_id, planned)
@@ -133,8 +132,9 @@ class BatchFiles:
     def _take_over(self, batch: int, query_id: str, planned: str) -> None:
         before = _newest_first(self.root, before=self.generation)
         _check_history(self.root, before, batch, query_id)
+        may = planned != "" and may_stay(batch, (record.last for each in before for record in records_in(each.records)))
         try:
-            kept = self._adopt(batch, planned, before) if planned else []
+            kept = self._adopt(batch, planned, before) if may else []
         except FileNotFoundError:
             self._check()  # a newer start has taken it over from this one
             raise
@@ -148,20 +148,14 @@ class BatchFiles:
         publish(self.records / _OWNER, msgspec.json.encode(_Owner(query_id, batch)))
 
     def _adopt(self, batch: int, planned: str, before: Sequence["BatchFiles"]) -> list[str]:
-        """Take over `batch` from an earlier attempt of the job, if one has it, or was about to. Returns the names of its files.
+        """Take over `batch` from an earlier generation, if one has it, or was about to. Returns the names of its files.
 
         The oldest is asked first: others may take it over meanwhile from older ones to newer ones, and never back.
         """
-        mine = claim_of(self.root, self.generation)
-        claims = {each.generation: claim_of(self.root, each.generation) for each in before}
-        of_job = {number for number, claim in claims.items() if mine and claim and may_take_over(mine, claim)}
-        self._hold(batch, of_job)
-        for number in sorted(of_job):
-            for state in (
-                State.INTENDED,
-                State.WRITTEN,
-            ):  # in this order it is not missed when it is published meanwhile
-                earlier = Record(records_of(self.root, number), batch, batch, planned, state)
+        self._hold(batch)
+        for each in reversed(before):
+            for state in (State.INTENDED, State.WRITTEN):  # else it is missed when it is published meanwhile
+                earlier = Record(each.records, batch, batch, planned, state)
                 try:
                     record = earlier.become(state, self.records)
                 except FileNotFoundError:
@@ -170,9 +164,9 @@ class BatchFiles:
                     return names
         return []
 
-    def _hold(self, batch: int, of_job: Collection[int]) -> None:
+    def _hold(self, batch: int) -> None:
         """Have what others have staged of the batch for oneself, so that they give nothing its name any more."""
-        while theirs := [each for each in _staged(self.root) if each.holder in of_job and each.batch == batch]:
+        while theirs := [each for each in _staged(self.root) if each.holder < self.generation and each.batch == batch]:
             for staged in theirs:
                 try:
                     os.rename(staged.path, replace(staged, holder=self.generation).path)

@@ -32,10 +32,10 @@ def is_late(claim: Claim, others: Iterable[Claim]) -> bool:
     return bool(claim.job_id) and any(each.job_id == claim.job_id and each.attempt > claim.attempt for each in others)
 
 
-def may_take_over(claim: Claim, earlier: Claim) -> bool:
-    """Whether a batch that `earlier` has written stays, when this one goes on with it as it was planned. Not of another job,
-    whose code was another, or which is begun again to have its batches replaced."""
-    return bool(claim.job_id) and claim.job_id == earlier.job_id
+def may_stay(batch: int, known: Iterable[int]) -> bool:
+    """Whether what earlier generations have of `batch` may stay, where a query goes on with it as it was planned: they have
+    nothing after it, so whoever planned it ended there. Else somebody goes back to have it replaced."""
+    return max(known, default=batch) <= batch
 
 
 def fit_of(batch: int, query_id: str, held: Collection[int], owner: str) -> Fit:

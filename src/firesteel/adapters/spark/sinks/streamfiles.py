@@ -112,8 +112,9 @@ class FilesWriter:
 
     def stage(self, rows: Any, batch: int) -> "StagedBatch":
         """Write the batch where no reader looks. Raises Superseded, TargetRefused."""
-        output, planned = BatchFiles.of(self.start), self._planned(batch)
-        staging = output.begin(batch, self._query_id(), planned)
+        output, query_id = BatchFiles.of(self.start), self._query_id()
+        planned = self._planned(batch, query_id)
+        staging = output.begin(batch, query_id, planned)
         writer = rows.write.mode("overwrite")
         if output.is_there(batch, planned):
             writer.format("noop").save()  # the state that it has, and what code does by the way, are this attempt's
@@ -127,15 +128,16 @@ class FilesWriter:
             return ""
         return str(json.loads((Path(self.checkpoint) / "metadata").read_text())["id"])
 
-    def _planned(self, batch: int) -> str:
-        """A digest of what Spark has planned the batch to be, before it has begun. Attempts of a job share such plans."""
+    def _planned(self, batch: int, query_id: str) -> str:
+        """A digest of what Spark has planned the batch to be, before it has begun. Attempts of a job share such plans, and a
+        savepoint has that of the batch after it."""
         if not self.checkpoint:
             return ""
         try:
             plan = (Path(self.checkpoint) / _PLANS / str(batch)).read_bytes()
         except FileNotFoundError:  # Spark may be told to write plans later
             return ""
-        return hashlib.sha256(plan).hexdigest()[:32]
+        return hashlib.sha256(query_id.encode() + plan).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

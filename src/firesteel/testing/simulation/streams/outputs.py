@@ -14,7 +14,7 @@ from firesteel.core.checkpoint.generations import (
     in_order_of_ending,
     is_ended,
     is_late,
-    may_take_over,
+    may_stay,
 )
 
 Rows = tuple[int, int]
@@ -70,7 +70,9 @@ class Output:
             owner = next((each.query_id for each in reversed(earlier) if each.query_id), "")
             fit = fit_of(batch, query_id, held, owner)
             assert fit is Fit.FITS, f"an output is refused to the query that it belongs to: {fit.value}"
-            yield from self._adopt(number, batch, planned)
+            known = [at for each in earlier for at in (*each.intended, *each.records)]
+            if may_stay(batch, known):
+                yield from self._adopt(number, batch, planned)
             kept = own.records.get(batch)
             for each in earlier:
                 each.staged.clear()
@@ -88,9 +90,8 @@ class Output:
         return file is not None and self._written[file] == planned
 
     def _adopt(self, number: int, batch: int, planned: Rows) -> Iterator[None]:
-        """Take over a batch from an earlier attempt of the job."""
-        own, claim = self.generations[number], self.generations[number].claim
-        earlier = [each for each in self.generations[:number] if may_take_over(claim, each.claim)]
+        """Take over a batch from an earlier generation."""
+        own, earlier = self.generations[number], self.generations[:number]
         while theirs := [(each, file) for each in earlier for file in each.staged if file[1] == batch]:
             holder, file = theirs[0]
             own.staged[file] = holder.staged.pop(file)
