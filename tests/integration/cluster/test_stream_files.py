@@ -8,6 +8,7 @@ import msgspec
 import pyarrow.parquet
 import pytest
 
+from firesteel.model.failures import FailureKind
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from tests.integration.cluster.files import HEADER, Files
@@ -125,3 +126,13 @@ def test_an_output_that_is_deleted_while_the_query_runs_is_told(files: Files, tm
         " submit the job anew"
     )
     assert not output.exists(), "nothing was begun there"
+
+
+def test_checkpoints_of_ones_own_are_refused(files: Files, tmp_path: Path) -> None:
+    """They would not be used, and a job that is run each day would write all rows again."""
+    own = FAILS_ONCE.replace(", output)\n", ", output).option('CheckpointLocation', output + '/own')\n")
+    failure = ran(files, tmp_path, own).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.NON_RECOVERABLE
+    assert "sink result sets checkpointLocation, and firesteel keeps the checkpoints" in failure.message
+    assert not list(tmp_path.glob("output/batch-*"))

@@ -54,8 +54,15 @@ class StreamSink:
 
 
 def stream_sink(function: Function, result: Any) -> StreamSink:
-    """The sink of a streaming pipeline. Raises PipelineRefused for what is no DataStreamWriter."""
+    """The sink of a streaming pipeline. Raises PipelineRefused for what is no DataStreamWriter, and one with checkpoints of its
+    own: these would not be used, and a job would read and write all rows once more."""
     if internals.is_stream_writer(result):
+        if any(name.lower() == "checkpointlocation" for name in internals.sink_options(result)):
+            raise PipelineRefused(
+                f"sink {function.name} sets checkpointLocation, and firesteel keeps the checkpoints of its queries itself: leave the"
+                " option out; to go on where a job has ended, stop it (firesteel stop, with --drain to have it read what is"
+                " there) and start from its savepoint (--from-savepoint)"
+            )
         return StreamSink(function, result)
     if internals.is_streaming_query(result):
         raise PipelineRefused(
