@@ -1,8 +1,12 @@
 package firesteel;
 
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.Pool;
 import org.apache.spark.scheduler.Schedulable;
@@ -12,13 +16,46 @@ import org.apache.spark.sql.connect.service.SparkConnectServer;
 import scala.Enumeration;
 import scala.collection.mutable.ArrayBuffer;
 
-/** Spark's Connect server, in whose task scheduler pools take turns. */
+/** Spark's Connect server, in whose task scheduler pools take turns, and whose settings of Hadoop are soon written. */
 public final class Server {
     private Server() {}
 
     public static void main(String[] arguments) {
-        Turns.begin(SparkContext.getOrCreate().taskScheduler().rootPool());
+        SparkContext context = SparkContext.getOrCreate();
+        Turns.begin(context.taskScheduler().rootPool());
+        forgetOrigins(context.hadoopConfiguration());
         SparkConnectServer.main(arguments);
+    }
+
+    /**
+     * Have settings, and their copies, no notes of which of Hadoop's own files the defaults are from.
+     *
+     * <p>All settings, 1,100 of them, travel with each stage that reads or writes files, and Spark writes them some times
+     * more to see whether it can. Hadoop compresses the note of each by itself, which takes four fifths of the time; of a
+     * small query it was a seventh. Settings that somebody has made keep theirs. Another Hadoop than ours may have no such
+     * notes.
+     */
+    public static void forgetOrigins(Configuration settings) {
+        try {
+            settings.size(); // reads the files
+            Field notes = Configuration.class.getDeclaredField("updatingResource");
+            notes.setAccessible(true);
+            if (notes.get(settings) instanceof Map<?, ?> origins) {
+                Origins kept = new Origins();
+                origins.forEach((name, files) -> kept.put((String) name, (String[]) files));
+                notes.set(settings, kept);
+            }
+        } catch (ReflectiveOperationException | RuntimeException another) {
+            // then it takes the time
+        }
+    }
+
+    /** Of settings that somebody has made. Files of defaults are read again when Hadoop gets to know of one more. */
+    private static final class Origins extends ConcurrentHashMap<String, String[]> {
+        @Override
+        public String[] put(String name, String[] files) {
+            return files.length == 1 && files[0].endsWith("-default.xml") ? remove(name) : super.put(name, files);
+        }
     }
 
     /**
