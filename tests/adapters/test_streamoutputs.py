@@ -224,8 +224,9 @@ def test_so_have_two_that_different_workers_run(tmp_path: Path, checkpoint: str)
     theirs = tmp_path / "job" / "another" / "0"
     theirs.mkdir(parents=True)
     FileOutputs(absolute, StreamOutputs()).note("another", str(theirs), writer(path=tmp_path / "out"))
+    ours = SimpleNamespace(_write_proto=WriteStreamOperationStart())
     with pytest.raises(PipelineRefused, match="sinks another and result would both write to"):
-        FileOutputs(absolute, started(tmp_path / "out")).note("result", checkpoint, writer())
+        FileOutputs(absolute, started(tmp_path / "out")).note("result", checkpoint, ours)
 
 
 def test_files_beside_the_queries_are_no_queries(tmp_path: Path, checkpoint: str) -> None:
@@ -255,3 +256,15 @@ def test_a_branch_takes_no_files_away(
     else:
         outputs.note("result", checkpoint, writer("noop"))
         assert sink_of(Path(checkpoint).parent) == StreamOutput(kind="noop", mode="append")
+
+
+@pytest.mark.parametrize(("told", "name"), [({"options": {"sep": ";"}}, "option"), ({"format": "json"}, "format")])
+def test_what_does_nothing_on_a_writer_of_ours_is_refused(
+    tmp_path: Path, checkpoint: str, told: dict[str, Any], name: str
+) -> None:
+    known = StreamOutputs()
+    known.take("result", StreamOutput(kind=STREAM_FILES, place=str(tmp_path / "out"), format="csv"))
+    ours = SimpleNamespace(_write_proto=WriteStreamOperationStart(**told))
+    ours._write_proto.foreach_batch.python_function.command = b"x"
+    with pytest.raises(PipelineRefused, match=rf"{name}\(...\) of a writer that fs.stream_files"):
+        FileOutputs(absolute, known).note("result", checkpoint, ours)

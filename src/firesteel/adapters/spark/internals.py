@@ -178,17 +178,18 @@ def output_mode(writer: Any) -> str:
     return str(writer._write_proto.output_mode)
 
 
-FILE_SINKS = ("", "avro", "csv", "json", "orc", "parquet", "text")
-"""Formats that Spark's own file sink writes; no format is Parquet."""
-
-
 def file_sink_path(writer: Any) -> str:
     """The path that a writer of a stream was given for Spark's own file sink; empty for every other sink."""
-    proto = writer._write_proto
-    others = proto.HasField("foreach_batch"), proto.HasField("foreach_writer"), bool(proto.table_name)
-    if any(others) or proto.format.lower() not in FILE_SINKS:
+    if sink_kind(writer).lower() not in ("", "avro", "csv", "json", "orc", "parquet", "text"):  # no format is Parquet
         return ""
-    return str(proto.path or proto.options.get("path", ""))
+    return str(writer._write_proto.path or writer._write_proto.options.get("path", ""))
+
+
+def told_of_files(writer: Any) -> list[str]:
+    """Methods that were called on a writer of a stream, and mean nothing to one of `foreachBatch`."""
+    told = writer._write_proto
+    fields = (told.options, "option"), (told.format, "format"), (told.partitioning_column_names, "partitionBy")
+    return [name for value, name in fields if value]
 
 
 def sink_options(writer: Any) -> dict[str, str]:

@@ -43,6 +43,11 @@ class FileOutputs:
             self._known.check_source(uid, places, {name.lower(): value for name, value in options.items()})
         mode = internals.output_mode(writer) or "append"
         claimed = self._known.known.get(uid)
+        if claimed is not None and (told := internals.told_of_files(writer)):
+            raise PipelineRefused(
+                f"sink {uid}: {told[0]}(...) of a writer that fs.stream_files or fs.fan_out has returned does nothing: their"
+                " arguments say how files are written (format, partition_by, and the options of Spark's writer)"
+            )
         if claimed is None:
             path = self._absolute(internals.file_sink_path(writer))
             claimed = _by_spark(path, writer) if path else StreamOutput(kind=internals.sink_kind(writer))
