@@ -1,4 +1,4 @@
-"""fs.stream_files in a job: an attempt that has written and failed is followed by one that replaces what is to be run again."""
+"""fs.stream_files in a job: an attempt that has written and failed is followed by one that leaves what is whole, and writes the rest."""
 
 import os
 from collections.abc import Mapping
@@ -15,12 +15,15 @@ from tests.integration.cluster.files import HEADER, Files
 from tests.integration.cluster.test_streams import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.streams]
-FAILS_ONCE = """
+LINES = """
 @pipeline.source
 def lines(spark: SparkSession, input: str) -> DataFrame:
     return spark.readStream.option("maxFilesPerTrigger", 1).text(input)
 
-@pipeline.sink
+"""
+FAILS_ONCE = (
+    LINES
+    + """@pipeline.sink
 def result(lines: DataFrame, output: str, failed: str):
     @F.udf("string")
     def once(value):
@@ -32,12 +35,10 @@ def result(lines: DataFrame, output: str, failed: str):
 
     return fs.stream_files(lines.select(once("value").alias("value")), output)
 """
-SHOWN_AND_FAILED = """
-@pipeline.source
-def lines(spark: SparkSession, input: str) -> DataFrame:
-    return spark.readStream.option("maxFilesPerTrigger", 1).text(input)
-
-@pipeline.sink
+)
+SHOWN_AND_FAILED = (
+    LINES
+    + """@pipeline.sink
 def result(lines: DataFrame, output: str, failed: str):
     import pathlib
     from firesteel.adapters.spark.sinks.streamfiles import FilesWriter, checked_files, take
@@ -53,6 +54,7 @@ def result(lines: DataFrame, output: str, failed: str):
 
     return lines.dropDuplicates(["value"]).writeStream.outputMode("append").foreachBatch(shows)
 """
+)
 NOW = {"execution.streaming.trigger": "available-now", "restart-strategy.type": "fixed-delay"}
 NOW |= {"restart-strategy.fixed-delay.delay": "100 ms", "restart-strategy.fixed-delay.attempts": "3"}
 
