@@ -12,6 +12,7 @@ import pytest
 from firesteel.adapters.storage import batchfiles
 from firesteel.adapters.storage.batchclaims import Start, Superseded
 from firesteel.adapters.storage.batchfiles import BatchFiles
+from firesteel.adapters.storage.batchrecords import Record
 from firesteel.adapters.storage.errors import TargetRefused
 
 
@@ -258,3 +259,29 @@ def test_a_batch_without_rows_counts(tmp_path: Path) -> None:
         output.commit(batch, staging)
     assert output.files() == {0: [], 1: []}
     assert batchfiles.MERGED_BATCHES == 100
+
+
+def test_one_taken_for_dead_says_so_when_a_newer_one_takes_back_what_it_merges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = BatchFiles.claim(tmp_path)
+    for batch in range(batchfiles.MERGED_BATCHES - 1):
+        write(old, batch, f"rows {batch:02}")
+    merge = BatchFiles._merge
+
+    def late(output: BatchFiles, newest: int) -> None:
+        with monkeypatch.context() as meanwhile:
+            read = Record.read
+
+            def taken_back(record: Record) -> dict[int, list[str]]:
+                meanwhile.setattr(Record, "read", read)
+                write(BatchFiles.claim(tmp_path), 50, "rows 50, again")
+                return read(record)
+
+            meanwhile.setattr(Record, "read", taken_back)
+            merge(output, newest)
+
+    monkeypatch.setattr(BatchFiles, "_merge", late)
+    with pytest.raises(Superseded, match="taken for dead"):
+        write(old, 99, "rows 99")
+    assert seen(tmp_path) == [*(f"rows {batch:02}" for batch in range(50)), "rows 50, again"]

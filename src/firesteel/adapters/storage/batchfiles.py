@@ -96,12 +96,12 @@ class BatchFiles:
                 self._place(staging / name, final)
             shutil.rmtree(staging)
             intended.become(State.WRITTEN)
+            self._check()  # if it was published while another one came, that one has found it
+            if (batch + 1) % MERGED_BATCHES == 0:
+                self._merge(batch)
         except FileNotFoundError:
-            self._check()  # a newer start has taken over what was staged, or removed it
+            self._check()  # a newer start has taken over what was staged or recorded, or removed it
             raise
-        self._check()  # if it was published while another one came, that one has found it
-        if (batch + 1) % MERGED_BATCHES == 0:
-            self._merge(batch)
 
     def files(self) -> dict[int, list[str]]:
         """What counts: names of files by batch, of all generations."""
