@@ -268,3 +268,10 @@ def test_what_does_nothing_on_a_writer_of_ours_is_refused(
     ours._write_proto.foreach_batch.python_function.command = b"x"
     with pytest.raises(PipelineRefused, match=rf"{name}\(...\) of a writer that fs.stream_files"):
         FileOutputs(absolute, known).note("result", checkpoint, ours)
+
+
+def test_a_writer_with_foreach_batch_has_no_partitions(checkpoint: str) -> None:
+    theirs = SimpleNamespace(_write_proto=WriteStreamOperationStart(partitioning_column_names=["day"]))
+    theirs._write_proto.foreach_batch.python_function.command = b"x"
+    with pytest.raises(PipelineRefused, match=r"sink result: a writer with foreachBatch has no partitionBy"):
+        FileOutputs(absolute, StreamOutputs()).note("result", checkpoint, theirs)

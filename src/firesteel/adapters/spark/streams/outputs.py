@@ -24,7 +24,7 @@ from firesteel.adapters.spark.streams.snapshots.sinklogs import LOG, check_fit, 
 from firesteel.adapters.storage.batchclaims import generations_of
 from firesteel.adapters.storage.batchfiles import check_history
 from firesteel.adapters.storage.errors import TargetRefused
-from firesteel.model.streams import SPARK_FILES, StreamOutput, csv_options
+from firesteel.model.streams import FOREACH_BATCH, SPARK_FILES, StreamOutput, csv_options
 
 _UNBORN = "?"
 """Of a query that has no id yet: it is no query that has written anything."""
@@ -49,8 +49,13 @@ class FileOutputs:
                 " arguments say how files are written (format, partition_by, and the options of Spark's writer)"
             )
         if claimed is None:
-            path = self._absolute(internals.file_sink_path(writer))
-            claimed = _by_spark(path, writer) if path else StreamOutput(kind=internals.sink_kind(writer))
+            path, kind = self._absolute(internals.file_sink_path(writer)), internals.sink_kind(writer)
+            if kind == FOREACH_BATCH and "partitionBy" in internals.told_of_files(writer):
+                raise PipelineRefused(
+                    f"sink {uid}: a writer with foreachBatch has no partitionBy(...): what the function writes a batch with"
+                    " says how it is partitioned"
+                )
+            claimed = _by_spark(path, writer) if path else StreamOutput(kind=kind)
             self._known.take(uid, claimed)
         home = Path(checkpoint).parent
         note_sink(home, claimed.with_mode(mode))
