@@ -1,8 +1,10 @@
 """What workers that were killed leave, and who clears it. A worker here is a process that holds a lock."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,7 +15,14 @@ from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_staged
 from firesteel.adapters.spark.staged.references import TWO_PHASE_SCHEME
 from firesteel.adapters.spark.streams.usednotes import note_used
 from firesteel.adapters.spark.worker.inheritance import DeadWorkers
-from firesteel.adapters.spark.worker.workdirs import FORMER, FORMER_MAX, LOCK, of_other_hosts, open_own
+from firesteel.adapters.spark.worker.workdirs import (
+    FORMER,
+    FORMER_MAX,
+    LOCK,
+    WorkDirectory,
+    of_other_hosts,
+    open_own,
+)
 from firesteel.adapters.storage.sinks import remove_location
 from firesteel.model.ids import JobID
 
@@ -124,6 +133,32 @@ def test_what_a_killed_worker_has_left_goes_when_its_job_is_over_and_not_before(
     assert not (tmp_path / "killed").exists()
     assert not staged.exists()
     assert (tmp_path / "heir" / FORMER / "killed" / "taskmanager.log").read_text() == "its last words"
+
+
+def test_jobs_that_are_over_at_once_have_a_directory_cleared_once(
+    tmp_path: Path, worker: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker("killed")()
+    for job_id in (JOB, OTHER):
+        (tmp_path / "killed" / "partitions" / job_id).mkdir(parents=True)
+    bury, both, calls = WorkDirectory.bury, threading.Barrier(2), []
+
+    def slowly(dead: WorkDirectory, heir: Path) -> bool:
+        calls.append(dead.path)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.5)
+        return bury(dead, heir)
+
+    async def story() -> None:
+        heir = heir_of(tmp_path)
+        assert set(await heir.look()) == {JOB, OTHER}
+        monkeypatch.setattr(WorkDirectory, "bury", slowly)
+        await asyncio.gather(heir.release(JOB), heir.release(OTHER), heir.look())
+        heir.close()
+
+    asyncio.run(story())
+    assert calls == [tmp_path / "killed"]
+    assert not (tmp_path / "killed").exists()
 
 
 def test_stored_results_elsewhere_go_with_the_directory_of_their_job(tmp_path: Path, worker: Begin) -> None:

@@ -1,7 +1,7 @@
 """Attempts on a worker: each ends in exactly one terminal update, whatever comes when."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from firesteel.core.taskexecutor.workeffects import (
     Discard,
     GiveSplits,
     JobReleaseDone,
+    LeftoversFound,
     ReleaseJob,
     SinkCommitDone,
     SplitsWanted,
@@ -25,14 +26,16 @@ from firesteel.core.taskexecutor.workeffects import (
 )
 from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureKind
-from firesteel.model.ids import Address, AllocationID, RegionAttemptID, RegionIndex, ResourceID
+from firesteel.model.ids import Address, AllocationID, JobID, RegionAttemptID, RegionIndex, ResourceID
 from firesteel.model.jobgraph import Function, FunctionKind, JobGraph
 from firesteel.model.options import Configuration, ConfigurationError
 from firesteel.model.reports import TaskStateUpdate
 from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, TaskDeployment, TaskOutcome
+from firesteel.runtime.ports import Inheritance
 from firesteel.runtime.taskexecutor import (
+    LOOK_S,
     RELEASE_TRIES_MAX,
     RegistrationTimeout,
     TaskExecutorEndpoint,
@@ -50,7 +53,7 @@ CANCELED, FAILED, FINISHED = ExecutionState.CANCELED, ExecutionState.FAILED, Exe
 class Worker:
     """A TaskExecutor's endpoint whose core only records: the test performs its effects."""
 
-    def __init__(self, script: TaskScript, job: JobGraph | None = None) -> None:
+    def __init__(self, script: TaskScript, job: JobGraph | None = None, inheritance: Inheritance | None = None) -> None:
         self.script, self.broken = script, list[Exception]()
         self.backend = FakeTaskBackend(script, Path("worker"))
         self.backend.started = True
@@ -62,6 +65,7 @@ class Worker:
             virtual_loop(),
             leaders=EmbeddedLeaderElection("test"),
             backend=self.backend,
+            inheritance=inheritance,
             on_broken=self.broken.append,
         )
         self.endpoint.start()
@@ -287,6 +291,35 @@ def test_what_can_not_be_deleted_is_reported(do: Do, script: TaskScript, caplog:
 
     do(story())
     assert [record.levelname for record in caplog.records] == ["WARNING"] * (RELEASE_TRIES_MAX - 1) + ["ERROR"]
+
+
+class OddDirectories:
+    """Of dead workers: at the first look something is wrong with them."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    async def look(self) -> Sequence[JobID]:
+        self._looks += 1
+        if self._looks == 1:
+            raise KeyError("a directory")
+        return (JobID("a" * 32),)
+
+    async def release(self, job_id: JobID, *, retains: bool = False) -> None:
+        raise NotImplementedError
+
+
+def test_what_is_wrong_with_dead_workers_ends_no_living_one(
+    do: Do, script: TaskScript, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        worker = Worker(script, inheritance=OddDirectories())
+        await asyncio.sleep(LOOK_S + 1)
+        assert worker.core.seen(LeftoversFound) == [LeftoversFound((JobID("a" * 32),))]
+        await worker.close()
+
+    do(story())
+    assert "can't look for what dead workers have left" in caplog.text
 
 
 def test_a_worker_that_finds_no_master_gives_up(do: Do, caplog: pytest.LogCaptureFixture) -> None:

@@ -247,12 +247,12 @@ class TaskExecutorEndpoint(Endpoint):
             logger.warning("%s could not delete %s", self.core.address, ", ".join(locations), exc_info=True)
 
     async def _look_for_dead(self, inheritance: Inheritance) -> None:
-        """Workers may die at any time, and others be killed while they clear up."""
+        """Workers may die at any time, and others be killed while they clear up. Whatever is wrong with that, this one works on."""
         while True:
             try:
                 if found := tuple(await inheritance.look()):
                     self.tell(w.LeftoversFound(found))
-            except OSError:
+            except Exception:
                 logger.warning("%s can't look for what dead workers have left", self.core.address, exc_info=True)
             await asyncio.sleep(LOOK_S)
 

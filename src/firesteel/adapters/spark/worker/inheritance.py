@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -29,19 +30,20 @@ class DeadWorkers:
         self._own, self._pattern, self._storage = own, pattern, storage
         self._former = {job_id: own.staged(job_id) for job_id in own.jobs()}
         self._claimed: dict[Path, WorkDirectory] = {}
+        self._burying = threading.Lock()  # jobs are released side by side
         self.discard: Callable[[Sequence[str]], Awaitable[None]] = _nothing
         """Removes what is staged."""
 
     async def look(self) -> Sequence[JobID]:
         await asyncio.to_thread(self._claim)
-        found = [job_id for each in self._claimed.values() for job_id in each.jobs()]
+        found = [job_id for each in tuple(self._claimed.values()) for job_id in each.jobs()]
         found += jobs_noted(self._own.path)  # also of those whose master this worker has given up
         return tuple(dict.fromkeys((*self._former, *found)))
 
     async def release(self, job_id: JobID, *, retains: bool = False) -> None:
         staged = [
             *self._former.get(job_id, ()),
-            *(line for each in self._claimed.values() for line in each.staged(job_id)),
+            *(line for each in tuple(self._claimed.values()) for line in each.staged(job_id)),
         ]
         beyond = [location for location in staged if scheme_of(location) in BEYOND_US]
         if beyond:
@@ -49,7 +51,7 @@ class DeadWorkers:
             logger.warning(text, job_id, ", ".join(beyond))
         await self.discard(whole_of(job_id, (location for location in staged if location not in beyond)))
         self._former.pop(job_id, None)
-        for each in self._claimed.values():
+        for each in tuple(self._claimed.values()):
             if retains:
                 await asyncio.to_thread(retain, each.path, job_id, None, self._storage)
             await asyncio.to_thread(each.forget, job_id)
@@ -74,11 +76,12 @@ class DeadWorkers:
 
     def _bury(self) -> None:
         """Directories in which no job has anything any more go."""
-        for path, dead in tuple(self._claimed.items()):
-            if not dead.jobs() and dead.bury(self._own.path):
-                dead.close()
-                del self._claimed[path]
-                logger.info("%s of the dead worker %s is gone", path, dead.owner.worker)
+        with self._burying:
+            for path, dead in tuple(self._claimed.items()):
+                if not dead.jobs() and dead.bury(self._own.path):
+                    dead.close()
+                    self._claimed.pop(path, None)  # or this worker has ended meanwhile
+                    logger.info("%s of the dead worker %s is gone", path, dead.owner.worker)
 
 
 async def _nothing(locations: Sequence[str]) -> None:
