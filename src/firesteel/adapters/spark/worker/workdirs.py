@@ -112,9 +112,9 @@ class WorkDirectory:
 
     def close(self) -> None:
         """Give the lock back. Idempotent."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        lock, self._lock = self._lock, -1  # two threads that did the same would close somebody else's file
+        if lock >= 0:
+            os.close(lock)
 
 
 def open_own(path: Path, worker: str, cluster: str) -> WorkDirectory:
