@@ -140,8 +140,11 @@ def test_a_reader_in_between_sees_what_the_mode_promises(tmp_path: Path, mode: s
     def read() -> None:
         while not done.is_set():
             with contextlib.suppress(FileNotFoundError):  # listed before, opened after the swap: as with Spark's own
+                listed = (tmp_path / "out").stat().st_ino
                 files = list((tmp_path / "out").glob("*/part-*" if partitioned else "part-*"))
-                seen.append([path.read_text() for path in files])
+                texts = [path.read_text() for path in files]
+                if (tmp_path / "out").stat().st_ino == listed:  # else it was emptied while it was listed
+                    seen.append(texts)
             reading.set()
 
     reader = threading.Thread(target=read)
