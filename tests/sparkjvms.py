@@ -16,9 +16,13 @@ classes fill the space that Java begins with, for which it would collect the who
 
 def quick_start() -> dict[str, str]:
     """Configuration of a worker. With this machine's class-data archive (`make archive`) its JVMs start in half the time;
-    where there is none, each would start a process that makes it and outlives the test."""
+    where there is none, each would start a process that makes it and outlives the test. None is warmed up for its first job."""
     archive = str(file_of(launch.find_installation()).exists()).lower()
-    return {"taskmanager.spark.class-data-archive": archive, "spark.driver.extraJavaOptions": SHORT_LIVED}
+    return {
+        "taskmanager.spark.class-data-archive": archive,
+        "taskmanager.spark.warm-up": "false",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+    }
 
 
 def quick_start_arguments() -> list[str]:

@@ -82,7 +82,6 @@ def options_at(url: str) -> dict[str, str]:
         **quick_start(),
         "cluster.results-dir": f"s3://firesteel/{RESULTS}",
         "taskmanager.numberOfTaskSlots": "1",
-        "taskmanager.spark.warm-up": "false",
         "heartbeat.timeout": "2 h",
     }
 

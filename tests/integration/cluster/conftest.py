@@ -44,7 +44,8 @@ def mini_cluster(do: Do, work_dir: Path, settings: Mapping[str, str] | None = No
 @pytest.fixture(scope="session")
 def cluster(do: Do, work_dir: Path) -> Iterator[MiniCluster]:
     # Code of jobs that failed would stay, to be tried once more; here tests look at what is left.
-    with mini_cluster(do, work_dir, {"jobstore.retryable.max-capacity": "0"}) as made:
+    settings = {"jobstore.retryable.max-capacity": "0", "taskmanager.spark.warm-up": "true"}
+    with mini_cluster(do, work_dir, settings) as made:
         yield made
 
 

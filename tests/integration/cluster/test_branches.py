@@ -143,7 +143,7 @@ class Stream:
 @contextlib.contextmanager
 def cluster_of(session: Session, *more: str) -> Iterator[None]:
     """A session cluster with room for a stream and its branch; `more`: definitions."""
-    settings = ["jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false"]
+    settings = ["jobmanager.rpc.port=0", "rest.port=0"]
     settings += ["taskmanager.numberOfTaskSlots=3", "spark.sql.shuffle.partitions=2", *more]
     definitions = [*quick_start_arguments(), *(part for each in settings for part in ("-D", each))]
     code, _, err = session.command("cluster", "start", *definitions)

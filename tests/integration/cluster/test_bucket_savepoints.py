@@ -218,7 +218,7 @@ def test_a_worker_that_is_killed_while_it_uploads_leaves_no_savepoint(s3: str, k
         return await asyncio.to_thread(stream.counted) == stream.written
 
     async def story() -> None:
-        given = {**options(s3, tmp_path / "home"), **quick_start(), "taskmanager.spark.warm-up": "false"}
+        given = {**options(s3, tmp_path / "home"), **quick_start()}
         async with cluster(tmp_path, given) as it:
             await it.start_worker("dying", str(tmp_path / "dying.py"), "taskmanager")
             await it.until_slots(3)

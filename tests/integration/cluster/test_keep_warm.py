@@ -80,7 +80,7 @@ class Shell:
 
     def run_arguments(self, *arguments: str, keeps: bool = True) -> list[str]:
         """The input is named by a relative path."""
-        definitions = [*quick_start_arguments(), "-D", "taskmanager.spark.warm-up=false"]
+        definitions = quick_start_arguments()
         keep = ["--keep-warm", "1 h"] if keeps else []
         return ["run", *keep, "job.py", "--json", "-p", "input=input", *definitions, *arguments]
 

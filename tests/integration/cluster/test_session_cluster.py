@@ -155,7 +155,7 @@ class Session:
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Session(tmp_path)
     longest = f"heartbeat.timeout={HEARTBEAT_TIMEOUT}"
-    settings = ("jobmanager.rpc.port=0", "rest.port=0", "taskmanager.spark.warm-up=false", longest)
+    settings = ("jobmanager.rpc.port=0", "rest.port=0", longest)
     definitions = [*quick_start_arguments(), *(part for each in settings for part in ("-D", each))]
     code, _, err = made.command("cluster", "start", "--taskmanagers", "2", *definitions)
     assert (code, err) == (0, "")

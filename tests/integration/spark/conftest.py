@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CONFIGURATION = {
     **quick_start(),
-    "taskmanager.spark.warm-up": "false",
     "taskmanager.memory.task-process.limit": "700m",
 }
 

@@ -161,7 +161,7 @@ def test_workers_that_can_not_use_the_place_are_refused_before_they_offer_slots(
     options = {**hdfs_settings(storage), **quick_start(), "cluster.results-dir": place}
 
     async def story() -> None:
-        async with running(tmp_path, {**options, "taskmanager.spark.warm-up": "false"}) as it:
+        async with running(tmp_path, options) as it:
             storage.signal_namenode(signal.SIGSTOP)
             try:
                 begun = time.monotonic()
