@@ -319,7 +319,7 @@ def test_what_is_wrong_with_dead_workers_ends_no_living_one(
         await worker.close()
 
     do(story())
-    assert "can't look for what dead workers have left" in caplog.text
+    assert "a look for what dead workers have left failed" in caplog.text
 
 
 def test_a_worker_that_finds_no_master_gives_up(do: Do, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,6 +24,7 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/testing/simulation/endpoints/run.py": "whatever a simulated run raises is reported with its seed and story",
     "src/firesteel/testing/virtualtime.py": "a thread's edge: whatever a call raises is raised where it is awaited",
     "src/firesteel/testing/simulation/cores/run.py": "whatever a simulated run raises is reported with its seed and story",
+    "src/firesteel/runtime/background.py": "one of many looks: one that fails is logged, and ends neither the looking nor its owner",
     "src/firesteel/runtime/endpoint.py": "a mailbox: a bug ends this endpoint, reported, and never the process",
     "src/firesteel/runtime/metrics.py": "an adapter's edge: a source of figures that raises is left out, and that is logged",
     "src/firesteel/runtime/taskexecutor.py": "a backend's edge: whatever it raises becomes a failure as data, or is logged",

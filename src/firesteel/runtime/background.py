@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -48,6 +48,21 @@ class BackgroundTasks:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self._on_error(error)
+
+
+async def keep_looking(look: Callable[[], Awaitable[None]], what: str, pause_s: float) -> None:
+    """Look again and again until cancelled. One look that fails is logged, as `what`, and the next is made all the same; of a
+    row of them the first is."""
+    is_failing = False
+    while True:
+        try:
+            await look()
+            is_failing = False
+        except Exception:
+            if not is_failing:
+                logger.warning("%s failed, and is tried again and again", what, exc_info=True)
+            is_failing = True
+        await asyncio.sleep(pause_s)
 
 
 async def to_the_end(task: asyncio.Task[None]) -> None:

@@ -26,6 +26,7 @@ from firesteel.model.splits import DrawnSplits
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import Committed, JobInformation, TaskDeployment, TaskOutcome
 from firesteel.runtime.about import about
+from firesteel.runtime.background import keep_looking
 from firesteel.runtime.endpoint import Endpoint
 from firesteel.runtime.metrics import MetricRegistry
 from firesteel.runtime.ports import Inheritance, InquiryDesk, TaskBackend, TaskFailedError
@@ -247,14 +248,13 @@ class TaskExecutorEndpoint(Endpoint):
             logger.warning("%s could not delete %s", self.core.address, ", ".join(locations), exc_info=True)
 
     async def _look_for_dead(self, inheritance: Inheritance) -> None:
-        """Workers may die at any time, and others be killed while they clear up. Whatever is wrong with that, this one works on."""
-        while True:
-            try:
-                if found := tuple(await inheritance.look()):
-                    self.tell(w.LeftoversFound(found))
-            except Exception:
-                logger.warning("%s can't look for what dead workers have left", self.core.address, exc_info=True)
-            await asyncio.sleep(LOOK_S)
+        """Workers may die at any time, and others be killed while they clear up."""
+
+        async def look() -> None:
+            if found := tuple(await inheritance.look()):
+                self.tell(w.LeftoversFound(found))
+
+        await keep_looking(look, "a look for what dead workers have left", LOOK_S)
 
     async def _measure(self, registry: MetricRegistry) -> None:
         while True:

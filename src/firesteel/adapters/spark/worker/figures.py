@@ -9,6 +9,7 @@ from firesteel.adapters.spark.jvm.pythonworkers import children
 from firesteel.adapters.spark.worker.jvmheap import HeapReader, memory_values
 from firesteel.model import metrics
 from firesteel.model.metric import MetricValue
+from firesteel.runtime.background import keep_looking
 
 
 class JvmFigures:
@@ -26,9 +27,10 @@ class JvmFigures:
 
     async def watch(self) -> None:
         """Look until cancelled."""
-        while True:
-            self._values = await asyncio.to_thread(self._look, tuple(self._supervisors()))
-            await asyncio.sleep(self._interval_s)
+        await keep_looking(self._measure, "a look at the JVMs of Spark", self._interval_s)
+
+    async def _measure(self) -> None:
+        self._values = await asyncio.to_thread(self._look, tuple(self._supervisors()))
 
     def _look(self, supervisors: Iterable[int]) -> list[MetricValue]:
         """Figures of the JVMs of these supervisors, together; what is measured of none is left out. Blocks."""

@@ -14,6 +14,7 @@ from firesteel.model import metrics
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.metric import MetricValue
 from firesteel.model.options import TASK_MEMORY_LIMIT
+from firesteel.runtime.background import keep_looking
 
 SAMPLE_SECONDS = 0.25
 LOOK_SECONDS = 1.0
@@ -43,10 +44,11 @@ class MemoryGuard:
 
     async def watch(self) -> None:
         """Sample until cancelled."""
-        while True:
-            for run in tuple(self._runs):
-                await self._check(run)
-            await asyncio.sleep(SAMPLE_SECONDS)
+        await keep_looking(self._sample, "a look at what attempts hold of the memory", SAMPLE_SECONDS)
+
+    async def _sample(self) -> None:
+        for run in tuple(self._runs):
+            await self._check(run)
 
     async def _check(self, run: AttemptRun) -> None:
         pid, watched = run.child.pid, self._runs.get(run)

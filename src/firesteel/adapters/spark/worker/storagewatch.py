@@ -18,6 +18,7 @@ from firesteel.adapters.storage.serving import check_takes_writes
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.jobgraph import ExchangeMode
 from firesteel.model.tasks import TaskProgress
+from firesteel.runtime.background import keep_looking
 from firesteel.runtime.ports import TaskFailedError
 
 LOOK_S = 2.0
@@ -86,9 +87,8 @@ class StorageWatch:
 
     async def watch(self) -> None:
         """For as long as the worker runs."""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            await self.look()
+        await asyncio.sleep(LOOK_S)
+        await keep_looking(self.look, "a look at storages", LOOK_S)
 
     async def look(self) -> None:
         """Ask the storages of what runs, and tell attempts what they wait for."""
