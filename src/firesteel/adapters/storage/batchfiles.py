@@ -71,7 +71,8 @@ class BatchFiles:
             self._take_over(batch, query_id, planned)
         staging = _Staging(self.root, self.generation, self.generation, batch).path
         shutil.rmtree(staging, ignore_errors=True)
-        staging.parent.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # if somebody removes it now, who writes makes it again
+            staging.parent.mkdir()
         return staging
 
     def is_there(self, batch: int, planned: str) -> bool:
@@ -84,6 +85,7 @@ class BatchFiles:
             self._check()
         except Superseded:
             shutil.rmtree(staging, ignore_errors=True)
+            self._end_staging()
             raise
         staged = {name: _final(name, batch, self.generation) for name in _data_files(staging)}
         if not staging.is_dir():
@@ -95,6 +97,7 @@ class BatchFiles:
             for name, final in staged.items():
                 self._place(staging / name, final)
             shutil.rmtree(staging)
+            self._end_staging()
             intended.become(State.WRITTEN)
             self._check()  # if it was published while another one came, that one has found it
             if (batch + 1) % MERGED_BATCHES == 0:
@@ -116,6 +119,11 @@ class BatchFiles:
     def records(self) -> Path:
         """Where this generation has its records."""
         return records_of(self.root, self.generation)
+
+    def _end_staging(self) -> None:
+        """Leave no empty directory beside the output's files."""
+        with contextlib.suppress(OSError):  # another one stages there
+            (self.root / STAGING_NAME).rmdir()
 
     def _place(self, staged: Path, final: str) -> None:
         (self.root / final).parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +150,7 @@ class BatchFiles:
         for staged in _staged(self.root):
             if staged.holder <= self.generation:
                 shutil.rmtree(staged.path, ignore_errors=True)
+        self._end_staging()
         # And again the oldest first: one of them may have taken over from an older one meanwhile.
         for earlier in (*before, *reversed(before[:-1])):
             earlier.withdraw(batch, kept)
