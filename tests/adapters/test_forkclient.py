@@ -145,3 +145,57 @@ def test_one_that_never_forks_is_told_of_and_tried_again_for_who_asks_after_that
         return told
 
     assert asyncio.run(story()) == ["died", "died", "given up", "died", "given up"]
+
+
+def leave_mark(payload: bytes) -> bytes:
+    """Called in a child: notes that it was."""
+    Path(payload.decode()).touch()
+    return b""
+
+
+def test_a_child_that_is_signalled_on_its_way_has_ended_and_begins_with_nothing(tmp_path: Path) -> None:
+    """As an attempt that is cancelled while the fork server has too little processor time to come round to it."""
+    mark = tmp_path / "mark"
+
+    async def story() -> None:
+        server = ForkServer(tmp_path / "forkserver.log", 0)
+        try:
+            async with asyncio.timeout(300):
+                assert await server.call(f"{__name__}:echo", b"up") == b"up"
+                assert server._process is not None
+                server._process.send_signal(signal.SIGSTOP)
+                late = await server.take()
+                late.send(wire.CallFunction(entry_point=f"{__name__}:leave_mark", payload=str(mark).encode()))
+                late.signal_group(signal.SIGTERM)
+                assert await late.receive() is None
+                assert await late.exited == -signal.SIGTERM
+                assert await late.end(0, 0)
+                server._process.send_signal(signal.SIGCONT)
+                assert await server.call(f"{__name__}:echo", b"on") == b"on"  # it is forked after that one
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    psutil.Process(await late.pid).wait(60)
+        finally:
+            await server.close()
+
+    asyncio.run(story())
+    assert not mark.exists()
+
+
+def test_a_child_that_does_not_end_when_it_is_killed_is_waited_for_no_longer_than_it_may_take(tmp_path: Path) -> None:
+    async def story() -> None:
+        server = ForkServer(tmp_path / "forkserver.log", 0)
+        try:
+            async with asyncio.timeout(300):
+                child = await server.take()
+                await child.pid
+                assert server._process is not None
+                server._process.send_signal(signal.SIGSTOP)  # so that nobody waits for its children
+                assert not await child.end(0.1, 0.2)
+                server._process.send_signal(signal.SIGCONT)
+                assert await child.end(0.1, None)
+                assert await child.exited == -signal.SIGKILL
+                child.close()
+        finally:
+            await server.close()
+
+    asyncio.run(story())

@@ -11,12 +11,3 @@ RECONCILIATION_TIMEOUT = ConfigOption(
     10_000,
     "How long a new JobMaster waits for workers to report attempts that were running before it restarts them.",
 )
-CANCELLATION_TIMEOUT = ConfigOption(
-    "task.cancellation.timeout",
-    "duration",
-    30_000,
-    "An attempt that has not ended this long after its cancellation is given up: its process is gone or its worker is.",
-)
-CANCELLATION_INTERVAL = ConfigOption(
-    "task.cancellation.interval", "duration", 2_000, "Time between two requests to cancel one attempt."
-)

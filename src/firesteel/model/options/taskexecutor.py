@@ -65,3 +65,9 @@ LOAD_BALANCE_MODE = ConfigOption(
     "How slots are chosen among workers: SLOTS takes the least used worker, NONE fills one after the other (Flink's default).",
     ("NONE", "SLOTS"),
 )
+CANCELLATION_TIMEOUT = ConfigOption(
+    "task.cancellation.timeout",
+    "duration",
+    30_000,
+    "A process that has not ended this long after it was killed, because it hangs in the kernel, is given up: its attempt has ended. 0: it is waited for.",
+)

@@ -24,27 +24,60 @@ MAX_STARTS = 6
 
 
 class Child:
-    """One forked child, on its way or there. `exited` holds its exit status, negative for a signal."""
+    """One forked child, on its way or there. `exited` holds its exit status, negative for a signal.
+
+    One that is on its way has not been sent anything: so one that is signalled meanwhile never begins with what it is for.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
         self._reader, self._writer = reader, writer
         self.pid: asyncio.Future[int] = loop.create_future()
         self.exited: asyncio.Future[int] = loop.create_future()
+        self._unsent: list[bytes] = []
 
     def send(self, message: msgspec.Struct) -> None:
         """Queue a message; a child that has gone is noticed by `receive`."""
-        self._writer.write(wire.frame(message))
+        self._unsent.append(wire.frame(message))
+        if self.pid.done():
+            self._send_all()
+
+    def forked(self, pid: int) -> None:
+        """It is there."""
+        self.pid.set_result(pid)
+        if not self.exited.done():
+            self._send_all()
+
+    def _send_all(self) -> None:
+        self._writer.writelines(self._unsent)
+        self._unsent.clear()
 
     async def receive(self) -> wire.FromChild | None:
         """The child's next message, or None when it has closed its end."""
         return await wire.read_message(self._reader)
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Signal the child and what it started; nothing when it has ended (its pid may be another's by now)."""
-        if self.pid.done() and not self.pid.cancelled() and not self.exited.done():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid.result(), number)
+        """Signal the child and what it started; nothing when it has ended (its pid may be another's by now). One that is not
+        there yet has ended with that: it will find its end closed, and go."""
+        if self.exited.done():
+            return
+        if not self.pid.done():
+            self.exited.set_result(-number)
+            self.close()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid.result(), number)
+
+    async def end(self, grace_seconds: float, limit_seconds: float | None) -> bool:
+        """Wait for its end, for a while as it is, and then killed. False when it has not ended even so within the limit: what
+        hangs in the kernel, or under a fork server that stands still, runs no more code."""
+        for limit in (grace_seconds, limit_seconds):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    await asyncio.shield(self.exited)
+                return True
+            self.signal_group(signal.SIGKILL)
+        return False
 
     def end_of_stream_after_exit(self, grace_seconds: float) -> None:
         """Let `receive` end after the child has, even when something it started still holds its socket."""
@@ -200,10 +233,10 @@ class ForkServer:
                 self._starts_left = MAX_STARTS
                 child = self._forking.pop(number)
                 self._living[pid] = child
-                child.pid.set_result(pid)
+                child.forked(pid)
             case wire.Exited(pid=pid, status=status):
                 ended = self._living.pop(pid, None)
-                if ended is not None:
+                if ended is not None and not ended.exited.done():
                     ended.exited.set_result(status)
 
     def _disconnect(self) -> None:

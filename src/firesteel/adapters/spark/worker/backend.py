@@ -371,12 +371,10 @@ class SparkTaskBackend:
 
     async def _clean_up(self, run: AttemptRun, keep_output: bool) -> None:
         """Clear up after an attempt, off the path of its result: no process, no session, no files. Repeatable."""
-        try:
-            async with asyncio.timeout(_GRACE_SECONDS):
-                await asyncio.shield(run.child.exited)
-        except TimeoutError:
-            run.child.signal_group(signal.SIGKILL)
-            await asyncio.shield(run.child.exited)
+        limit_s = self._config.get_option(options.CANCELLATION_TIMEOUT) / 1_000 or None
+        if not await run.child.end(_GRACE_SECONDS, limit_s):
+            text = "%s: its process %d was killed %g s ago and has not ended: it is given up"
+            logger.warning(text, run.task.deployment.attempt, run.child.pid.result(), limit_s)
         run.child.close()
         await run.all_printed()
         if not self._closed:
