@@ -69,14 +69,17 @@ class Child:
             os.killpg(self.pid.result(), number)
 
     async def end(self, grace_seconds: float, limit_seconds: float | None) -> bool:
-        """Wait for its end, for a while as it is, and then killed. False when it has not ended even so within the limit: what
-        hangs in the kernel, or under a fork server that stands still, runs no more code."""
+        """Wait for its end, for a while as it is, and then killed. False when it has not ended even so within the limit, and
+        counts as ended: what hangs in the kernel, or under a fork server that stands still, runs no more code."""
         for limit in (grace_seconds, limit_seconds):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limit):
                     await asyncio.shield(self.exited)
                 return True
             self.signal_group(signal.SIGKILL)
+        if self.exited.done():  # just now
+            return True
+        self.exited.set_result(-signal.SIGKILL)
         return False
 
     def end_of_stream_after_exit(self, grace_seconds: float) -> None:
