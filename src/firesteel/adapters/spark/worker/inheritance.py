@@ -59,7 +59,7 @@ class DeadWorkers:
 
     def close(self) -> None:
         """This worker ends: let others clear up the rest."""
-        for each in self._claimed.values():
+        for each in tuple(self._claimed.values()):
             each.close()
         self._claimed.clear()
         self._own.stop()
