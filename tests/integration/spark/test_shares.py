@@ -181,7 +181,13 @@ REFUSED = {
     ),
     "a left outer join on k": lambda i: i.hashed.alias("a").join(i.spread.alias("b"), F().expr("a.k = b.k"), "left"),
     "a join that does not say": lambda i: i.hashed.join(i.other, F().expr("k = o or v = p")),
-    "groupBy(k, spark_grouping_id)": lambda i: i.hashed.rollup("k").count(),
+    "rollup, cube or grouping sets (k, spark_grouping_id) needs more than a share: set": lambda i: i.hashed.rollup(
+        "k"
+    ).count(),
+    "a groupBy with several distinct aggregates needs more than a share: set": lambda i: i.hashed.groupBy("k").agg(
+        F().count_distinct("v"), F().count_distinct("l")
+    ),
+    "groupBy(gid)": lambda i: i.hashed.unpivot("k", ["v"], "n", "gid").groupBy("gid").count(),
     "pivot without": lambda i: i.hashed.groupBy("k").pivot("l").agg(F().sum("v")),
     "distinct": lambda i: i.spread.distinct(),
     "dropDuplicates(v)": lambda i: i.hashed.dropDuplicates(["v"]),

@@ -25,6 +25,8 @@ _BROADCAST_OF = {
     "BuildLeft": ("Inner", "Cross", "RightOuter"),
 }
 """Joins that are right when each share meets the whole other side."""
+_OF_GROUPING_SETS, _OF_DISTINCTS = ", spark_grouping_id", ", gid"
+"""The last key by which Spark groups rows that it has multiplied for several groupings, or for several distinct aggregates."""
 _SESSIONS = ("MergingSessions", "UpdatingSessions")
 _FOR_ANOTHER = ("Sort", *_SESSIONS)
 """What is there for the operator above it."""
@@ -227,6 +229,11 @@ class _Reading:
         """The user's name for what has an exchange below it, of these keys."""
         needs = needing.name.split()[0] if needing is not None else ""
         if needing is not None and "Aggregate" in needs:
+            if keys.endswith((_OF_GROUPING_SETS, _OF_DISTINCTS)) and any(
+                each.name == "Expand" for each in _all(needing)
+            ):
+                several = "a groupBy with several distinct aggregates"
+                return several if keys.endswith(_OF_DISTINCTS) else f"rollup, cube or grouping sets ({keys})"
             said = self.sections.get(needing.number, "")
             functions = re.search(r"^Functions(?: \[\d+\])?: \[(.*)\]$", said, re.MULTILINE)
             if functions is not None and not functions[1]:
