@@ -26,23 +26,24 @@ def suppliers(spark: SparkSession, tables: str) -> DataFrame:
     return table(spark, tables, "supplier").join(here, F.col("s_nationkey") == F.col("n_nationkey"))
 
 
-@pipeline.transform(
-    share="recompute",
-    inputs={"parts": fs.hash_by("p_partkey"), "offers": fs.hash_by("ps_partkey"), "suppliers": fs.broadcast()},
-)
-def candidates(parts: DataFrame, offers: DataFrame, suppliers: DataFrame) -> DataFrame:
-    offered = parts.join(offers, parts.p_partkey == offers.ps_partkey)
+@pipeline.transform(parallelism=1)
+def offered(parts: DataFrame, offers: DataFrame) -> DataFrame:
+    return parts.join(offers, parts.p_partkey == offers.ps_partkey)
+
+
+@pipeline.transform(share="recompute", inputs={"offered": fs.hash_by("p_partkey"), "suppliers": fs.broadcast()})
+def candidates(offered: DataFrame, suppliers: DataFrame) -> DataFrame:
     return offered.join(suppliers, offered.ps_suppkey == suppliers.s_suppkey)
 
 
 @pipeline.transform(inputs={"candidates": fs.forward()})
 def lowest(candidates: DataFrame) -> DataFrame:
-    return candidates.groupBy("ps_partkey").agg(F.min("ps_supplycost").alias("lowest_cost"))
+    return candidates.groupBy(F.col("p_partkey").alias("part")).agg(F.min("ps_supplycost").alias("lowest_cost"))
 
 
 @pipeline.transform(inputs={"candidates": fs.forward(), "lowest": fs.forward()})
 def cheapest(candidates: DataFrame, lowest: DataFrame) -> DataFrame:
-    same_part = candidates["p_partkey"] == lowest["ps_partkey"]
+    same_part = candidates["p_partkey"] == lowest["part"]
     found = candidates.join(lowest, same_part & (candidates["ps_supplycost"] == lowest["lowest_cost"]))
     return found.select("s_acctbal", "s_name", "n_name", "p_partkey", "p_mfgr", "s_address", "s_phone", "s_comment")
 

@@ -26,11 +26,13 @@ def items(spark: SparkSession, tables: str) -> DataFrame:
     return unshipped.select("l_orderkey", "l_extendedprice", "l_discount")
 
 
-@pipeline.transform(
-    inputs={"customers": fs.broadcast(), "orders": fs.hash_by("o_orderkey"), "items": fs.hash_by("l_orderkey")}
-)
-def revenues(customers: DataFrame, orders: DataFrame, items: DataFrame) -> DataFrame:
-    theirs = customers.join(orders, F.col("c_custkey") == F.col("o_custkey"))
+@pipeline.transform(parallelism=1)
+def theirs(customers: DataFrame, orders: DataFrame) -> DataFrame:
+    return customers.join(orders, F.col("c_custkey") == F.col("o_custkey"))
+
+
+@pipeline.transform(inputs={"theirs": fs.hash_by("o_orderkey"), "items": fs.hash_by("l_orderkey")})
+def revenues(theirs: DataFrame, items: DataFrame) -> DataFrame:
     bought = theirs.join(items, F.col("l_orderkey") == F.col("o_orderkey"))
     return bought.groupBy("l_orderkey", "o_orderdate", "o_shippriority").agg(
         F.sum(F.expr("l_extendedprice * (1 - l_discount)")).alias("revenue")

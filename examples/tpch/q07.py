@@ -37,17 +37,18 @@ def items(spark: SparkSession, tables: str) -> DataFrame:
     return shipped.select("l_orderkey", "l_suppkey", "l_shipdate", "l_extendedprice", "l_discount")
 
 
-@pipeline.transform(
-    inputs={
-        "suppliers": fs.broadcast(),
-        "customers": fs.broadcast(),
-        "orders": fs.hash_by("o_orderkey"),
-        "items": fs.hash_by("l_orderkey"),
-    }
-)
-def shipments(suppliers: DataFrame, customers: DataFrame, orders: DataFrame, items: DataFrame) -> DataFrame:
-    supplied = items.join(suppliers, items["l_suppkey"] == suppliers["s_suppkey"])
-    bought = orders.join(customers, orders["o_custkey"] == customers["c_custkey"])
+@pipeline.transform(parallelism=1)
+def supplied(items: DataFrame, suppliers: DataFrame) -> DataFrame:
+    return items.join(suppliers, items["l_suppkey"] == suppliers["s_suppkey"])
+
+
+@pipeline.transform(parallelism=1)
+def bought(orders: DataFrame, customers: DataFrame) -> DataFrame:
+    return orders.join(customers, orders["o_custkey"] == customers["c_custkey"])
+
+
+@pipeline.transform(inputs={"supplied": fs.hash_by("l_orderkey"), "bought": fs.hash_by("o_orderkey")})
+def shipments(supplied: DataFrame, bought: DataFrame) -> DataFrame:
     both = supplied.join(bought, supplied["l_orderkey"] == bought["o_orderkey"])
     return both.where("supp_nation <> cust_nation").select(
         "supp_nation",

@@ -40,7 +40,7 @@ def items(spark: SparkSession, tables: str) -> DataFrame:
     )
 
 
-@pipeline.transform(inputs={"parts": fs.broadcast(), "suppliers": fs.broadcast(), "items": fs.rebalance()})
+@pipeline.transform(parallelism=1)
 def sold(parts: DataFrame, suppliers: DataFrame, items: DataFrame) -> DataFrame:
     of_type = items.join(F.broadcast(parts), F.col("l_partkey") == F.col("p_partkey"))
     return of_type.join(suppliers, F.col("l_suppkey") == F.col("s_suppkey")).select(
@@ -48,15 +48,13 @@ def sold(parts: DataFrame, suppliers: DataFrame, items: DataFrame) -> DataFrame:
     )
 
 
-@pipeline.transform(
-    inputs={
-        "sold": fs.hash_by("l_orderkey"),
-        "orders": fs.hash_by("o_orderkey"),
-        "customers": fs.broadcast(),
-    }
-)
-def sales(sold: DataFrame, orders: DataFrame, customers: DataFrame) -> DataFrame:
-    placed = orders.join(customers, F.col("o_custkey") == F.col("c_custkey"), "left_semi")
+@pipeline.transform(parallelism=1)
+def placed(orders: DataFrame, customers: DataFrame) -> DataFrame:
+    return orders.join(customers, F.col("o_custkey") == F.col("c_custkey"), "left_semi")
+
+
+@pipeline.transform(inputs={"sold": fs.hash_by("l_orderkey"), "placed": fs.hash_by("o_orderkey")})
+def sales(sold: DataFrame, placed: DataFrame) -> DataFrame:
     return sold.join(placed, F.col("l_orderkey") == F.col("o_orderkey")).select("o_year", "nation", "volume")
 
 

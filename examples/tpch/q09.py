@@ -37,16 +37,19 @@ def items(spark: SparkSession, tables: str) -> DataFrame:
     )
 
 
+@pipeline.transform(parallelism=1)
+def green(items: DataFrame, parts: DataFrame) -> DataFrame:
+    return items.join(parts, items.l_partkey == parts.p_partkey, "leftsemi")
+
+
 @pipeline.transform(
     inputs={
-        "parts": fs.broadcast(),
         "suppliers": fs.broadcast(),
         "costs": fs.hash_by("ps_partkey", "ps_suppkey"),
-        "items": fs.hash_by("l_partkey", "l_suppkey"),
+        "green": fs.hash_by("l_partkey", "l_suppkey"),
     }
 )
-def amounts(parts: DataFrame, suppliers: DataFrame, costs: DataFrame, items: DataFrame) -> DataFrame:
-    green = items.join(parts, items.l_partkey == parts.p_partkey, "leftsemi")
+def amounts(suppliers: DataFrame, costs: DataFrame, green: DataFrame) -> DataFrame:
     priced = green.join(costs, (green.l_suppkey == costs.ps_suppkey) & (green.l_partkey == costs.ps_partkey))
     located = priced.join(suppliers, F.col("l_suppkey") == F.col("s_suppkey"))
     amount = F.expr("l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity")

@@ -20,20 +20,20 @@ def items(spark: SparkSession, tables: str) -> DataFrame:
     return table(spark, tables, "lineitem").select("l_partkey", "l_quantity", "l_extendedprice")
 
 
-@pipeline.transform(share="recompute", inputs={"parts": fs.hash_by("p_partkey"), "items": fs.hash_by("l_partkey")})
+@pipeline.transform(share="recompute", parallelism=1)
 def sold(parts: DataFrame, items: DataFrame) -> DataFrame:
     return items.join(parts, items.l_partkey == parts.p_partkey)
 
 
-@pipeline.transform(inputs={"sold": fs.forward()})
+@pipeline.transform(inputs={"sold": fs.hash_by("p_partkey")})
 def averages(sold: DataFrame) -> DataFrame:
     limit = (F.lit("0.2").cast("decimal(2,1)") * F.avg("l_quantity")).alias("limit")
     return sold.groupBy(F.col("p_partkey").alias("a_partkey")).agg(limit)
 
 
-@pipeline.transform(inputs={"sold": fs.forward(), "averages": fs.forward()})
+@pipeline.transform(inputs={"sold": fs.hash_by("p_partkey"), "averages": fs.forward()})
 def small(sold: DataFrame, averages: DataFrame) -> DataFrame:
-    both = sold.join(averages, F.col("l_partkey") == F.col("a_partkey"))
+    both = sold.join(averages, F.col("p_partkey") == F.col("a_partkey"))
     return both.where(F.col("l_quantity") < F.col("limit")).select("l_extendedprice")
 
 

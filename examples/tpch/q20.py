@@ -32,16 +32,16 @@ def suppliers(spark: SparkSession, tables: str) -> DataFrame:
     return found.select("s_suppkey", "s_name", "s_address")
 
 
+@pipeline.transform(parallelism=1)
+def forest(offers: DataFrame, parts: DataFrame) -> DataFrame:
+    return offers.join(parts, offers.ps_partkey == parts.p_partkey, "left_semi")
+
+
 @pipeline.transform(
-    inputs={
-        "parts": fs.broadcast(),
-        "offers": fs.hash_by("ps_suppkey", "ps_partkey"),
-        "items": fs.hash_by("l_suppkey", "l_partkey"),
-    }
+    inputs={"forest": fs.hash_by("ps_suppkey", "ps_partkey"), "items": fs.hash_by("l_suppkey", "l_partkey")}
 )
-def surplus(parts: DataFrame, offers: DataFrame, items: DataFrame) -> DataFrame:
+def surplus(forest: DataFrame, items: DataFrame) -> DataFrame:
     sold = items.groupBy("l_partkey", "l_suppkey").agg((F.sum("l_quantity") * 0.5).alias("half"))
-    forest = offers.join(parts, offers.ps_partkey == parts.p_partkey, "left_semi")
     same = (forest.ps_partkey == sold.l_partkey) & (forest.ps_suppkey == sold.l_suppkey)
     return forest.join(sold, same).where("ps_availqty > half").select("ps_suppkey")
 
