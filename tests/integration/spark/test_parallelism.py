@@ -16,9 +16,12 @@ THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 pytestmark = [pytest.mark.spark, *([pytest.mark.timeout(0)] if THOROUGH else [])]
 
 
-@pytest.mark.parametrize(
-    ("parallelism", "cases", "examples"), [(1, [RICH, TYPED], 1), (4, [RICH, TYPED, EMPTY], 2), (16, [RICH], 0)]
-)
+PARALLELISMS = [(1, [RICH, TYPED], 1), (4, [RICH, TYPED, EMPTY], 2), (16, [RICH], 0)]
+if THOROUGH:
+    PARALLELISMS.append((7, [RICH, TYPED, EMPTY], 0))
+
+
+@pytest.mark.parametrize(("parallelism", "cases", "examples"), PARALLELISMS)
 def test_parallelism_changes_no_result(local: InProcess, parallelism: int, cases: list[Any], examples: int) -> None:
     count = 200 if THOROUGH else examples
     phases = tuple(Phase) if count else (Phase.explicit,)
