@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from firesteel.adapters.spark.exchange.results import plain_values
+from firesteel.adapters.spark.exchange.plainvalues import plain_values
 from firesteel.adapters.spark.streams.snapshots.checkpointlog import batch_of
 from firesteel.adapters.spark.streams.snapshots.errors import SnapshotError
 from firesteel.adapters.spark.streams.snapshots.places import place_at

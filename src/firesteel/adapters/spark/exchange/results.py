@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.adapters.spark import internals
+from firesteel.adapters.spark.exchange.plainvalues import plain_values
 from firesteel.adapters.spark.exchange.storable import check_returnable
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.adapters.spark.session.context import AttemptContext
@@ -123,23 +124,3 @@ class ResultRows:
     def values(self, limit: int | None = None) -> list[list[Any]]:
         """Plain Python values by column, of the first `limit` rows; needs no PySpark."""
         return [plain_values(column) for column in self._table.slice(0, limit).columns]
-
-
-def plain_values(column: Any) -> list[Any]:
-    """Python's values of a pyarrow column; of dates and times that Python has not, like those of the year 10000, their texts; of texts that
-    are no UTF-8 what can be read."""
-    try:
-        return column.to_pylist()  # type: ignore[no-any-return]
-    except OverflowError:
-        texts = column.cast("string").to_pylist()
-        return [_value_or(value, text) for value, text in zip(column, texts, strict=True)]
-    except UnicodeDecodeError:
-        values = column.cast("binary").to_pylist()
-        return [None if value is None else value.decode(errors="replace") for value in values]
-
-
-def _value_or(value: Any, text: str) -> Any:
-    try:
-        return value.as_py()
-    except OverflowError:
-        return text
