@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.warm import spark_endpoint
 from firesteel.adapters.storage.schemes import SCHEMES
 from firesteel.minicluster import MiniCluster
 from firesteel.model.ids import JobID
@@ -59,7 +60,7 @@ def do() -> Iterator[Do]:
 
 @pytest.fixture(scope="module")
 def cluster(do: Do, s3: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
-    cluster = do(started({**s3_settings(s3), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
+    cluster = do(shared({**s3_settings(s3), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
     yield cluster
     do(cluster.close())
 
@@ -67,6 +68,13 @@ def cluster(do: Do, s3: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 async def started(options: dict[str, str]) -> MiniCluster:
     cluster = MiniCluster(Configuration(options))
     await cluster.start()
+    return cluster
+
+
+async def shared(options: dict[str, str]) -> MiniCluster:
+    """For several tests: its JVM is older than the first of them, which has to leave no child behind."""
+    cluster = await started(options)
+    await spark_endpoint(cluster)
     return cluster
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.minicluster import MiniCluster
 from tests.integration.cluster.files import Files
-from tests.stack.conftest import Do, started
+from tests.stack.conftest import Do, shared
 from tests.stack.hadoop import Hdfs, hdfs
 
 
@@ -32,7 +32,7 @@ def hdfs_settings(storage: Hdfs) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def cluster(do: Do, storage: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
-    cluster = do(started({**hdfs_settings(storage), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
+    cluster = do(shared({**hdfs_settings(storage), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
     yield cluster
     do(cluster.close())
 

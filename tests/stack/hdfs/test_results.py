@@ -12,7 +12,7 @@ from firesteel.model.states import JobStatus
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_command import Command, wait_until
 from tests.integration.cluster.test_session_cluster import LIMIT_S
-from tests.stack.conftest import Do, started, until
+from tests.stack.conftest import Do, shared, until
 from tests.stack.hadoop import Hdfs
 from tests.stack.hdfs.conftest import hdfs_settings
 from tests.stack.storedresults import BODY, EXPECTED, RETRY, found, kill_a_worker
@@ -39,7 +39,7 @@ def nothing_left(storage: Hdfs, do: Do) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def cluster(do: Do, storage: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
-    cluster = do(started({**shared_in(storage), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
+    cluster = do(shared({**shared_in(storage), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
     yield cluster
     do(cluster.close())
 

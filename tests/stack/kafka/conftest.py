@@ -8,7 +8,7 @@ import pytest
 from firesteel.adapters.spark.brokers import CONNECTOR
 from firesteel.minicluster import MiniCluster
 from tests.integration.cluster.files import Files
-from tests.stack.conftest import Do, started
+from tests.stack.conftest import Do, shared
 from tests.stack.kafka.broker import USERS, Kafka, kafka, log_in
 
 
@@ -35,7 +35,7 @@ def cluster(do: Do, settings: dict[str, str], work_dir: Path) -> Iterator[MiniCl
         for name in USERS:
             patched.setenv(f"KAFKA_{name.upper()}", log_in(name)["sasl.jaas.config"])
         own = {"taskmanager.spark.class-data-archive": "false", "cluster.work-dir": str(work_dir)}
-        cluster = do(started({**own, **settings}))
+        cluster = do(shared({**own, **settings}))
         yield cluster
         do(cluster.close())
 
