@@ -69,6 +69,15 @@ def test_a_partitioned_table_is_made_extended_and_overwritten(tables: Tables) ->
     assert not staging_left(tables, "days")
 
 
+@pytest.mark.parametrize("name", ["p q", "ä", "x-y", "1", "q`t", "a.b", "a.b c", "select"])
+def test_a_table_is_partitioned_by_a_column_of_any_name(tables: Tables, name: str) -> None:
+    rows = f"select id, id % 2 as `{name.replace('`', '``')}` from range(4)"
+    tables.write(rows, "odd", partition_by=name)
+    tables.write(rows, "odd", "append")
+    assert tables.rows("odd") == Counter({(n, n % 2): 2 for n in range(4)})
+    tables.local.spark.sql("DROP TABLE odd")
+
+
 def test_values_are_stored_as_the_table_has_them(tables: Tables, tmp_path: Path) -> None:
     spark = tables.local.spark
     spark.sql(

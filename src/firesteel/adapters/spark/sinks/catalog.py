@@ -70,6 +70,19 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def partition_column(name: str) -> Any:
+    """The column as `DataFrameWriterV2.partitionedBy` takes it. Spark parses the name once more, and has quoted it itself only if
+    there is a dot in it."""
+    from pyspark.sql import functions as F
+
+    return F.col(quoted(name if "." in name else quoted(name)))
+
+
+def first_line(error: Exception) -> str:
+    """What Spark says, without the plan or the text that follows."""
+    return str(error).strip().partition("\n")[0]
+
+
 def whole_name(spark: Any, name: str) -> TableName:
     """What a name as the user wrote it means in this session, as Spark reads it. Raises SinkRefused."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark.sinks.catalog import MADE_BY, CatalogTable, look_up, quoted
+from firesteel.adapters.spark.sinks.catalog import MADE_BY, CatalogTable, first_line, look_up, partition_column
 from firesteel.adapters.spark.sinks.commitsession import commit_session
 from firesteel.adapters.spark.staged.references import SinkWork, StagedFiles, decode
 from firesteel.adapters.storage import local
@@ -85,12 +85,12 @@ def _made(spark: Any, staged: StagedFiles, commit_id: str) -> CatalogTable:
     for name, value in staged.options.items():
         writer = writer.option(name, value)
     if staged.partition_columns:
-        writer = writer.partitionedBy(*[F.col(quoted(name)) for name in staged.partition_columns])
+        writer = writer.partitionedBy(*[partition_column(name) for name in staged.partition_columns])
     try:
         writer.create()
     except AnalysisException as error:
         if error.getCondition() != "TABLE_OR_VIEW_ALREADY_EXISTS":
-            raise CommitRefused(f"table {staged.table} can't be made: {str(error).splitlines()[0]}") from None
+            raise CommitRefused(f"table {staged.table} can't be made: {first_line(error)}") from None
     made = look_up(spark, staged.table)
     if made is None:
         raise CommitRefused(f"table {staged.table} was dropped while it was being written")

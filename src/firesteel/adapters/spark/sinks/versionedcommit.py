@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from firesteel.adapters.spark.refusals import UserError
 from firesteel.adapters.spark.sinks import deltacommit, icebergcommit, versions
-from firesteel.adapters.spark.sinks.catalog import MADE_BY, quoted
+from firesteel.adapters.spark.sinks.catalog import MADE_BY, first_line, quoted
 from firesteel.adapters.spark.sinks.commitsession import commit_session
 from firesteel.adapters.spark.sinks.versions import VersionedTable
 from firesteel.adapters.spark.staged.references import SinkWork, StagedRows, decode
@@ -60,8 +60,7 @@ def commit(spark: Any, commit_id: str, staged: Sequence[StagedRows]) -> Committe
             if not isinstance(error, AnalysisException):
                 raise
             if error.getCondition() not in versions.EXISTS:
-                said = str(error).splitlines()[0]
-                raise CommitRefused(f"table {staged[0].table} can't be written: {said}") from None
+                raise CommitRefused(f"table {staged[0].table} can't be written: {first_line(error)}") from None
         time.sleep(PAUSE_S)
     else:
         raise Contended(f"table {staged[0].table} was changed by others {TRIES_MAX} times while it was being written")

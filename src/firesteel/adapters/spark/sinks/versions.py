@@ -10,7 +10,15 @@ import msgspec
 
 from firesteel.adapters.spark.refusals import SinkRefused
 from firesteel.adapters.spark.sinks import catalog
-from firesteel.adapters.spark.sinks.catalog import MADE_BY, SESSION_CATALOG, TableName, quoted, whole_name
+from firesteel.adapters.spark.sinks.catalog import (
+    MADE_BY,
+    SESSION_CATALOG,
+    TableName,
+    first_line,
+    partition_column,
+    quoted,
+    whole_name,
+)
 
 FORMATS = ("delta", "iceberg")
 DYNAMIC = "overwrite-partitions"
@@ -97,14 +105,14 @@ def _unusable(spark: Any, name: TableName, error: Exception) -> SinkRefused:
             f"write_table: catalog {catalog_name} can't be opened: its class {missing} is in none of Spark's jars; name the"
             " package by spark.jars.packages"
         )
-    said = misfit(spark, error) or str(error).splitlines()[0]
+    said = misfit(spark, error) or first_line(error)
     return SinkRefused(f"write_table: table {name} can't be looked up: {said}")
 
 
 def misfit(spark: Any, error: Exception) -> str:
     """A sentence on a connector that is made for another Spark, if that is what an error says; or empty."""
     detail = re.search(r'details = "(.*)"', str(error))
-    said = detail[1] if detail else str(error).splitlines()[0]
+    said = detail[1] if detail else first_line(error)
     if not _NOT_LINKED.search(said):
         return ""
     return f"the connector's jar was made for another version of Spark than {spark.version}, use one that fits: {said[:300]}"
@@ -123,8 +131,6 @@ def future_location(spark: Any, table: VersionedTable) -> str:
 
 def create(df: Any, table: VersionedTable, partition_by: Sequence[str], options: Mapping[str, str]) -> None:
     """Make the table with these rows, in one step of its catalog. Raises AnalysisException of EXISTS for one that is there."""
-    from pyspark.sql import functions as F
-
     writer = df.writeTo(table.name).using(table.format)
     for name, value in options.items():
         if "." in name and not name.startswith("snapshot-property."):
@@ -132,7 +138,7 @@ def create(df: Any, table: VersionedTable, partition_by: Sequence[str], options:
         else:
             writer = writer.option(name, value)
     if partition_by:
-        writer = writer.partitionedBy(*[F.col(quoted(each)) for each in partition_by])
+        writer = writer.partitionedBy(*[partition_column(each) for each in partition_by])
     writer.create()
 
 
