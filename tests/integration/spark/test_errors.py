@@ -130,6 +130,19 @@ def test_exception_in_the_function_itself(
             "returned a DataFrame of pandas, not a DataFrame of Spark; make one",
         ),
         ("import decimal; return decimal.Decimal()", "returned an object of decimal.Decimal, not a DataFrame of Spark"),
+    ],
+)
+def test_what_a_function_must_not_return_is_tried_once(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, statement: str, says: str
+) -> None:
+    failure = failure_of(backend, do, source_job(jobs, tmp_path, f"def source(spark):\n    {statement}\n"))
+    assert failure.kind is FailureKind.NON_RECOVERABLE
+    assert says in failure.message
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
         ("import sys; sys.exit(3)", "source ended the process with sys.exit(3)"),
         ("import os; os._exit(3)", "the task process ended with status 3 and told no result"),
         ("import os; os.closerange(3, 256)", "told no result: code in it may have called os._exit, or closed file"),

@@ -13,7 +13,7 @@ from firesteel.adapters.spark.exchange.fileorigins import FileOrigins
 from firesteel.adapters.spark.exchange.layout import Layout, layout_of
 from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.exchange.results import stage_rows
-from firesteel.adapters.spark.refusals import UserError
+from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.adapters.spark.session.attempt import AttemptSession
 from firesteel.adapters.spark.session.columns import columns_declared
 from firesteel.adapters.spark.session.context import AttemptContext, RuntimeContext, current_attempt
@@ -346,9 +346,9 @@ def line_range(function: Callable[..., Any]) -> tuple[str, range] | None:
 
 def _cache(function: Function, frame: Any) -> None:
     """Have Spark cache it. Spark finds what is cached by its plan, which it makes anew for each consumer: with another seed
-    where the code gives none to `uuid()` or `rand()` in SQL. Raises UserError where it would not find it."""
+    where the code gives none to `uuid()` or `rand()` in SQL. Raises PipelineRefused where it would not find it."""
     if not frame.sameSemantics(frame):
-        raise UserError(
+        raise PipelineRefused(
             f'{function.name} has share="cache", and values that Spark draws anew for each consumer (uuid(), rand() or their'
             ' kin in SQL, without a seed): give a seed, or say share="store"'
         )
@@ -369,4 +369,4 @@ def _checked(function: Function, result: Any) -> Any:
         hint = "; make one of it with spark.createDataFrame(...)"
     elif kind.__module__ == "builtins":
         returned = f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
-    raise UserError(f"{function.kind.value} {function.name} returned {returned}, not a DataFrame of Spark{hint}")
+    raise PipelineRefused(f"{function.kind.value} {function.name} returned {returned}, not a DataFrame of Spark{hint}")
