@@ -4,7 +4,14 @@ import msgspec
 import pytest
 
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
-from firesteel.core.dispatcher.shown import is_read_again, last_known_view, shown_summary, teller_of, view_at_hand
+from firesteel.core.dispatcher.shown import (
+    is_read_again,
+    last_known_view,
+    summary_now,
+    teller_of,
+    view_at_hand,
+    view_now,
+)
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.machine import Core
 from firesteel.model.failures import FailureInfo, FailureKind
@@ -48,23 +55,30 @@ def test_why_a_job_was_cancelled_is_shown_without_secrets() -> None:
     failure = FailureInfo(kind=FailureKind.USER, message="jdbc:x://me:geheim@host is away", vertex="words")
     assert ended.result is not None
     ended.result = msgspec.structs.replace(ended.result, failure=failure)
-    assert shown_summary(ended, None).reason == "words: jdbc:x://me:******@host is away"
+    assert summary_now(ended, None).reason == "words: jdbc:x://me:******@host is away"
     core = job_master("> graph v\n> start\n> cancel Bearer-geheim\n")
     assert (core.view().reason, core.summary().reason) == ("Bearer ******", "Bearer ******")
+
+
+def test_why_nothing_leads_a_job_is_shown_until_it_has_ended() -> None:
+    running, ended = entry(JobStage.RUNNING), entry(JobStage.DONE, status=JobStatus.FINISHED)
+    assert view_now(running, "the disk is full").reason == summary_now(running, "the disk is full").reason
+    assert view_now(running, "the disk is full").reason == "the disk is full"
+    assert view_now(ended, "the disk is full").reason == ""
 
 
 @pytest.mark.parametrize("leads", [None, JobReleasePlayer().make_core()], ids=["nothing", "release"])
 def test_a_job_that_nobody_tells_of_is_shown_as_it_was_known_last(leads: Core | None) -> None:
     running = entry(JobStage.RUNNING)
     assert (teller_of(running, leads), view_at_hand(running, leads)) == (None, None)
-    assert shown_summary(running, leads) == summary_of(last_known_view(running))
+    assert summary_now(running, leads) == summary_of(last_known_view(running))
 
 
 def test_a_job_that_goes_on_is_shown_by_its_job_master() -> None:
     running, core = entry(JobStage.RUNNING), job_master()
     assert teller_of(running, core) is core
     assert view_at_hand(running, core) == core.view(may_end=False)
-    assert shown_summary(running, core) == core.summary(may_end=False)
+    assert summary_now(running, core) == core.summary(may_end=False)
 
 
 def test_an_end_is_shown_when_its_result_is_stored() -> None:
@@ -75,7 +89,7 @@ def test_an_end_is_shown_when_its_result_is_stored() -> None:
     assert shown is not None
     assert not shown.status.is_globally_terminal
     assert view_at_hand(storing, None) is None, "what will be archived says too much"
-    assert shown_summary(storing, None).status is JobStatus.RUNNING
+    assert summary_now(storing, None).status is JobStatus.RUNNING
     stored = entry(JobStage.RELEASING)
     assert view_at_hand(stored, core) == core.view()
     assert [is_read_again(stored, leads) for leads in (core, None, JobReleasePlayer().make_core())] == [
@@ -91,7 +105,7 @@ def test_what_is_archived_is_shown_for_good() -> None:
     stored, core = entry(JobStage.RELEASING, view), job_master(CANCELLED)
     assert teller_of(stored, core) is None
     assert view_at_hand(stored, core) is view
-    assert shown_summary(stored, core) == summary_of(view)
+    assert summary_now(stored, core) == summary_of(view)
 
 
 def test_who_cleans_up_and_has_not_read_how_it_ended_does_not_tell() -> None:
@@ -102,7 +116,7 @@ def test_the_line_of_what_ended_under_a_former_leader_has_its_subtasks() -> None
     ended, core = entry(JobStage.DONE), job_master(CANCELLED)
     ended.result = core.views.result()
     assert ended.result.tasks == core.summary().tasks == {"CANCELED": 1}
-    assert shown_summary(ended, None).tasks == {"CANCELED": 1}
+    assert summary_now(ended, None).tasks == {"CANCELED": 1}
 
 
 def test_what_the_dispatcher_knows_itself() -> None:

@@ -4,14 +4,17 @@ import asyncio
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from firesteel.adapters.ha.embedded import InMemoryJobStore
 from firesteel.client.http import HttpClusterClient
 from firesteel.model.ids import JobID
 from firesteel.model.refusals import CancelRefused
 from firesteel.model.states import JobStatus
 from firesteel.model.tasks import SinkCommit
+from firesteel.rest.handlers import operations
 from firesteel.rest.operations import JOBS_BETWEEN_SWEEPS, OPERATIONS_PER_JOB_MAX, Operations
 from firesteel.testing.backend import TaskScript
 from tests.rest.cluster import graph, rest_cluster
@@ -42,6 +45,32 @@ def test_cancelling(do: Do, script: TaskScript, tmp_path: Path) -> None:
             assert (await rest.http.patch(f"/jobs/{'0' * 32}")).status_code == 404
             assert (await rest.http.delete("/cluster")).json() == {}
             assert rest.shut_downs == ["now"]
+
+    do(story())
+
+
+def test_a_cancellation_that_can_not_be_made_safe_is_told(
+    do: Do, script: TaskScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk of its journal is full: who asks does not wait until there is room, and is told why."""
+    monkeypatch.setattr(operations, "CANCEL_PATIENCE_S", 0.1)
+    append, errors = InMemoryJobStore.append, [OSError("no space left on device")]
+
+    async def fails(store: InMemoryJobStore, *record: Any) -> None:
+        if errors:
+            raise errors[0]
+        await append(store, *record)
+
+    monkeypatch.setattr(InMemoryJobStore, "append", fails)
+
+    async def story() -> None:
+        async with rest_cluster(tmp_path, script=script) as rest:
+            await rest.submit(HELD)
+            answer = await rest.http.patch(f"/v1/jobs/{HELD.job_id}?mode=cancel", json={})
+            assert answer.status_code == 500
+            assert "can't make that safe yet (the job can't be led here (no space left" in answer.json()["errors"][0]
+            errors.clear()
+            assert (await rest.finish(HELD.job_id))["application-status"] == "CANCELED", "it was not forgotten"
 
     do(story())
 

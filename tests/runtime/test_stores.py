@@ -1,5 +1,7 @@
 """A store that fails: nothing acknowledged is lost, and what can't go on says so."""
 
+import asyncio
+
 import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
@@ -35,11 +37,14 @@ def test_a_journal_that_fails_for_a_while(do: Do, script: TaskScript, durable: b
 
 @pytest.mark.parametrize("operation", ["append", "claim_journal"])
 def test_a_journal_that_fails_for_long_is_waited_for(do: Do, script: TaskScript, operation: str) -> None:
-    """Somebody makes room on the disk in the end; until then the job stands still."""
+    """Somebody makes room on the disk in the end; until then the job stands still, and says why."""
 
     async def story() -> None:
         async with mini_cluster(script, store=FailingStore(operation, 1_000)) as cluster:
             job_id = await cluster.client.submit_job(graph("lines"), {})
+            await asyncio.sleep(100)
+            view, (line,) = await cluster.client.request_job(job_id), await cluster.client.list_job_summaries()
+            assert view.reason == line.reason == "the job can't be led here (no space left on device)"
             result = await finish(cluster, job_id)
             assert (result.status, result.failure) == (JobStatus.FINISHED, None)
             assert virtual_loop().time() > 1_000

@@ -9,15 +9,14 @@ from itertools import chain
 from typing import TypeVar, assert_never
 
 from firesteel.core.dispatcher import requests as r
+from firesteel.core.dispatcher import shown
 from firesteel.core.dispatcher.dispatcher import DispatcherCore
 from firesteel.core.dispatcher.jobentry import JobEntry, JobStage
 from firesteel.core.dispatcher.sessions import JobSessions, broken, job_core
-from firesteel.core.dispatcher.shown import is_read_again, last_known_view, shown_summary, teller_of, view_at_hand
 from firesteel.core.effects import RESOURCE_MANAGER, Effect, Event, Received
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.journal.journal import JobState
-from firesteel.core.machine import Core
 from firesteel.model import options
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import FencingToken, JobID
@@ -108,28 +107,27 @@ class DispatcherEndpoint(LeadingEndpoint):
     async def view(self, job_id: JobID) -> JobView:
         """A known job as it is now. Raises UnknownJob."""
         job = self._known(job_id)
-        known = view_at_hand(job, self._leads(job)) or (await self._archived(job_id) if job.has_ended else None)
+        known = shown.view_at_hand(job, self._leads(job)) or (await self._archived(job_id) if job.has_ended else None)
         if known is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(VIEW_PATIENCE_S):
-                    while is_read_again(job, self._leads(job)):
+                    while shown.is_read_again(job, self._leads(job)):
                         await asyncio.wait((self.changes.next(job_id),))
-            known = view_at_hand(job, self._leads(job))
-        return known or last_known_view(job)
+        return known or shown.view_now(job, self._leads(job))
 
     def views(self) -> list[JobView]:
         """Every known job, newest first; of those that are archived, no more than a line."""
         jobs = reversed(self.core.jobs.values())
-        return [view_at_hand(job, self._leads(job)) or last_known_view(job) for job in jobs]
+        return [shown.view_now(job, self._leads(job)) for job in jobs]
 
     def summary(self, job_id: JobID) -> JobSummary:
         """A known job's line in an overview. Raises UnknownJob."""
         job = self._known(job_id)
-        return shown_summary(job, self._leads(job))
+        return shown.summary_now(job, self._leads(job))
 
     def summaries(self) -> list[JobSummary]:
         """A line for every known job, newest first."""
-        return [shown_summary(job, self._leads(job)) for job in reversed(self.core.jobs.values())]
+        return [shown.summary_now(job, self._leads(job)) for job in reversed(self.core.jobs.values())]
 
     def running_and_ended(self) -> tuple[tuple[JobSummary, ...], dict[str, int]]:
         """A line for every known job that has not ended, newest first, and how many others there are by the name of their status."""
@@ -139,13 +137,13 @@ class DispatcherEndpoint(LeadingEndpoint):
             if job.has_ended:
                 ended[job.status.value] = ended.get(job.status.value, 0) + 1
             else:
-                running.append(shown_summary(job, self._leads(job)))
+                running.append(shown.summary_now(job, self._leads(job)))
         return tuple(running), ended
 
     async def subtasks(self, job_id: JobID, vertex: VertexView, chosen: range) -> tuple[SubtaskView, ...]:
         """The current or last attempts of a vertex's subtasks of these indices, as far as they are known. Raises UnknownJob."""
         job = self._known(job_id)
-        core = teller_of(job, self._leads(job))
+        core = shown.teller_of(job, self._leads(job))
         if core is not None:
             return core.views.subtasks(vertex.id, chosen)
         view = job.view or await self._archived(job_id)
@@ -179,7 +177,7 @@ class DispatcherEndpoint(LeadingEndpoint):
     def _named(self) -> Named | None:
         """None while the JobMaster of some job has not read yet what its attempts have staged."""
         running = [job for job in self.core.jobs.values() if job.stage is JobStage.RUNNING]
-        staged = [core.views.returned_blobs() for job in running if (core := teller_of(job, self._leads(job)))]
+        staged = [core.views.returned_blobs() for job in running if (core := shown.teller_of(job, self._leads(job)))]
         is_complete = len(staged) == len(running)
         return Named({*self._used_blobs(), *chain(*staged)}, self.core.jobs) if is_complete else None
 
@@ -188,10 +186,12 @@ class DispatcherEndpoint(LeadingEndpoint):
             raise UnknownJob(f"no job {job_id} is known here")
         return self.core.jobs[job_id]
 
-    def _leads(self, job: JobEntry) -> Core | None:
-        """What leads a job at the moment."""
+    def _leads(self, job: JobEntry) -> shown.Leads:
+        """What leads a job at the moment, or why nothing can."""
         runner = self._sessions.of(job.job_id)
-        return runner.service.core if runner is not None and isinstance(runner.service, LeadingEndpoint) else None
+        if runner is None:
+            return None
+        return runner.service.core if isinstance(runner.service, LeadingEndpoint) else runner.trouble
 
     async def _archived(self, job_id: JobID) -> JobView | None:
         try:
@@ -245,7 +245,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         job = self.core.jobs.get(job_id)
 
         def last_failure() -> FailureInfo | None:
-            view = view_at_hand(job, self._leads(job)) if job is not None else None
+            view = shown.view_at_hand(job, self._leads(job)) if job is not None else None
             return view.exceptions[0].failure if view is not None and view.exceptions else None
 
         if job is not None and job.stage is not JobStage.STORING:
@@ -290,7 +290,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         blobs = () if keeps_graph else job.artifacts
         if job.view is not None:
             await self._put_away(job.view)
-        view, result = job.view or last_known_view(job), job.result
+        view, result = job.view or shown.last_known_view(job), job.result
         assert result is not None, "a job that is cleaned up has ended"
         archive = partial(retried, f"archiving job {job_id}", lambda: self._archive_job(view, result))
         await self._backlog.archived(job_id, archive)
@@ -334,7 +334,7 @@ class DispatcherEndpoint(LeadingEndpoint):
         def lost(error: Exception) -> None:
             self.tell(broken(start.job_id, failure_of(error), error))
 
-        runner = LeaderRunner(start.job_id, self._election, serve, on_lost=lost, outlives_bugs=False)
+        runner = LeaderRunner(start.job_id, self._election, serve, on_lost=lost, outlives_bugs=False, called="job")
         if self._sessions.begin(start.job_id, runner):
             runner.start()
 

@@ -29,7 +29,7 @@ class LeaderRunner:
 
     When a service does not come up, or breaks (`fail`), a `LeaderCandidate` says when the runner contends again: whoever
     leads next starts under a new token, from what is stored. `on_lost` is told the last error when there is no next
-    time; the runner then is done.
+    time; the runner then is done. `called`: what to call the component in words.
     """
 
     def __init__(
@@ -40,8 +40,9 @@ class LeaderRunner:
         *,
         on_lost: Callable[[Exception], None],
         outlives_bugs: bool = True,
+        called: str = "",
     ) -> None:
-        self.component = component
+        self.component, self._called = component, called or component
         self.service: Service | None = None
         self._election, self._start_service = election, start_service
         self._on_lost = on_lost
@@ -56,7 +57,7 @@ class LeaderRunner:
     @property
     def trouble(self) -> str:
         """What keeps its service from coming up, in words; empty when nothing does."""
-        return f"the {self.component} can't be led here ({self._error})" if self._error is not None else ""
+        return f"the {self._called} can't be led here ({self._error})" if self._error is not None else ""
 
     def start(self) -> None:
         """Take part in the election; after `stop` it does nothing."""

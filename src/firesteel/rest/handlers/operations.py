@@ -1,5 +1,6 @@
 """Cancelling, and checkpoints and savepoints, which a batch job has none of."""
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 
@@ -22,11 +23,13 @@ Work = Callable[[str], Awaitable[str]]
 """An operation, with its trigger id; gives what it has made."""
 
 DISPOSAL = "savepoint-disposal"
+CANCEL_PATIENCE_S = 20.0
+"""A cancellation is not safe while its job's journal can't be written; who asks is told, before taking it for a master that has died."""
 IN_PROGRESS, COMPLETED = QueueStatus("IN_PROGRESS"), QueueStatus("COMPLETED")
 
 
 async def cancel(call: Call) -> Empty:
-    """Accepted: it is safe with its master that the job ends. 409 for one that is committing, or has ended otherwise."""
+    """Accepted: it is safe with its master that the job ends. 500 when that takes long; it is tried on. 409 for one that is committing, or has ended otherwise."""
     if call.query["mode"] not in ("cancel", None):
         raise RestError(400, f"mode={call.query['mode']}: jobs are stopped by POST /jobs/:jobid/stop.")
     await call.require_control()
@@ -35,7 +38,14 @@ async def cancel(call: Call) -> Empty:
         raise RestError(
             409, f"Job cancellation failed: job {job.job_id} has reached the terminal state {job.status.value}."
         )
-    await call.gateway.cancel_job(call.job_id)
+    try:
+        async with asyncio.timeout(CANCEL_PATIENCE_S):
+            await call.gateway.cancel_job(call.job_id)
+    except TimeoutError:
+        reason = (await call.gateway.request_job_summary(call.job_id)).reason
+        why = f" ({reason})" if reason else ""
+        text = f"Job {call.job_id} is to be cancelled, but its master can't make that safe yet{why}."
+        raise RestError(500, text) from None
     return Empty()
 
 
