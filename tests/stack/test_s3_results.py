@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.warm import spark_endpoint
 from firesteel.adapters.storage.resultsprobe import IDENTITY
 from firesteel.adapters.storage.s3keys import S3Keys
 from firesteel.minicluster import MiniCluster
@@ -13,7 +12,7 @@ from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_session_cluster import LIMIT_S
-from tests.stack.conftest import Do, s3_settings, started, until
+from tests.stack.conftest import Do, s3_settings, shared, started, until
 from tests.stack.faultyproxy import FaultyProxy, faulty_proxy
 from tests.stack.storedresults import BODY, EXPECTED, RETRY, found, kill_a_worker, reason_told
 from tests.stack.test_s3_commits import keys_at
@@ -42,8 +41,7 @@ def shared_in(url: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def cluster(do: Do, s3: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
-    cluster = do(started({**shared_in(s3), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
-    do(spark_endpoint(cluster))  # its JVM is older than the first test
+    cluster = do(shared({**shared_in(s3), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}))
     yield cluster
     do(cluster.close())
 
