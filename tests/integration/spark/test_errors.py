@@ -20,6 +20,9 @@ from tests.integration.spark.jobs import JobMaker, Runner, deployment, function,
 
 pytestmark = pytest.mark.spark
 
+ONCE, AGAIN = FailureKind.NON_RECOVERABLE, FailureKind.USER
+"""How often what has failed so is tried."""
+
 HEAD = "from firesteel.adapters.spark.sinks.files import write_parquet\nfrom pyspark.sql import functions as F\n"
 RESULT = "\ndef result(source, output):\n    write_parquet(source, output)\n"
 SOURCE_AND_SINK = (
@@ -121,43 +124,40 @@ def test_exception_in_the_function_itself(
 
 
 @pytest.mark.parametrize(
-    ("statement", "says"),
+    ("statement", "kind", "says"),
     [
-        ("pass", "source source returned nothing (None), not a DataFrame of Spark; is its `return` missing?"),
-        ("return 3", "source source returned an int, not a DataFrame of Spark"),
+        ("pass", ONCE, "source source returned nothing (None), not a DataFrame of Spark; is its `return` missing?"),
+        ("return 3", ONCE, "source source returned an int, not a DataFrame of Spark"),
         (
             "import pandas; return pandas.DataFrame()",
+            ONCE,
             "returned a DataFrame of pandas, not a DataFrame of Spark; make one",
         ),
-        ("import decimal; return decimal.Decimal()", "returned an object of decimal.Decimal, not a DataFrame of Spark"),
-    ],
-)
-def test_what_a_function_must_not_return_is_tried_once(
-    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, statement: str, says: str
-) -> None:
-    failure = failure_of(backend, do, source_job(jobs, tmp_path, f"def source(spark):\n    {statement}\n"))
-    assert failure.kind is FailureKind.NON_RECOVERABLE
-    assert says in failure.message
-
-
-@pytest.mark.parametrize(
-    ("statement", "says"),
-    [
-        ("import sys; sys.exit(3)", "source ended the process with sys.exit(3)"),
-        ("import os; os._exit(3)", "the task process ended with status 3 and told no result"),
-        ("import os; os.closerange(3, 256)", "told no result: code in it may have called os._exit, or closed file"),
-        ("raise OSError('no file ' + chr(0xDC80))", r"OSError: no file \udc80"),
+        (
+            "import decimal; return decimal.Decimal()",
+            ONCE,
+            "returned an object of decimal.Decimal, not a DataFrame of Spark",
+        ),
+        ("import sys; sys.exit(3)", AGAIN, "source ended the process with sys.exit(3)"),
+        ("import os; os._exit(3)", AGAIN, "the task process ended with status 3 and told no result"),
+        (
+            "import os; os.closerange(3, 256)",
+            AGAIN,
+            "told no result: code in it may have called os._exit, or closed file",
+        ),
+        ("raise OSError('no file ' + chr(0xDC80))", AGAIN, r"OSError: no file \udc80"),
         (
             "raise type('Mute', (ValueError,), {'__str__': lambda self: 1 / 0})",
+            AGAIN,
             "Mute: (it says nothing: its text raises ZeroDivisionError)",
         ),
     ],
 )
 def test_what_a_function_must_not_do(
-    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, statement: str, says: str
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path, statement: str, kind: FailureKind, says: str
 ) -> None:
     failure = failure_of(backend, do, source_job(jobs, tmp_path, f"def source(spark):\n    {statement}\n"))
-    assert failure.kind is FailureKind.USER
+    assert failure.kind is kind
     assert says in failure.message
 
 
