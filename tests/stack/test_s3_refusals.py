@@ -14,7 +14,7 @@ from firesteel.minicluster import MiniCluster
 from firesteel.model.failures import FailureInfo
 from firesteel.model.options import Configuration
 from tests.integration.cluster.files import Files
-from tests.stack.conftest import Do, s3_settings, started, until
+from tests.stack.conftest import Do, s3_settings, shared, until
 from tests.stack.test_s3_commits import keys_at
 from tests.stack.test_s3_sinks import PIPELINE
 
@@ -40,7 +40,7 @@ def cluster(kind: str, do: Do, s3: str, tmp_path_factory: pytest.TempPathFactory
         url = s3 if kind == "no jars" else f"http://127.0.0.1:{silent.getsockname()[1]}"
         options = {**s3_settings(url), "cluster.work-dir": str(tmp_path_factory.mktemp("cluster"))}
         del options["spark.jars.packages"]
-        cluster = do(started(options))
+        cluster = do(shared(options))
         yield cluster
         do(cluster.close())
 
