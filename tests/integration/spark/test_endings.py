@@ -47,6 +47,19 @@ def slow(spark, mark, output):
 def quick(spark, output):
     write_parquet(spark.range(3), output)
 """
+LATE = """
+from firesteel.adapters.spark.sinks.files import write_parquet
+import pathlib, signal, time
+
+def late(spark, mark, output):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    rows = spark.range(3)
+    pathlib.Path(mark).write_text("here")
+    while not pathlib.Path(mark + ".go").exists():
+        time.sleep(0.005)
+    write_parquet(rows, output)
+"""
+LATE_SINK = (function("late", "sink", wants_session=True, parameters=("mark", "output")),)
 ENDLESS = """
 from firesteel.adapters.spark.sinks.files import write_parquet
 from pyspark.sql import functions as F
@@ -143,6 +156,28 @@ def test_a_cancelled_attempt_leaves_no_process_session_or_file(
         quick = jobs.job(SLOW, QUICK_SINK, parameters={"output": str(tmp_path / "out")})
         assert (await run(backend, quick)).sinks[0].rows == 3
         await backend.close()
+
+    asyncio.run(story())
+
+
+def test_what_a_cancelled_attempt_begins_to_write_before_it_is_dead_goes_too(
+    work: Path, tmp_path: Path, blobs: LocalBlobStore, jobs: JobMaker
+) -> None:
+    """Nobody listens any more when it says where: the target would be claimed for good."""
+
+    async def story() -> None:
+        backend = new_backend(work, blobs)
+        await backend.start()
+        mark, staging = tmp_path / "mark", tmp_path / ".firesteel-staging"
+        parameters = {"mark": str(mark), "output": str(tmp_path / "out")}
+        running = asyncio.get_running_loop().create_task(run(backend, jobs.job(LATE, LATE_SINK, parameters=parameters)))
+        await appears(mark)
+        running.cancel()
+        (tmp_path / "mark.go").touch()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await backend.close()
+        assert not staging.exists()
 
     asyncio.run(story())
 

@@ -25,6 +25,11 @@ def note_staged(file: Path, location: str) -> None:
         lines.write(location + "\n")
 
 
+def noted_in(file: Path) -> list[str]:
+    """Where an attempt was about to write, by its file."""
+    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+
+
 def whole_of(job_id: JobID, locations: Iterable[str]) -> list[str]:
     """What to delete of what the job's attempts have noted, once it is over: of stored results, `PLACE/JOB/ATTEMPT`, the
     directory of all the job's, which would stay when it is empty."""

@@ -20,6 +20,7 @@ from firesteel.adapters.spark.clusters.foreign import ForeignServer
 from firesteel.adapters.spark.clusters.waiting import ExecutorWait
 from firesteel.adapters.spark.jvm.pool import Seat
 from firesteel.adapters.spark.jvm.server import SparkServer
+from firesteel.adapters.spark.staged.notes import noted_in
 from firesteel.adapters.spark.streams.making import without_directories
 from firesteel.adapters.spark.worker.printed import with_output
 from firesteel.adapters.spark.worker.scriptoutput import ScriptOutput
@@ -228,9 +229,11 @@ class AttemptRun:
         self.child.send(self._stop)
 
     def rubbish(self, keep_output: bool) -> list[str]:
-        """What it leaves that nobody needs: all but its output, or that as well."""
+        """What it leaves that nobody needs: all but its output, or that as well; also where it was about to write when nobody
+        listened to it any more."""
         lists = self.task.lists if self.task.lists != self.task.partitions else ""
-        output = () if keep_output else (self.task.partitions, *self.staging)
+        noted = dict.fromkeys((*self.staging, *noted_in(Path(self.task.staged_note))))
+        output = () if keep_output else (self.task.partitions, *noted)
         return [self.task.directory, *filter(None, (self.task.pipes, lists)), *output]
 
     def condemn(self, failure: FailureInfo) -> None:

@@ -380,10 +380,12 @@ class SparkTaskBackend:
         if not self._closed:
             with contextlib.suppress(TaskFailedError):
                 await self._forks.refill()
-        if not self._closed or self._guard is not None:  # else the JVM goes, and all sessions with it
-            await self._close_sessions(run, was_cut=not keep_output)
-        run.seat.leave()
-        await self._output.discard(run.rubbish(keep_output))
+        try:
+            if not self._closed or self._guard is not None:  # else the JVM goes, and all sessions with it
+                await self._close_sessions(run, was_cut=not keep_output)
+        finally:  # one that stands still keeps it waiting until this worker ends
+            run.seat.leave()
+            await self._output.discard(await asyncio.to_thread(run.rubbish, keep_output))
 
     async def _close_sessions(self, run: AttemptRun, *, was_cut: bool) -> None:
         """No session is left of this attempt."""

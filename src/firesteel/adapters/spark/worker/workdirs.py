@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from firesteel.adapters.spark.jvm.launch import SECRETS_NAME
-from firesteel.adapters.spark.staged.notes import SINKS, STAGED
+from firesteel.adapters.spark.staged.notes import SINKS, STAGED, noted_in
 from firesteel.adapters.spark.streams.usednotes import delete_checkpoints, jobs_noted
 from firesteel.adapters.storage.temporary import try_lock
 from firesteel.model.ids import JobID
@@ -64,7 +64,7 @@ class WorkDirectory:
     def staged(self, job_id: JobID) -> list[str]:
         """Locations that the job's attempts have noted."""
         notes = sorted((self.path / SINKS / STAGED).glob(f"{job_id}-*"))
-        return [line for note in notes for line in note.read_text(encoding="utf-8").splitlines()]
+        return [line for note in notes for line in noted_in(note)]
 
     def forget(self, job_id: JobID) -> None:
         """The job is over, and what it had staged is gone. Raises OSError when that is to be tried again."""
