@@ -232,9 +232,11 @@ class AttemptRun:
         """What it leaves that nobody needs: all but its output, or that as well; also where it was about to write when nobody
         listened to it any more."""
         lists = self.task.lists if self.task.lists != self.task.partitions else ""
-        noted = dict.fromkeys((*self.staging, *noted_in(Path(self.task.staged_note))))
-        output = () if keep_output else (self.task.partitions, *noted)
-        return [self.task.directory, *filter(None, (self.task.pipes, lists)), *output]
+        found = [self.task.directory, *filter(None, (self.task.pipes, lists))]
+        if not keep_output:
+            staged = dict.fromkeys((*self.staging, *noted_in(Path(self.task.staged_note))))
+            found += [self.task.partitions, *staged]
+        return found
 
     def condemn(self, failure: FailureInfo) -> None:
         """Kill the process; `failure` is why. The first verdict stands."""
