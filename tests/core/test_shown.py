@@ -65,6 +65,7 @@ def test_why_nothing_leads_a_job_is_shown_until_it_has_ended() -> None:
     assert view_now(running, "the disk is full").reason == summary_now(running, "the disk is full").reason
     assert view_now(running, "the disk is full").reason == "the disk is full"
     assert view_now(ended, "the disk is full").reason == ""
+    assert view_now(running, "jdbc:x://me:geheim@host is away").reason == "jdbc:x://me:******@host is away"
 
 
 @pytest.mark.parametrize("leads", [None, JobReleasePlayer().make_core()], ids=["nothing", "release"])

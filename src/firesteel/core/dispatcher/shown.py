@@ -9,6 +9,7 @@ from firesteel.core.machine import Core
 from firesteel.model.branches import parent_of
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobType
+from firesteel.model.secrets import redacted_text
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult, JobSummary, JobView, summary_of
 
@@ -71,10 +72,15 @@ def last_known_view(job: JobEntry, leads: Leads = None) -> JobView:
         restarts=result.restarts if result is not None else 0,
         job_type=known.job_type if known is not None else JobType.BATCH,
         owner=result.owner if result is not None else known.owner if known is not None else "",
-        reason=_cancelled_because(result) if result is not None else leads if isinstance(leads, str) else "",
+        reason=_cancelled_because(result) if result is not None else _not_led_because(leads),
         branch_of=parent_of(job.graph.configuration) if job.graph is not None else JobID(""),
         client_heartbeat_timeout_ms=job.graph.client_heartbeat_timeout_ms if job.graph is not None else 0,
     )
+
+
+def _not_led_because(leads: Leads) -> str:
+    """Empty when something leads it, or nobody knows why nothing does."""
+    return redacted_text(leads) if isinstance(leads, str) else ""
 
 
 def _cancelled_because(result: JobResult) -> str:
