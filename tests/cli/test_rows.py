@@ -75,7 +75,7 @@ def test_every_row_where_no_person_looks(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_dates_that_python_has_not_are_texts() -> None:
     days = pa.table({"day": pa.array([0, 4_000_000, None], pa.int32()).cast(pa.date32())})
-    assert ResultRows(stream(days)).values() == [[datetime.date(1970, 1, 1), "12921-08-18", None]]
+    assert ResultRows(stream(days)).values() == [[datetime.date(1970, 1, 1), "+12921-08-18", None]]
 
 
 def test_texts_that_are_no_utf_8_are_shown_as_far_as_they_can_be_read() -> None:
