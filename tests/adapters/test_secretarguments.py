@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from firesteel.adapters.spark.jvm.launch import SECRETS_NAME, SparkInstallation, java_command
-from firesteel.adapters.spark.jvm.server import backend_command
+from firesteel.adapters.spark.jvm.launch import SECRETS_NAME, SparkInstallation, backend_command, java_command
 
 
 def test_secrets_are_in_a_file_and_not_on_a_command_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line of a Spark backend JVM. Pure: paths and options in, texts out."""
+"""The command line of a Spark backend JVM, and the files that it names."""
 
 import importlib.metadata
 import importlib.util
@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +16,7 @@ from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, attached
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.options import SPARK_EVENT_LOG_DIR
 from firesteel.model.secrets import SECRET_KEYS, is_secret
+from firesteel.runtime.directories import write_private
 from firesteel.runtime.ports import TaskFailedError
 
 SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
@@ -324,3 +325,26 @@ def jvm_environment(token: str, printed: Path, modules: Path, driver: Driver | N
 
 def _unusable(message: str) -> TaskFailedError:
     return TaskFailedError(FailureInfo(kind=FailureKind.NON_RECOVERABLE, message=message))
+
+
+def backend_command(
+    installation: SparkInstallation,
+    heap_mib: int,
+    work_dir: Path,
+    settings: Mapping[str, str],
+    *,
+    tells_more: bool = False,
+) -> Callable[[tuple[str, ...]], list[str]]:
+    """Makes the command for the given flags of a class-data archive; prepares the directories it names."""
+    for name in ("tmp", "derby", "local", "warehouse"):
+        (work_dir / name).mkdir(parents=True, exist_ok=True)
+    (work_dir / LOG_CONFIGURATION_NAME).write_text(
+        LOG_CONFIGURATION + (CLUSTER_LOG_CONFIGURATION if tells_more else "")
+    )
+    write_private(work_dir / SECRETS_NAME, secret_arguments(settings))
+
+    def make(archive_flags: tuple[str, ...]) -> list[str]:
+        flags = (*jvm_flags(heap_mib), *archive_flags)
+        return java_command(installation, flags, work_dir, settings)
+
+    return make

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from firesteel.adapters.spark.clusters.masters import LOOPBACK, Driver, SparkMas
 from firesteel.adapters.spark.clusters.reach import MasterUnreachable, driver_host
 from firesteel.adapters.spark.clusters.stories import story_of
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
-from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.generations import Generations
 from firesteel.adapters.spark.jvm.launch import PRINTED
@@ -31,7 +30,6 @@ from firesteel.model.backoff import ExponentialBackoff
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.resources import LOCAL_SPARK, SparkApplication
 from firesteel.runtime.background import BackgroundTasks
-from firesteel.runtime.directories import write_private
 from firesteel.runtime.ports import TaskFailedError
 
 logger = logging.getLogger(__name__)
@@ -368,26 +366,3 @@ async def _can_be_reached(master: SparkMaster) -> bool:
     except MasterUnreachable:
         return False
     return True
-
-
-def backend_command(
-    installation: launch.SparkInstallation,
-    heap_mib: int,
-    work_dir: Path,
-    settings: Mapping[str, str],
-    *,
-    tells_more: bool = False,
-) -> Callable[[tuple[str, ...]], list[str]]:
-    """Makes the command for the given flags of a class-data archive; prepares the directories it names."""
-    for name in ("tmp", "derby", "local", "warehouse"):
-        (work_dir / name).mkdir(parents=True, exist_ok=True)
-    (work_dir / launch.LOG_CONFIGURATION_NAME).write_text(
-        launch.LOG_CONFIGURATION + (launch.CLUSTER_LOG_CONFIGURATION if tells_more else "")
-    )
-    write_private(work_dir / launch.SECRETS_NAME, launch.secret_arguments(settings))
-
-    def make(archive_flags: tuple[str, ...]) -> list[str]:
-        flags = (*launch.jvm_flags(heap_mib), *archive_flags)
-        return launch.java_command(installation, flags, work_dir, settings)
-
-    return make

@@ -16,7 +16,7 @@ from firesteel.adapters.spark.jvm import launch
 from firesteel.adapters.spark.jvm.archive import MAX_HEAP_MIB, ClassDataArchive, archive_file
 from firesteel.adapters.spark.jvm.generations import Generations
 from firesteel.adapters.spark.jvm.pool import SparkBackend
-from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer, backend_command
+from firesteel.adapters.spark.jvm.server import ServerSpec, SparkServer
 from firesteel.adapters.spark.jvm.sizes import backend_size
 from firesteel.adapters.spark.jvm.starts import machine_turns
 from firesteel.adapters.spark.jvm.warmup import WarmUp
@@ -75,7 +75,7 @@ class BackendMaker:
         settings = launch.spark_configuration(directory, size.cores, self._spark, self._driver)
         has_ui = settings.get("spark.ui.enabled", "true").lower() == "true"
         spec = ServerSpec(
-            backend_command(
+            launch.backend_command(
                 self._installation, size.heap_mib, directory, settings, tells_more=has_ui or self._driver is not None
             ),
             self.archive,
