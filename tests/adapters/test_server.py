@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 import pytest
 
 from firesteel.adapters.spark.clusters.masters import Driver, read_master
-from firesteel.adapters.spark.jvm import generations
+from firesteel.adapters.spark.jvm import generations, heartbeat
 from firesteel.adapters.spark.jvm import server as module
 from firesteel.adapters.spark.jvm.generations import Generations
 from firesteel.adapters.spark.jvm.launch import STARTED
@@ -35,6 +36,20 @@ SLOW = [
     "sh",
     "-c",
     f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.5; echo $i; done; echo '{STARTED}127.0.0.1:4711'; exec sleep 600",
+]
+ANSWERS = [
+    sys.executable,
+    "-c",
+    f"""
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print("{STARTED}127.0.0.1:" + str(server.getsockname()[1]), flush=True)
+while True:
+    client, _ = server.accept()
+    assert client.recv(3) == b"PRI"
+    client.send(b"x")
+    client.close()
+""",
 ]
 LIMIT_S = 300.0
 T = TypeVar("T")
@@ -171,6 +186,60 @@ def test_a_start_says_what_it_waits_for(tmp_path: Path) -> None:
     before, after = told(spec(tmp_path, HANGS, timeout_seconds=2.0), story)
     assert before == "Spark to start (in line: others are being started on this machine)"
     assert f"1 start has failed, of {MAX_FAILURES}: the Spark backend did not answer" in after
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that cost a test no time."""
+    monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "ANSWER_SECONDS", 0.5)
+
+
+def jvm_of(server: SparkServer, *, with_supervisor: bool) -> list[psutil.Process]:
+    supervisor = psutil.Process(server.pid)
+    return [*supervisor.children(), *([supervisor] if with_supervisor else [])]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("with_supervisor", [False, True])
+def test_a_jvm_that_is_up_and_stands_still_is_ended_and_another_started(tmp_path: Path, with_supervisor: bool) -> None:
+    async def story(server: SparkServer) -> tuple[FailureInfo, str, str]:
+        death = server.death()
+        await server.endpoint()
+        for process in jvm_of(server, with_supervisor=with_supervisor):
+            process.suspend()
+        await until(lambda: bool(server.silence))
+        told = server.silence
+        failure = await asyncio.shield(death)
+        assert (await server.endpoint()).generation == 2
+        return failure, told, server.silence
+
+    made = dataclasses.replace(spec(tmp_path, ANSWERS, timeout_seconds=LIMIT_S), silence_seconds=2.0)
+    failure, meanwhile, after = told(made, story)
+    assert (meanwhile.partition("(")[0], after) == ("Spark to answer ", "")
+    assert failure.message == (
+        "the Spark backend did not answer, and nothing of it moved for 2 s (taskmanager.spark.heartbeat.timeout), and was"
+        " ended: was it stopped, or does the machine swap?"
+    )
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_jvm_that_answers_again_goes_on_and_so_does_one_that_is_to_be_waited_for(tmp_path: Path) -> None:
+    async def story(server: SparkServer) -> int:
+        await server.endpoint()
+        (jvm,) = jvm_of(server, with_supervisor=False)
+        jvm.suspend()
+        await until(lambda: "silent for 2 s" in server.silence)
+        jvm.resume()
+        await until(lambda: not server.silence)
+        return (await server.endpoint()).generation
+
+    assert told(spec(tmp_path, ANSWERS, timeout_seconds=LIMIT_S), story) == 1
 
 
 @pytest.mark.parametrize(("settled_seconds", "counted"), [(0.0, False), (LIMIT_S, True)])

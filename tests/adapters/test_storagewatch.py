@@ -48,7 +48,7 @@ def a_run(*staging: str, graph: str = "a => b") -> Any:
         results=f"{RESULTS}/results/1",
         deployment=SimpleNamespace(attempt=ATTEMPT),
     )
-    return SimpleNamespace(task=task, staging=dict.fromkeys(staging))
+    return SimpleNamespace(task=task, staging=dict.fromkeys(staging), silence=lambda: "")
 
 
 async def failed(storages: Storages, run: Any, failure: FailureInfo) -> FailureInfo:
@@ -80,6 +80,20 @@ def test_an_attempt_is_told_what_it_waits_for_and_that_it_does_no_more() -> None
     ]
     assert [each.waits_for for each in told] == [*waits, ""]
     assert [each.tasks_done for each in told] == [0, 0, 7, 7]
+
+
+def test_an_attempt_is_told_that_its_backend_is_silent() -> None:
+    storages, told, silent = Storages(), list[TaskProgress](), ["Spark to answer (silent for 9 s)", ""]
+
+    async def story() -> None:
+        run = a_run()
+        run.silence = lambda: silent[0]
+        async with storages.watch.over(run, told.append):
+            silent.pop(0)
+            await storages.watch.look()
+
+    asyncio.run(story())
+    assert [each.waits_for for each in told] == ["Spark to answer (silent for 9 s)", ""]
 
 
 def test_a_failure_while_a_storage_is_silent_is_the_storages() -> None:

@@ -57,3 +57,9 @@ SPARK_START_TIMEOUT = ConfigOption(
     120_000,
     "A backend of which nothing has moved for this time, or that does not answer within five times this time, is ended and started again, and has twice, then three times as long; after four failures in a row its attempts fail.",
 )
+SPARK_HEARTBEAT_TIMEOUT = ConfigOption(
+    "taskmanager.spark.heartbeat.timeout",
+    "duration",
+    120_000,
+    "A backend that was up, and for this time neither answers nor works, because it was stopped or hangs, or works and does not answer for five times this time, is ended with the attempts on it, and another one is started. Attempts say meanwhile what they wait for. 0: it never is.",
+)

@@ -30,6 +30,8 @@ class ForeignServer:
 
     story: ClusterStory | None = None
     pid: int | None = None
+    silence = ""
+    """It is others who look after its JVM."""
 
     def __init__(self, master: SparkMaster, printed: Path) -> None:
         """`printed` has the links to where Python functions of sessions would print: this server does not know them."""

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import secrets
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -49,6 +50,7 @@ class SparkJvm:
         self._ephemeral = "" if ephemeral is None else str(ephemeral)
         self._token = secrets.token_urlsafe(24)
         self._process: asyncio.subprocess.Process | None = None
+        self._why = ""
 
     async def start(self) -> None:
         """Start the process. Its working directory is the worker's: relative paths in queries mean what they say."""
@@ -107,15 +109,17 @@ class SparkJvm:
     async def died(self) -> JvmDied:
         """Wait for the end of the process."""
         assert self._process is not None, "started first"
-        return JvmDied(await self._process.wait(), self.log)
+        return JvmDied(await self._process.wait(), self.log, self._why)
 
-    async def kill(self) -> None:
-        """End it, at once but for `LAST_DEEDS_SECONDS`. Idempotent."""
-        process = self._process
+    async def kill(self, why: str = "") -> None:
+        """End it, at once but for `LAST_DEEDS_SECONDS`; `why` is told of its death. Idempotent."""
+        process, self._why = self._process, self._why or why
         if process is None or process.stdin is None:
             return
         process.stdin.write(b"\n")  # says that this end was closed on purpose
         process.stdin.close()
+        if process.returncode is None:
+            process.send_signal(signal.SIGCONT)  # it may have been stopped with its JVM
         await process.wait()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import time
 import uuid
 from asyncio.subprocess import PIPE, STDOUT
@@ -21,6 +22,7 @@ from firesteel.adapters.spark.clusters.stories import story_of
 from firesteel.adapters.spark.clusters.story import ClusterStory, ui_port
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.generations import Generations
+from firesteel.adapters.spark.jvm.heartbeat import silence
 from firesteel.adapters.spark.jvm.launch import PRINTED
 from firesteel.adapters.spark.jvm.process import JvmDied, SparkJvm
 from firesteel.adapters.spark.jvm.pythonworkers import end_python_workers
@@ -76,6 +78,8 @@ class ServerSpec:
     """The command line that ends an application which its cluster has not begun: it would be begun without its driver."""
     pods: ExecutorPods | None = None
     """Where executors are pods."""
+    silence_seconds: float = math.inf
+    """Time that one which is up may neither answer nor work."""
 
 
 class SparkServer:
@@ -94,6 +98,8 @@ class SparkServer:
         self._given_up = False
         self._obstacle = ""
         """Why no start can begin now."""
+        self.silence = ""
+        """What attempts wait for that have begun there, when it does not answer."""
         self.story: ClusterStory | None = None
         """What is known of its application on a cluster."""
         self._ui = ""
@@ -253,8 +259,19 @@ class SparkServer:
             spec.archive.started()
         answered = time.monotonic()
         self._endpoint.set_result(endpoint)
+        heartbeat = self._background.start(self._watch_silence(jvm, endpoint), "spark-heartbeat")
         died = await self._explained(await jvm.died())
+        heartbeat.cancel()
+        self.silence = ""
         return died, time.monotonic() - answered
+
+    async def _watch_silence(self, jvm: SparkJvm, endpoint: SparkAddress) -> None:
+        def show(text: str) -> None:
+            self.silence = text
+
+        why = await silence(jvm, endpoint, self._spec.silence_seconds, show)
+        doubt = "was it stopped, or does the machine swap?"
+        await jvm.kill(f"the Spark backend {why} (taskmanager.spark.heartbeat.timeout), and was ended: {doubt}")
 
     async def _reach(self, driver: Driver | None, log: Path) -> None:
         """Wait for the master of a cluster, as long as for a start. Raises JvmDied."""
@@ -336,9 +353,9 @@ class SparkServer:
             if patience.idle_seconds(now) >= TURN_SECONDS:
                 end_turn()
             if patience.is_over(now):
-                await jvm.kill()
                 why = f"the Spark backend {patience.why(now)} (taskmanager.spark.start-timeout)"
-                raise JvmDied((await jvm.died()).status, jvm.log, f"{why}; the end of its log is in the trace")
+                await jvm.kill(f"{why}; the end of its log is in the trace")
+                raise await jvm.died()
 
     def _replace(self, failure: FailureInfo) -> None:
         loop = asyncio.get_running_loop()

@@ -256,6 +256,13 @@ class AttemptRun:
         self._death = self.seat.take().server.death()
         self._death.add_done_callback(self._on_backend_death)
 
+    def silence(self) -> str:
+        """What it waits for when the backend that it is on does not answer; empty when it does."""
+        if self.endpoint is None:
+            return ""
+        server = self.seat.take().server
+        return server.silence if server.current == self.endpoint else ""
+
     def unbind(self) -> None:
         """The attempt is over. Its backend outlives it, and would keep it."""
         if self._death is not None:

@@ -1,5 +1,6 @@
 """Makes a worker's Spark backends, each ready to be started: all that their configuration says of them."""
 
+import math
 import os
 import platform
 import uuid
@@ -89,6 +90,7 @@ class BackendMaker:
             has_ui,
             partial(launch.kill_command, self._installation),
             self._pods,
+            config.get_option(options.SPARK_HEARTBEAT_TIMEOUT) / 1000 or math.inf,
         )
         # A backend of one job, or a spare, would be warmed at the cost of what others run beside it; on a cluster, at the
         # cost of what others run there.

@@ -1,4 +1,5 @@
-"""Whether the storages that attempts need answer: what is told meanwhile, and which failures are theirs.
+"""Whether the storages that attempts need answer: what is told meanwhile, and which failures are theirs. What is told of a
+backend that does not answer goes the same way.
 
 A storage is HDFS or a bucket. One that has never answered may as well be misspelled: nothing is blamed on it.
 """
@@ -115,7 +116,7 @@ class StorageWatch:
     def _show(self, watched: "_Watched") -> None:
         sights = ((storage, self._sights.get(storage)) for storage in watched.storages())
         told = (sight.waited_for(storage, self._clock()) for storage, sight in sights if sight is not None)
-        watched.show(next(filter(None, told), ""))
+        watched.show(next(filter(None, (watched.run.silence(), *told)), ""))
 
     async def _judged(self, failure: FailureInfo, storages: list[str]) -> FailureInfo:
         if not _may_be_a_storages(failure):
@@ -176,14 +177,14 @@ class _Watched:
     """An attempt that runs, and what was told of it last."""
 
     def __init__(self, run: AttemptRun, on_progress: Callable[[TaskProgress], None]) -> None:
-        self._run, self._on_progress = run, on_progress
+        self.run, self._on_progress = run, on_progress
         self._last = TaskProgress(attempt=run.task.deployment.attempt)
         self._waits_for = ""
 
     def storages(self) -> list[str]:
         """Those that it needs, as far as is known."""
-        stores = any(edge.exchange is ExchangeMode.BLOCKING for edge in self._run.task.job.graph.edges)
-        places = (*((self._run.task.results,) if stores else ()), *self._run.staging)
+        stores = any(edge.exchange is ExchangeMode.BLOCKING for edge in self.run.task.job.graph.edges)
+        places = (*((self.run.task.results,) if stores else ()), *self.run.staging)
         return [*dict.fromkeys(filter(None, map(storage_of, places)))]
 
     def progressed(self, progress: TaskProgress) -> None:
