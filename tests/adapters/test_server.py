@@ -234,7 +234,10 @@ def test_a_jvm_that_answers_again_goes_on_and_so_does_one_that_is_to_be_waited_f
         await server.endpoint()
         (jvm,) = jvm_of(server, with_supervisor=False)
         jvm.suspend()
-        await until(lambda: "silent for 2 s" in server.silence)
+        await until(lambda: bool(server.silence))
+        shown = server.silence
+        await until(lambda: server.silence != shown)
+        assert server.silence, "for longer"
         jvm.resume()
         await until(lambda: not server.silence)
         return (await server.endpoint()).generation
