@@ -9,7 +9,12 @@ from benchmarks.report import Report, Series, Verdict
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
 from firesteel.assembly.highavailability import SNAPSHOT_RECORDS
-from firesteel.core.journal.journal import JournalRecord, RegionsDeployed, RegionsEnded, RegionsReset
+from firesteel.core.journal.records import (
+    JournalRecord,
+    RegionsDeployed,
+    RegionsEnded,
+    RegionsReset,
+)
 from firesteel.core.journal.storedjobs import AnyEntry, GraphStored, RecordsAppended, ResultStored
 from firesteel.model.ids import FencingToken, JobID, RegionIndex, ResourceID, derived_id
 from firesteel.model.jobgraph import JobGraph, RuntimeEnvironment

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal.journal import JobState, RegionsDeployed, RegionsEnded, fold
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import RegionsDeployed, RegionsEnded
 from firesteel.core.scheduler.backoff import BackoffState, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.exceptionhistory import exception_entry
 from firesteel.core.scheduler.failover import (

@@ -6,13 +6,8 @@ import numpy as np
 from firesteel.core.execution.figures import Figures
 from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.endedattempts import ATTEMPTS_KEPT_MAX
-from firesteel.core.journal.journal import (
-    JobState,
-    RegionsDeployed,
-    RegionsEnded,
-    RegionsReset,
-    fold,
-)
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import RegionsDeployed, RegionsEnded, RegionsReset
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import FunctionKind, JobGraph
 from firesteel.model.states import ExecutionState

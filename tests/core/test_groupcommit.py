@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from firesteel.core.effects import Persist, Persisted
 from firesteel.core.journal.groupcommit import GroupCommit
-from firesteel.core.journal.journal import CommitsIntended, JournalRecord
+from firesteel.core.journal.records import CommitsIntended, JournalRecord
 
 Step = bool
 """Whether something is decided; else the write that is under way is through."""

@@ -8,7 +8,8 @@ from firesteel.core.dispatcher.sessions import JobSessions, broken, job_core
 from firesteel.core.effects import Started
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
-from firesteel.core.journal.journal import JobState, JobStatusRecord, fold
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import JobStatusRecord
 from firesteel.core.leadership.events import SessionFailure
 from firesteel.core.settings import JobReleaseSettings
 from firesteel.model.failures import FailureInfo, FailureKind

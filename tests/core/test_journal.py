@@ -15,12 +15,16 @@ from firesteel.core.journal.endedattempts import ATTEMPTS_KEPT_MAX, Reached
 from firesteel.core.journal.journal import (
     JOURNAL_VERSION,
     STATUSES_KEPT_MAX,
+    JobState,
+    fold,
+)
+from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
+from firesteel.core.journal.records import (
     CheckpointCompleted,
     CheckpointGivenUp,
     CheckpointTriggered,
     CommitsIntended,
     FailureRecorded,
-    JobState,
     JobStatusRecord,
     JournalRecord,
     RegionsDeployed,
@@ -33,9 +37,7 @@ from firesteel.core.journal.journal import (
     SplitsDrawn,
     StopGivenUp,
     StopIntended,
-    fold,
 )
-from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
 from firesteel.core.scheduler.backoff import BackoffState
 from firesteel.core.scheduler.outages import Outage
 from firesteel.core.scheduler.scheduler import DefaultScheduler

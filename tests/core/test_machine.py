@@ -12,7 +12,7 @@ from firesteel.core.effects import (
     Started,
     TimerFired,
 )
-from firesteel.core.journal.journal import JobStatusRecord
+from firesteel.core.journal.records import JobStatusRecord
 from firesteel.core.machine import STORY_LENGTH, JournaledCore
 from firesteel.core.requests import Reply
 from firesteel.core.timers import HeartbeatDue, WakeUp

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from firesteel.core.journal.journal import JobState, RegionsDeployed, RegionsEnded, RestartPlanned, fold
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import RegionsDeployed, RegionsEnded, RestartPlanned
 from firesteel.core.scheduler.quarantine import SETTLED_MS, had_settled, judged, runs_alone
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import JobID, RegionIndex, ResourceID

@@ -7,7 +7,8 @@ from firesteel.core.checkpoint import history as h
 from firesteel.core.checkpoint.retention import retained_location
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.journal.endedattempts import EndedAttempt, Reached
-from firesteel.core.journal.journal import JobState, JobStatusRecord, fold
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import JobStatusRecord
 from firesteel.core.scheduler.commit import undeleted
 from firesteel.model.checkpoints import CheckpointHistory, CheckpointRetention, CheckpointSettings
 from firesteel.model.ids import RegionIndex, ResourceID

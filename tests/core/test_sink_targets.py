@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from firesteel.core.execution.sinktargets import SinkTargets, clash_of, clash_sentence
-from firesteel.core.journal.journal import CommitsIntended, JobState
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import CommitsIntended
 from firesteel.core.scheduler.backoff import NoRestart
 from firesteel.core.scheduler.jobstates import Created, Running
 from firesteel.core.scheduler.scheduler import DefaultScheduler

@@ -4,7 +4,12 @@ from pathlib import Path
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.journal.journal import JobStatusRecord, JournalRecord, RegionsDeployed, RegionsEnded
+from firesteel.core.journal.records import (
+    JobStatusRecord,
+    JournalRecord,
+    RegionsDeployed,
+    RegionsEnded,
+)
 from firesteel.core.journal.storedjobs import (
     AnyEntry,
     GraphForgotten,

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from firesteel.adapters.ha.disk import TEMPORARY, Disk
 from firesteel.adapters.ha.joblog import JobLog
 from firesteel.adapters.ha.objectdirectory import ObjectDirectory
-from firesteel.core.journal.journal import SinkCommitted
+from firesteel.core.journal.records import SinkCommitted
 from firesteel.core.journal.storedjobs import AnyEntry, GraphStored, RecordsAppended
 from firesteel.model.ids import FencingToken
 from firesteel.runtime.services import StaleLeader

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
-from firesteel.core.journal.journal import JobState, JournalRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import JobResult

@@ -8,7 +8,8 @@ import pytest
 from firesteel.adapters.ha.embedded import EmbeddedLeaderElection, InMemoryJobStore
 from firesteel.adapters.rpc.inproc import InProcessRpc
 from firesteel.core.effects import Event, PeerLost, Received
-from firesteel.core.journal.journal import JobState, JobStatusRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JobStatusRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.messages import Leader
 from firesteel.model.states import JobStatus

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from firesteel.adapters.ha.embedded import InMemoryJobStore
-from firesteel.core.journal.journal import JobStatusRecord, JournalRecord
+from firesteel.core.journal.records import JobStatusRecord, JournalRecord
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.metric import VALUES_MAX, MetricValue
 from firesteel.model.metrics import FORK_SERVER_SPARES, JOURNAL_SLOWEST_WRITE, MASTER_PROCESS

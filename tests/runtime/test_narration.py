@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.core.effects import DISPATCHER
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal.journal import FailureRecorded, RegionsDeployed, SinkCommitted
+from firesteel.core.journal.records import FailureRecorded, RegionsDeployed, SinkCommitted
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.views import ExceptionEntry

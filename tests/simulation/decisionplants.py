@@ -13,7 +13,8 @@ from firesteel.core.effects import Persisted
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.jobmaster.jobrelease import JobReleaseCore
 from firesteel.core.journal.groupcommit import GroupCommit
-from firesteel.core.journal.journal import JobState, JournalRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.leadership import candidate
 from firesteel.core.leadership.candidate import FAILURES_MAX, LeaderCandidate
 from firesteel.model.ids import JobID

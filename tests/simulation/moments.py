@@ -21,7 +21,8 @@ import msgspec
 import firesteel.rest
 from firesteel.core.effects import Effect, Event, Persist, Persisted
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
-from firesteel.core.journal.journal import JobState, RegionsEnded, copy_of
+from firesteel.core.journal.journal import JobState, copy_of
+from firesteel.core.journal.records import RegionsEnded
 from firesteel.core.machine import Core
 from firesteel.model.ids import JobID
 from firesteel.model.states import JobStatus

@@ -7,7 +7,7 @@ import pytest
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.journal.storedjobs import GraphStored, RecordsAppended
 from firesteel.core.leadership.grants import grants_from
 from firesteel.model.ids import FencingToken

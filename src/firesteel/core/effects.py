@@ -7,7 +7,7 @@ what is in none of them, and matches all that is.
 
 from dataclasses import dataclass
 
-from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model.messages import Envelope, Leader
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from firesteel.core.effects import Effect, Event, Persist, Persisted, PersistFailed, Received, Send, SetTimer, Timer
-from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.requests import Reply
 from firesteel.model.ids import Address, FencingToken
 from firesteel.model.messages import AnyMessage, Envelope, Leader

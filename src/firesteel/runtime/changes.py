@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
-from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model.ids import JobID
 from firesteel.runtime.jobfacts import JobFact, facts_of
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal.journal import (
+from firesteel.core.journal.records import (
     CommitsIntended,
     FailureRecorded,
     JournalRecord,

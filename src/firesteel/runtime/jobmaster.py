@@ -7,7 +7,7 @@ from firesteel.core.checkpoint.savepoints import SavepointSettings
 from firesteel.core.effects import Effect, Event, LeadershipLost, Persist
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
 from firesteel.core.journal.groupcommit import GroupCommit
-from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.scheduler.backoff import NoRestart, RestartStrategy, effective, restart_strategy
 from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.core.settings import JobMasterSettings, JobReleaseSettings

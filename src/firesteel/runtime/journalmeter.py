@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from firesteel.core.journal.journal import JobState, JournalRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model import metrics
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph

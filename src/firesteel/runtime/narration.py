@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from firesteel.core.execution.topology import Topology
-from firesteel.core.journal.journal import (
+from firesteel.core.journal.records import (
     CheckpointGivenUp,
     CommitsIntended,
     FailureRecorded,

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 from firesteel.core.effects import Event
-from firesteel.core.journal.journal import JobState, JournalRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model.ids import Address, FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.messages import Envelope, Leader

@@ -8,7 +8,8 @@ from firesteel.core.checkpoint.requests import TriggerCheckpoint, TriggerSavepoi
 from firesteel.core.checkpoint.savepoints import SavepointSettings
 from firesteel.core.effects import LeadershipLost
 from firesteel.core.jobmaster.jobmaster import JobMasterCore
-from firesteel.core.journal.journal import JobState, JournalRecord, fold
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.requests import Asked
 from firesteel.core.scheduler.backoff import ExponentialDelay, FixedDelay, NoRestart, RestartStrategy
 from firesteel.core.scheduler.settings import SchedulerSettings

@@ -7,7 +7,8 @@ tokens grow, and a write with an old token is refused.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from firesteel.core.journal.journal import JobState, JournalRecord, fold
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model import options
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.model.jobgraph import JobGraph

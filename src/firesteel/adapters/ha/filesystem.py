@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.journal.journal import JobState, JournalRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.journal.storedjobs import (
     AnyEntry,
     GraphForgotten,

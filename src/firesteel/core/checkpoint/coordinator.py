@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from firesteel.core.checkpoint.claims import subsumed_claim, subsumes_claim
 from firesteel.core.checkpoint.orders import Looking, looking_of
-from firesteel.core.journal.journal import CheckpointCompleted, CheckpointGivenUp, CheckpointTriggered
+from firesteel.core.journal.records import CheckpointCompleted, CheckpointGivenUp, CheckpointTriggered
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.checkpoints import CheckpointOrder, CheckpointSettings, QueryPoint
 from firesteel.model.failures import OVERTAKEN, FailureInfo, FailureKind

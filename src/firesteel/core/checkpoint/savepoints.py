@@ -8,7 +8,7 @@ import numpy as np
 from firesteel.core.checkpoint.orders import queries_of
 from firesteel.core.checkpoint.requests import TriggerSavepoint
 from firesteel.core.execution.states import TERMINAL
-from firesteel.core.journal.journal import SavepointCompleted, StopGivenUp, StopIntended
+from firesteel.core.journal.records import SavepointCompleted, StopGivenUp, StopIntended
 from firesteel.core.scheduler.executions import Executions
 from firesteel.model.failures import FailureInfo, FailureKind
 from firesteel.model.ids import RegionAttemptID, RegionIndex, ResourceID

@@ -1,7 +1,7 @@
 """Group commit: one write to a journal at a time, with all that was decided while the last one was under way."""
 
 from firesteel.core.effects import Persist, Persisted
-from firesteel.core.journal.journal import JournalRecord
+from firesteel.core.journal.records import JournalRecord
 
 
 class GroupCommit:

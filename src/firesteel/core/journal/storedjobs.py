@@ -5,7 +5,8 @@ from typing import Union, assert_never
 
 import msgspec
 
-from firesteel.core.journal.journal import JobState, JournalRecord, copy_of, fold
+from firesteel.core.journal.journal import JobState, copy_of, fold
+from firesteel.core.journal.records import JournalRecord
 from firesteel.model.ids import JobID
 from firesteel.model.jobgraph import JobGraph
 from firesteel.model.views import JobResult

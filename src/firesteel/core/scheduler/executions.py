@@ -13,15 +13,14 @@ from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.states import DEPLOYED_STATES, TERMINAL
 from firesteel.core.execution.topology import Regions, Topology
 from firesteel.core.journal.endedattempts import Reached
-from firesteel.core.journal.journal import (
-    JobState,
+from firesteel.core.journal.journal import JobState, fold
+from firesteel.core.journal.records import (
     JournalRecord,
     RegionsDeployed,
     RegionsEnded,
     RegionsFinished,
     RegionsReset,
     SinkCommitted,
-    fold,
 )
 from firesteel.core.scheduler import quarantine
 from firesteel.core.scheduler.commit import left_alone, without

@@ -14,7 +14,8 @@ import numpy as np
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
-from firesteel.core.journal.journal import JobState, RestartPlanned
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import RestartPlanned
 from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
 from firesteel.core.scheduler.deaths import told_of_death
 from firesteel.core.scheduler.outages import Outage, OutagePatience

@@ -13,10 +13,10 @@ from firesteel.core.checkpoint.coordinator import CheckpointCoordinator
 from firesteel.core.checkpoint.retention import retained_location
 from firesteel.core.checkpoint.savepoints import Savepoints
 from firesteel.core.execution.topology import Regions, Topology
-from firesteel.core.journal.journal import (
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import (
     CommitsIntended,
     FailureRecorded,
-    JobState,
     JobStatusRecord,
     JournalRecord,
     SinkCommitted,

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from firesteel.core.execution.topology import LogicalRegion, Topology
-from firesteel.core.journal.journal import (
-    JobState,
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import (
     JournalRecord,
     RegionsEnded,
     RegionsReset,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from firesteel.adapters.ha.disk import Disk
 from firesteel.adapters.ha.joblog import JobLog
-from firesteel.core.journal.journal import JobState, JournalRecord
+from firesteel.core.journal.journal import JobState
+from firesteel.core.journal.records import JournalRecord
 from firesteel.core.journal.storedjobs import AnyEntry, RecordsAppended
 from firesteel.model.ids import FencingToken, JobID
 from firesteel.runtime.services import StaleLeader
