@@ -105,7 +105,7 @@ TELLINGS_MAX = 12
 def test_finished_vertices_keep_their_figures(files: Files, cluster: MiniCluster, tmp_path: Path) -> None:
     """Also when the view comes from the archive. Nobody counts what a source reads, and that is said. What Spark counts
     it may tell too late for one job, and tells of no query that takes less than its interval of reports."""
-    slow = "spark.range(40000000).where('id % 400000 = 0').selectExpr('id div 400000 as id')"
+    slow = "spark.range(500000000).where('id % 5000000 = 0').selectExpr('id div 5000000 as id')"
     body = BODY.replace("spark.range(100)", slow).replace("GROUP", "k")
     of_spark = {"tasks"}
     for _ in range(TELLINGS_MAX):
@@ -120,7 +120,6 @@ def test_finished_vertices_keep_their_figures(files: Files, cluster: MiniCluster
         reader = next(vertex for vertex in view.vertices if "counts" in vertex.functions)
         assert (reader.io.rows_read, reader.io.bytes_read) == (100, first.io.bytes_written)
         assert set(reader.io_lacking) <= of_spark
-        lacking = {*first.io_lacking, *reader.io_lacking} & of_spark
-        if first.io.tasks > 0 and not lacking:
-            return
+        if first.io.tasks > 0 and not of_spark & {*first.io_lacking}:
+            return  # the reader's queries may be too short to be told of, at each of these
     raise AssertionError("Spark has told of no job")
