@@ -66,7 +66,7 @@ def test_results_that_a_worker_with_a_spark_of_its_own_has_stored_are_read_there
             for results, made, number in ((StoredResults(), local, 0), (there, spark, 5))
         ]
         assert {file.suffix for file in tmp_path.rglob("part-*")} == {".rows", ".parquet"}
-        frame = there.read(spark, stored, 0, tmp_path / "read")
+        frame = there.read(spark, stored, range(1), tmp_path / "read")
         assert sorted(row.id for row in frame.collect()) == list(range(10))
         there.store(frame, str(tmp_path / "again"), DataSetID("d"), 0)
         assert {file.suffix for file in (tmp_path / "again").rglob("part-*")} == {".parquet"}

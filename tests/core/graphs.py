@@ -1,7 +1,8 @@
 """Job graphs from a line of text, with ids people can read.
 
 `lines*2 => counts*2 -> result*2`: `->` is pipelined, `|>` blocking and pointwise, `=>` blocking and
-all-to-all; `find ?> lines*2`: the subtasks of `lines` draw the input splits that `find` finds. Chains are parted by `;`, a parallelism is said once. What nobody reads is a sink.
+all-to-all; `find ?> lines*2`: the subtasks of `lines` draw the input splits that `find` finds; `counts*4?` may have fewer subtasks. Chains are
+parted by `;`, a parallelism is said once. What nobody reads is a sink.
 """
 
 import re
@@ -44,6 +45,7 @@ SPLIT_COUNT = 12
 def job(text: str, job_id: str = "job", attempts: int | None = None, cores: float = 0.0) -> JobGraph:
     """The job graph that `text` means; its data sets have their producers' names."""
     widths: dict[str, int] = {}
+    at_most = {word.partition("*")[0] for word in text.replace(";", " ").split() if word.endswith("?")}
     edges: list[JobEdge] = []
     for chain in text.split(";"):
         words = chain.split()
@@ -76,6 +78,7 @@ def job(text: str, job_id: str = "job", attempts: int | None = None, cores: floa
                     Function(name=name, uid=name, kind=kinds[name], splits=SPLITS if name in drawers else None),
                 ),
                 parallelism=width,
+                auto_parallelism=name in at_most,
                 resources=ResourceProfile(cores, int(cores * 1_024)),
                 max_attempts=attempts,
             )
@@ -94,11 +97,13 @@ def job(text: str, job_id: str = "job", attempts: int | None = None, cores: floa
 def _declare(word: str, widths: dict[str, int]) -> str:
     name, _, width = word.partition("*")
     if width or name not in widths:
-        widths[name] = int(width or 1)
+        widths[name] = int(width.rstrip("?") or 1)
     return name
 
 
-def outcome(graph: JobGraph, vertices: tuple[str, ...], subtask: int, attempt: int) -> TaskOutcome:
+def outcome(
+    graph: JobGraph, vertices: tuple[str, ...], subtask: int, attempt: int, size_bytes: int = -1
+) -> TaskOutcome:
     """What an attempt of these vertices' subtask leaves: stored results, and staged outputs of sinks."""
     stored = {edge.source for edge in graph.edges if edge.exchange is ExchangeMode.BLOCKING}
     finders = [v for v in graph.vertices if v.id in vertices and v.functions[0].kind is FunctionKind.SPLITS]
@@ -107,7 +112,12 @@ def outcome(graph: JobGraph, vertices: tuple[str, ...], subtask: int, attempt: i
     sinks = {vertex.id for vertex in graph.vertices if vertex.functions[-1].kind is FunctionKind.SINK}
     return TaskOutcome(
         partitions=tuple(
-            ResultPartition(dataset_id=DataSetID(name), subtask=subtask, location=f"{name}/{subtask}#{attempt}")
+            ResultPartition(
+                dataset_id=DataSetID(name),
+                subtask=subtask,
+                location=f"{name}/{subtask}#{attempt}",
+                size_bytes=size_bytes,
+            )
             for name in vertices
             if name in stored
         ),

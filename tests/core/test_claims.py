@@ -8,7 +8,9 @@ from firesteel.core.checkpoint.claims import claimed_location, ended_claim, subs
 from firesteel.core.dispatcher import requests as r
 from firesteel.core.execution.topology import Topology
 from firesteel.core.journal.journal import JobState
+from firesteel.core.scheduler.backoff import NoRestart
 from firesteel.core.scheduler.executions import Executions
+from firesteel.core.scheduler.settings import SchedulerSettings
 from firesteel.model.checkpoints import CheckpointHistory, CheckpointSettings
 from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import JobGraph, JobType
@@ -53,7 +55,7 @@ def test_it_goes_with_the_first_checkpoint_that_subsumes_it(known: CheckpointHis
 
 def executions(graph: JobGraph) -> Executions:
     """Of a job nothing of which has been heard of."""
-    return Executions(Topology(graph), JobState(job_id=JOB), 4, lambda record: None)
+    return Executions(Topology(graph), JobState(job_id=JOB), SchedulerSettings(NoRestart(), 4), lambda record: None)
 
 
 def tell(known: Executions, *uids: str) -> None:

@@ -31,6 +31,7 @@ from firesteel.core.journal.records import (
     RegionsEnded,
     RegionsFinished,
     RegionsReset,
+    RegionsSpared,
     RestartPlanned,
     SavepointCompleted,
     SinkCommitted,
@@ -106,6 +107,7 @@ RECORDS: tuple[JournalRecord, ...] = (
     CheckpointTriggered(at_ms=8, checkpoint_id=3),
     CheckpointGivenUp(at_ms=8, checkpoint_id=3, failure="it expired", failed_in_a_row=1),
     JobStatusRecord(at_ms=9, status=JobStatus.FAILED, failure=FAILURE),
+    RegionsSpared(at_ms=9, first=RegionIndex(2), subtasks=1, regions=(RegionIndex(3),)),
 )
 """One of each kind, and a status with its cause."""
 

@@ -17,7 +17,9 @@ from firesteel.core.journal.journal import JobState
 from firesteel.core.journal.records import JournalRecord
 from firesteel.core.leadership import candidate
 from firesteel.core.leadership.candidate import FAILURES_MAX, LeaderCandidate
+from firesteel.core.scheduler import autoparallelism
 from firesteel.model.ids import JobID
+from firesteel.model.tasks import TaskDeployment
 
 
 def acknowledged_before_the_group_is_through(patch: pytest.MonkeyPatch) -> None:
@@ -82,3 +84,15 @@ def ended_jobs_go_on(patch: pytest.MonkeyPatch) -> None:
         return job_core(start, dataclasses.replace(job, result=None) if job is not None else None, state, **given)
 
     patch.setattr(sessions, "job_core", by_the_journal)
+
+
+def the_shares_of_others_are_not_read(patch: pytest.MonkeyPatch) -> None:
+    """An attempt is not told that it has the shares of those that have nothing to do."""
+    patch.setattr(
+        TaskDeployment, "shares", lambda deployment, parallelism: range(deployment.subtask, deployment.subtask + 1)
+    )
+
+
+def subtasks_are_decided_on_while_some_run(patch: pytest.MonkeyPatch) -> None:
+    """How many subtasks there are is decided again when some run again."""
+    patch.setattr(autoparallelism, "_is_untouched", lambda logical, graph: True)

@@ -135,12 +135,13 @@ def group(state: str) -> str:
     return "DEPLOYED" if state in DEPLOYED else state
 
 
-def said(story: Story, moment: Moment) -> dict[str, Any]:
-    """What a JobMaster said, as far as its journal has it."""
+def said(story: Story, moment: Moment, until: Moment) -> dict[str, Any]:
+    """What a JobMaster said, as far as its journal has it; of as many subtasks as were decided on by then."""
     view = moment.view
     status = view.status_history[-1][0] if view.status is JobStatus.RECONCILING else view.status.value
-    parts = zip(view.vertices, moment.subtasks, strict=True)
-    vertices = [_said_of(vertex, subtasks, story.unsent) for vertex, subtasks in parts]
+    counts = [vertex.parallelism for vertex in until.view.vertices]
+    parts = zip(view.vertices, moment.subtasks, counts, strict=True)
+    vertices = [_said_of(vertex, subtasks[:count], story.unsent) for vertex, subtasks, count in parts]
     failures = [(e.timestamp_ms, e.region, e.attempt, len(e.concurrent)) for e in view.exceptions]
     return {"status": status, "vertices": vertices, "failures": failures}
 
@@ -160,7 +161,7 @@ def _said_of(vertex: VertexView, subtasks: Sequence[SubtaskView], unsent: set[tu
         if is_deployed and subtask.state.is_terminal:
             ends.append(subtask.entered_ms[subtask.state.name])
     io = {name: getattr(vertex.io, name) for name in FIGURES}
-    end = max(ends) if len(ends) == vertex.parallelism else -1
+    end = max(ends) if len(ends) == len(subtasks) else -1
     return {"tasks": dict(tasks), "attempts": attempts, "start": min(starts, default=-1), "end": end, "io": io}
 
 
@@ -190,7 +191,7 @@ def given(story: Story, moment: Moment) -> tuple[Any, Any]:
 def is_kept(story: Story, moment: Moment, until: Moment) -> bool:
     """Whether what is kept later still tells of all that there was by then: attempts, states, failures."""
     for then, later, vertex in zip(moment.subtasks, until.subtasks, until.view.vertices, strict=True):
-        for subtask, last in zip(then, later, strict=True):
+        for subtask, last in zip(then[: len(later)], later, strict=True):
             kept = {each.attempt for each in (*last.earlier, last)}
             had = {each.attempt for each in (*subtask.earlier, *([subtask] if subtask.task_manager else ()))}
             sent = {each for each in had if (vertex.first_region + subtask.subtask, each) not in story.unsent}
@@ -245,7 +246,7 @@ def compare(tally: Tally, seed: int, told_of: Sequence[Story], fold: Fold) -> No
         for moment, folded in zip(then, found, strict=True):
             tally.compared += 1
             name = f"seed {seed}, {moment.view.name}, {moment.at_ms} seen at moment {look}"
-            tally.differences += _differences(name, story, moment, folded)
+            tally.differences += _differences(name, said(story, moment, story.moments[look]), folded)
 
 
 def _moments(story: Story, look: int, tally: Tally) -> list[Moment]:
@@ -256,8 +257,7 @@ def _moments(story: Story, look: int, tally: Tally) -> list[Moment]:
     return kept
 
 
-def _differences(name: str, story: Story, moment: Moment, folded: dict[str, Any]) -> Iterator[str]:
-    core = said(story, moment)
+def _differences(name: str, core: dict[str, Any], folded: dict[str, Any]) -> Iterator[str]:
     failures = [(e["timestamp_ms"], e["region"], e["attempt"], len(e["concurrent"])) for e in folded["exceptions"]]
     for what, mine, its in (("status", core["status"], folded["status"]), ("failures", core["failures"], failures)):
         if mine != its:

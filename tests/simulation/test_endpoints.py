@@ -93,7 +93,7 @@ PLANTS: dict[Callable[[pytest.MonkeyPatch], None], range] = {
     timers_go_on: range(10),
     cancellations_lost: range(40),
     leaders_asked_once: range(20),
-    claims_get_stuck: range(60),
+    claims_get_stuck: range(255, 315),
     sessions_overlap: range(20),
     running_attempts_not_adopted: range(60),
 }

@@ -51,6 +51,7 @@ from tests.simulation.decisionplants import (
     only_the_last_of_a_group_is_written,
     sessions_go_on,
     shown_as_archived_before_it_is_stored,
+    the_shares_of_others_are_not_read,
 )
 from tests.simulation.leaderplants import (
     clients_not_watched_by_a_new_leader,
@@ -359,6 +360,7 @@ PLANTS = {
         (unread_beats_of_clients_forgotten, 280, 330),
         (clients_not_watched_by_a_new_leader, 215, 265),
         (labels_not_looked_at, 4, 54),
+        (the_shares_of_others_are_not_read, 1, 51),
         (lost_workers_get_requests, 0, 20),
         (unheard_is_nobodys, 0, 30),
     )

@@ -11,4 +11,4 @@ def test_the_wire_format_is_the_one_of_this_version(golden) -> None:
     for frame in ALL:
         kind = type(frame.body if isinstance(frame, Envelope) else frame).__name__
         lines.append(f"{kind} {f.encode_frame(frame, LIMIT).hex()}")
-    golden("frames_v2.txt", "\n".join(lines) + "\n")
+    golden("frames_v3.txt", "\n".join(lines) + "\n")

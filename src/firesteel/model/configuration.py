@@ -89,6 +89,7 @@ class ConfigOption(Generic[T]):
 
 OPTIONS: dict[str, ConfigOption[Any]] = {}
 JOB_PREFIXES = (
+    "execution.batch.",
     "execution.checkpointing.",
     "execution.on",
     "execution.state-recovery.",

@@ -117,6 +117,8 @@ class JobVertex(msgspec.Struct, frozen=True, kw_only=True):
     """Vertices of different groups are never in one slot together."""
     co_location_group: str = ""
     """Subtasks of equal index in one such group run on one worker, where it has a slot for them."""
+    auto_parallelism: bool = False
+    """Nobody has said its parallelism for itself: it is the most, and the scheduler may take fewer subtasks for little data."""
 
     @property
     def draws_splits(self) -> bool:

@@ -156,6 +156,13 @@ class TaskDeployment(msgspec.Struct, frozen=True, kw_only=True):
     attempt's number."""
     has_run: bool = False
     """Of a stream: an attempt before had them for certain."""
+    subtasks: int = 0
+    """Number of subtasks that the scheduler has taken for its vertices; 0: as many as the graph says."""
+
+    def shares(self, parallelism: int) -> range:
+        """The shares that it reads of what is distributed over its vertices, which have `parallelism` in the graph."""
+        count = self.subtasks or parallelism
+        return range(self.subtask * parallelism // count, (self.subtask + 1) * parallelism // count)
 
 
 class IOMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -197,6 +204,12 @@ class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Figures of what it has read; what it has written is in its partitions and sinks."""
     reads: tuple[InputPlace, ...] = ()
     """What its sources were seen to read outside the job."""
+
+
+NOTHING_TO_DO = TaskOutcome(
+    io=IOMetrics(rows_read=0, bytes_read=0, rows_written=0, bytes_written=0, tasks=0, spark_ms=0, memory_peak_bytes=0)
+)
+"""What a subtask leaves whose share another one reads."""
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,6 +64,9 @@ class VertexView(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     """Kind of each of its functions: `source`, `transform`, `sink` ..."""
     parallelism: int
+    """Number of subtasks that do its work, as far as that is decided; until then the most there may be."""
+    max_parallelism: int = 1
+    """The most there may be."""
     status: ExecutionState
     tasks: dict[str, int]
     """Number of subtasks in each state that any is in, by the state's name."""

@@ -132,6 +132,12 @@ def _default_parallelism(definition: FunctionDefinition, parallelism: int | None
     return 1 if is_whole or definition.kind is FunctionKind.RESULT else parallelism or 1
 
 
+def _is_auto(definition: FunctionDefinition) -> bool:
+    """Whether fewer subtasks than the job's parallelism may do its work: what it does on each share is not what it does on several."""
+    kinds = (FunctionKind.TRANSFORM, FunctionKind.SINK)
+    return definition.parallelism is None and not definition.per_share and definition.kind in kinds
+
+
 def _values(
     graph: LogicalGraph, given: Mapping[str, object], flags: Sequence[str], require_all: bool
 ) -> dict[str, WireValue]:
@@ -156,6 +162,7 @@ def _vertex(
         timeout_ms=head.timeout_ms,
         slot_sharing_group=head.slot_sharing_group,
         co_location_group=head.co_location,
+        auto_parallelism=all(_is_auto(graph.functions[name]) for name in chain),
     )
 
 

@@ -109,6 +109,7 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
                 retention=CheckpointRetention(either.get_option(options.CHECKPOINT_RETENTION)),
                 shared_dir=_shared_dir(either),
             ),
+            subtask_bytes=_subtask_bytes(either, graph),
             restarts_all=either.get_option(options.FAILOVER_STRATEGY) == "full",
         ),
         queue=job.get_option(options.JOB_QUEUE),
@@ -119,6 +120,12 @@ def job_master_settings(config: Configuration, graph: JobGraph) -> JobMasterSett
         reconciliation_timeout_ms=config.get_option(options.RECONCILIATION_TIMEOUT),
         registration=registration_timeouts(config),
     )
+
+
+def _subtask_bytes(config: Configuration, graph: JobGraph) -> int:
+    if graph.job_type is JobType.STREAMING or not config.get_option(options.AUTO_PARALLELISM):
+        return 0
+    return int(config.get_option(options.SUBTASK_DATA_VOLUME)) << 20
 
 
 def _shared_dir(config: Configuration) -> str:

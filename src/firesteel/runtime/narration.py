@@ -11,6 +11,7 @@ from firesteel.core.journal.records import (
     JobStatusRecord,
     JournalRecord,
     RegionsDeployed,
+    RegionsSpared,
     RestartPlanned,
     SavepointCompleted,
     SinkCommitted,
@@ -36,6 +37,10 @@ def lines_of(record: JournalRecord, topology: Topology, intended: tuple[SinkComm
             yield f"{status.value}: {_cause(failure)}" if failure is not None else status.value
         case RegionsDeployed(deployed=deployed):
             yield f"deployed {_placed(deployed, topology)}"
+        case RegionsSpared(first=first, subtasks=subtasks):
+            logical = topology.logical_of(first)
+            names = ", ".join(vertex.name for vertex in logical.vertices[:NAMED_MAX])
+            yield f"{names}: {subtasks} of {logical.parallelism} subtasks, for there is little to read"
         case RestartPlanned(entry=entry, regions=regions, due_ms=due_ms, at_ms=at_ms, restarts=restarts):
             again = f"{len(regions)} region{'s run' if len(regions) != 1 else ' runs'} again in {due_ms - at_ms} ms"
             yield f"{_failed(entry, topology)}; {again} (restart {restarts})"

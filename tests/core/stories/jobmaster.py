@@ -79,8 +79,9 @@ class JobMasterPlayer(Player):
         retained: str = "1",
         stays: str = "",
         claims: str = "",
+        volume: str = "0",
     ) -> None:
-        """Another job, from its beginning; `timeout` in milliseconds is its limit, `attempts` is that of each vertex; in
+        """Another job, from its beginning; a subtask of which nobody says how many there are is to read a `volume` of bytes; `timeout` in milliseconds is its limit, `attempts` is that of each vertex; in
         `saves` it makes its savepoints; `every` so many milliseconds there is a checkpoint, after a `pause`; checkpoints are shared below `/c`, and
         `stays` is their retention when it has ended; it starts from the savepoint that it `claims`."""
         self.timers.clear()
@@ -90,6 +91,7 @@ class JobMasterPlayer(Player):
             SETTINGS.scheduler,
             strategy=STRATEGIES[strategy],
             timeout_ms=int(timeout),
+            subtask_bytes=int(volume),
             restarts_all=failover == "full",
             savepoints=SavepointSettings(saves, 5_000),
             checkpoints=CheckpointSettings(
@@ -277,7 +279,7 @@ class JobMasterPlayer(Player):
             return TaskOutcome()
         logical = self.core.topology.logical_of(here.region)
         names = tuple(vertex.id for vertex in logical.vertices)
-        return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt)
+        return outcome(self.core.job.graph, names, here.region - logical.offset, here.attempt, size_bytes=100)
 
 
 def _point(text: str) -> QueryPoint:

@@ -241,7 +241,8 @@ def show_known(value: object) -> str:
             whole = f" reading all of {', '.join(dataset for dataset, _ in value.groups)}" if value.groups else ""
             former = f" after attempt {value.former}" if value.former >= 0 else ""
             ran = ", one has run" if value.has_run else ""
-            return f"{show(value.attempt)} in {value.allocation_id}{reads}{whole}{former}{ran}"
+            count = f" of {value.subtasks} subtasks" if value.subtasks else ""
+            return f"{show(value.attempt)}{count} in {value.allocation_id}{reads}{whole}{former}{ran}"
         case ResultGroup():
             return show(results_of(value))
         case SplitEnumeration():

@@ -40,7 +40,7 @@ def shares(
         for index, frame in enumerate(frames)
     ]
     frames = [
-        storage.results.read(local.spark, stored, index, local.directory / own / f"read-{index}")
+        storage.results.read(local.spark, stored, range(index, index + 1), local.directory / own / f"read-{index}")
         for index in range(layout.subpartitions)
     ]
     return [view(frame).collect() for frame in frames]
@@ -177,15 +177,16 @@ def test_a_stored_result_that_is_gone_is_reported_as_lost(
     last, where = layout.subpartitions - 1, f"{storage.root}/x"
     stored = storage.results.store(local.spark.range(100), where, DATASET, 0, layout=layout)
     began_before = storage.results
-    frame = began_before.read(local.spark, [stored], last, tmp_path / "read")
+    frame = began_before.read(local.spark, [stored], range(last, last + 1), tmp_path / "read")
     storage.delete(where, list(storage.results.files.written(where))[-1])
     for results in (began_before, storage.results):
         with pytest.raises(PartitionLost):
-            results.files.check_there([stored], last)
+            results.files.check_there([stored], range(last, last + 1))
         with pytest.raises(PartitionLost):
-            results.read(local.spark, [stored], last, tmp_path / "read")
+            results.read(local.spark, [stored], range(last, last + 1), tmp_path / "read")
     assert (
-        layout.subpartitions == 1 or storage.results.read(local.spark, [stored], 0, tmp_path / "other").count() < 100
+        layout.subpartitions == 1
+        or storage.results.read(local.spark, [stored], range(1), tmp_path / "other").count() < 100
     ), "it reads another one"
     local.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
@@ -195,10 +196,10 @@ def test_a_stored_result_that_is_gone_is_reported_as_lost(
     directories = directories_at(where, storage.settings)
     directories.write(where, MANIFEST_FILE, directories.read(where, MANIFEST_FILE)[:-1])
     with pytest.raises(PartitionLost):
-        storage.results.read(local.spark, [stored], 0, tmp_path / "read")
+        storage.results.read(local.spark, [stored], range(1), tmp_path / "read")
     storage.delete(where, MANIFEST_FILE)
     with pytest.raises(PartitionLost):
-        storage.results.read(local.spark, [stored], 0, tmp_path / "read")
+        storage.results.read(local.spark, [stored], range(1), tmp_path / "read")
 
 
 def raises_when_read(frame: Any, where: str) -> bool:

@@ -43,7 +43,7 @@ def started(backend: SparkTaskBackend, do: Runner) -> None:
 
 def stored(local: InProcess, outcome: TaskOutcome, folder: Path) -> list[list[str]]:
     (partition,) = outcome.partitions
-    frame = StoredResults().read(local.spark, [partition], 0, folder / partition.location.replace("/", "-"))
+    frame = StoredResults().read(local.spark, [partition], range(1), folder / partition.location.replace("/", "-"))
     local.spark.conf.set("spark.sql.session.timeZone", "UTC")
     return [[str(value) for value in row.values()] for row in frame.toArrow().to_pylist()]
 

@@ -63,7 +63,7 @@ class Tables:
         stored = self._stored[key]
         self._reads += 1
         return self._results.read(
-            self._spark, [stored], subtask, self._directory / f"read-{self._reads}"
+            self._spark, [stored], range(subtask, subtask + 1), self._directory / f"read-{self._reads}"
         ), stored.columns
 
 

@@ -88,14 +88,14 @@ def test_each_consumer_reads_its_share(stored: Stored) -> None:
     files = stored.files()
     assert list(files.written(stored.location)) == [*SHARES[0], *SHARES[1]]
     with pytest.raises(PartitionLost):
-        files.check_there([stored.partition], 0)
+        files.check_there([stored.partition], range(1))
     stored.describe()
     for subtask, names in enumerate(SHARES):
-        (share,) = files.check_there([stored.partition], subtask)
+        (share,) = files.check_there([stored.partition], range(subtask, subtask + 1))
         assert (share.location, tuple(share.sizes)) == (stored.location, names)
         assert all(size > 100 for size in share.sizes.values())
-        assert files.rows_of([stored.partition], subtask) == 10 * len(names)
-    two = files.check_there([stored.partition, stored.partition], 0)
+        assert files.rows_of([stored.partition], range(subtask, subtask + 1)) == 10 * len(names)
+    two = files.check_there([stored.partition, stored.partition], range(1))
     assert [share.location for share in two] == [stored.location] * 2
 
 
@@ -111,7 +111,7 @@ def test_files_of_many_tasks_are_in_the_order_of_these(stored: Stored) -> None:
 def test_a_result_without_its_manifest_is_lost(stored: Stored, torn: bytes) -> None:
     stored.put(MANIFEST_FILE, torn)
     with pytest.raises(PartitionLost) as lost:
-        stored.files().check_there([stored.partition], 0)
+        stored.files().check_there([stored.partition], range(1))
     assert lost.value.location == stored.location
 
 
@@ -122,7 +122,7 @@ def test_all_of_it_is_removed(stored: Stored, keys: FakeKeys, hdfs: FakeHdfs) ->
     for _ in range(2):
         stored.directories.remove(stored.location)
     with pytest.raises(PartitionLost):
-        stored.files().check_there([stored.partition], 0)
+        stored.files().check_there([stored.partition], range(1))
     if stored.location.startswith("s3a:"):
         assert (list(keys.contents), keys.uploads) == (["of itself/x"], [])
     if stored.location.startswith("hdfs:"):
@@ -135,12 +135,12 @@ def test_a_busy_bucket_is_waited_for_and_one_that_says_no_is_told(keys: FakeKeys
     stored = Stored(directories, "s3a://bucket/of it", lambda name, data: keys.write(f"of it/{name}", data))
     stored.describe()
     keys.fail_at = frozenset(range(keys.requests, keys.requests + 3))
-    assert len(stored.files().check_there([stored.partition], 0)) == 1
+    assert len(stored.files().check_there([stored.partition], range(1))) == 1
     assert time.now > 0
     keys.fail_at, keys.error = frozenset(range(10_000)), lambda: Unusable("s3://bucket/of it: says AccessDenied")
     asked = keys.requests
     with pytest.raises(ResultsUnreachable, match=r"the storage of results: s3://bucket/of it: says AccessDenied"):
-        stored.files().check_there([stored.partition], 0)
+        stored.files().check_there([stored.partition], range(1))
     assert keys.requests == asked + 1, "it is not asked again"
 
 

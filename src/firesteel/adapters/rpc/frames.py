@@ -16,7 +16,7 @@ from firesteel.model.messages import Envelope
 from firesteel.model.stored import UNREADABLE
 
 MAGIC = b"FSTL"
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """Grows when a peer of the version before could not follow; a golden file holds every frame's form."""
 
 _PREFACE = struct.Struct(">4sH")

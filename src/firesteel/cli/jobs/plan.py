@@ -151,7 +151,7 @@ def _restarts(graph: JobGraph) -> str:
 
 
 def _vertex_lines(graph: JobGraph, vertex: JobVertex, attempts: int | None) -> list[str]:
-    limits = [f"parallelism {vertex.parallelism}"]
+    limits = [f"parallelism {'up to ' * (vertex.auto_parallelism and vertex.parallelism > 1)}{vertex.parallelism}"]
     if vertex.resources.labels:
         limits.append(f"on {labels_text(vertex.resources.labels)}")
     if vertex.resources.cpu_cores:

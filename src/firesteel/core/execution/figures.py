@@ -80,7 +80,7 @@ class Figures:
     def _read_of(self, vertex: JobVertex, logical: LogicalRegion, chosen: slice = slice(None)) -> npt.NDArray[np.int64]:
         """[READ, chosen subtasks]. Of several vertices of a region nobody knows which has read what, unless it is only one that
         reads what was there before."""
-        columns = self.read[:, logical.offset : logical.offset + logical.parallelism][:, chosen]
+        columns = self.read[:, logical.rows][:, chosen]
         readers = [each.id for each in logical.vertices if _reads(each, logical)]
         if len(logical.vertices) == 1 or readers == [vertex.id]:
             return columns

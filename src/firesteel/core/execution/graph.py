@@ -144,7 +144,7 @@ class ExecutionGraph:
     def validate(self) -> None:
         """Counts say what the columns say."""
         for logical in self.topology.logical:
-            rows = self.state[logical.offset : logical.offset + logical.parallelism]
+            rows = self.state[logical.rows]
             assert (self.counts[logical.index] == np.bincount(rows, minlength=STATE_COUNT)).all(), "counts are off"
         assert self._totals == self.counts.sum(axis=0).tolist(), "totals are off"
         assert (self.worker[self.in_state(ExecutionState.CREATED)] == NO_WORKER).all(), (

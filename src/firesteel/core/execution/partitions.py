@@ -48,6 +48,12 @@ class PartitionTracker:
         """What can't go together in what the regions have left."""
         return self.key_types.conflict or self.sink_targets.conflict
 
+    def bytes_of(self, dataset: DataSetID, producer: LogicalRegion) -> int:
+        """Bytes of what is registered of a data set; -1 when nobody has counted some of them."""
+        outcomes = self._by_producer[producer.index].values()
+        sizes = [part.size_bytes for outcome in outcomes for part in _parts_of(outcome, dataset)]
+        return -1 if min(sizes, default=0) < 0 else sum(sizes)
+
     def makers_of(self, locations: tuple[str, ...]) -> list[RegionIndex]:
         """The regions whose registered results these are, ascending; unknown ones are left out."""
         return sorted({self._by_location[name] for name in locations if name in self._by_location})

@@ -8,6 +8,7 @@ from firesteel.model.states import ExecutionState as S
 EXECUTION_TRANSITIONS = TransitionTable[S](
     {
         (S.CREATED, S.SCHEDULED): "its inputs are there: the region waits for a slot",
+        (S.CREATED, S.FINISHED): "it has nothing to do: another subtask reads its share",
         (S.CREATED, S.CANCELED): "the job is cancelled, or a region it would read is to run again",
         (S.CREATED, S.RECONCILING): "a new JobMaster read in the journal that it was deployed",
         (S.SCHEDULED, S.DEPLOYING): "a slot was assigned",

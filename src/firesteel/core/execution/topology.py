@@ -55,6 +55,16 @@ class LogicalRegion:
     mates: tuple[int, ...] = ()
     """Offsets of the logical regions whose subtask of equal index is best on the same worker: co-located ones first,
     then producers whose subtask of that index is all that is read of them."""
+    alike: tuple[int, ...] = ()
+    """Indices of the logical regions that have as many subtasks as it, whatever is decided: stored results are forwarded
+    between them, from subtask to subtask. Its own is among them."""
+
+    @property
+    def auto_parallelism(self) -> bool:
+        """Whether fewer subtasks than `parallelism` may do its work, each with several shares of what it reads."""
+        if self.parallelism == 1 or not self.inputs or self.splits_from is not None:
+            return False
+        return all(vertex.auto_parallelism for vertex in self.vertices)
 
     @property
     def resources(self) -> ResourceProfile:
@@ -71,6 +81,11 @@ class LogicalRegion:
         """Index of the logical region that finds the input splits its subtasks draw, if they do."""
         inputs = (given.producer for given in self.inputs if given.edge.partitioner is Partitioner.SPLITS)
         return next(inputs, None)
+
+    @property
+    def rows(self) -> slice:
+        """Where its regions are among all."""
+        return slice(self.offset, self.offset + self.parallelism)
 
     def regions(self) -> Regions:
         return np.arange(self.offset, self.offset + self.parallelism)
@@ -197,7 +212,7 @@ def _number(
             inputs[target].append(RegionInput(source, all_to_all, edge))
             consumers[source].append((target, all_to_all))
     offsets = np.cumsum([0, *(vertices[0].parallelism for vertices in parts)]).tolist()
-    located = _co_located(parts)
+    located, alike = _co_located(parts), _alike(inputs)
     regions: list[LogicalRegion] = []
     for index, vertices in enumerate(parts):
         near = [*located[index], *(given.producer for given in inputs[index] if not given.all_to_all)]
@@ -210,9 +225,22 @@ def _number(
                 tuple(inputs[index]),
                 tuple(consumers[index]),
                 tuple(offsets[each] for each in dict.fromkeys(near)),
+                alike[index],
             )
         )
     return tuple(regions)
+
+
+def _alike(inputs: list[list[RegionInput]]) -> list[tuple[int, ...]]:
+    """For each logical region those that forwarded results join it with, itself among them, ascending."""
+    groups: list[set[int]] = [{index} for index in range(len(inputs))]
+    for index, read in enumerate(inputs):
+        for given in read:
+            if not given.all_to_all and groups[given.producer] is not groups[index]:
+                groups[index] |= groups[given.producer]
+                for member in groups[index]:
+                    groups[member] = groups[index]
+    return [tuple(sorted(group)) for group in groups]
 
 
 def _co_located(parts: list[list[JobVertex]]) -> list[list[int]]:

@@ -24,6 +24,7 @@ from firesteel.core.journal.records import (
     RegionsEnded,
     RegionsFinished,
     RegionsReset,
+    RegionsSpared,
     RestartPlanned,
     SavepointCompleted,
     SinkCommitted,
@@ -37,7 +38,7 @@ from firesteel.model.checkpoints import CheckpointHistory
 from firesteel.model.failures import FailureInfo
 from firesteel.model.ids import JobID, RegionIndex, ResourceID
 from firesteel.model.states import ExecutionState, JobStatus
-from firesteel.model.tasks import SinkCommit, TaskOutcome
+from firesteel.model.tasks import NOTHING_TO_DO, SinkCommit, TaskOutcome
 from firesteel.model.views import ExceptionEntry
 
 JOURNAL_VERSION = 1
@@ -71,6 +72,8 @@ class JobState(msgspec.Struct, kw_only=True):
     draws: dict[RegionIndex, tuple[tuple[int, ...], ...]] = {}
     """Input splits that the current attempt was given, draw by draw. They go back when it ends without a result."""
     finished: dict[RegionIndex, TaskOutcome] = {}
+    subtasks: dict[RegionIndex, int] = {}
+    """How many subtasks do the work of logical regions that have fewer than their graph says, by their first region."""
     ended: dict[RegionIndex, None] = {}
     """Regions whose current attempt was deployed and has ended without a result."""
     restarting: dict[RegionIndex, int] = {}
@@ -154,6 +157,9 @@ def fold(state: JobState, record: JournalRecord, history_size: int) -> None:
                 state.finished[region] = outcome
             if state.outage is not None and state.outage.region in state.finished:
                 state.outage = None
+        case RegionsSpared():
+            state.subtasks[record.first] = record.subtasks
+            state.finished.update(dict.fromkeys(record.regions, NOTHING_TO_DO))
         case RegionsEnded():
             for index, (region, attempt) in enumerate(record.ended):
                 _ended(state, region, attempt, record.state, record.at_ms, record.reached_by(index))

@@ -50,6 +50,15 @@ class RegionsFinished(Record, frozen=True):
     finished: tuple[tuple[RegionIndex, int, TaskOutcome], ...]
 
 
+class RegionsSpared(Record, frozen=True):
+    """So many subtasks do the work of a logical region, which begins with region `first`; these others of it finish with
+    nothing."""
+
+    first: RegionIndex
+    subtasks: int
+    regions: tuple[RegionIndex, ...]
+
+
 class RegionsEnded(Record, frozen=True):
     """Attempts that were deployed are gone without a result."""
 
@@ -172,6 +181,7 @@ JournalRecord = Union[
     RegionsDeployed,
     SplitsDrawn,
     RegionsFinished,
+    RegionsSpared,
     RegionsEnded,
     RestartPlanned,
     FailureRecorded,

@@ -5,13 +5,14 @@ here decides what happens: that is the DefaultScheduler's, which alone has these
 """
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.states import DEPLOYED_STATES, TERMINAL
-from firesteel.core.execution.topology import Regions, Topology
+from firesteel.core.execution.topology import LogicalRegion, Regions, Topology
 from firesteel.core.journal.endedattempts import Reached
 from firesteel.core.journal.journal import JobState, fold
 from firesteel.core.journal.records import (
@@ -20,9 +21,11 @@ from firesteel.core.journal.records import (
     RegionsEnded,
     RegionsFinished,
     RegionsReset,
+    RegionsSpared,
     SinkCommitted,
 )
 from firesteel.core.scheduler import quarantine
+from firesteel.core.scheduler.autoparallelism import subtasks_of
 from firesteel.core.scheduler.commit import left_alone, without
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.restarts import DueRestarts
@@ -32,7 +35,10 @@ from firesteel.core.slots.pool import SlotAssignment, SlotPool
 from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.jobgraph import JobType
 from firesteel.model.states import ExecutionState
-from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+from firesteel.model.tasks import NOTHING_TO_DO, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
+
+if TYPE_CHECKING:
+    from firesteel.core.scheduler.settings import SchedulerSettings
 
 SEATED = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
 """Attempts in these states sit in a slot of the pool."""
@@ -42,7 +48,11 @@ class Executions:
     """Owned by one DefaultScheduler. `state` is the fold of the journal so far."""
 
     def __init__(
-        self, topology: Topology, state: JobState, history_size: int, journal: Callable[[JournalRecord], None]
+        self,
+        topology: Topology,
+        state: JobState,
+        settings: "SchedulerSettings",
+        journal: Callable[[JournalRecord], None],
     ) -> None:
         self.topology, self.state = topology, state
         self.is_stream = topology.graph.job_type is JobType.STREAMING
@@ -56,13 +66,13 @@ class Executions:
         """What is to be said since it was taken last."""
         self._unheard: dict[RegionIndex, int] = {}
         """Of a stream: attempts, by region, that this JobMaster itself has sent, and has not heard of that they run."""
-        self._history_size, self._journal = history_size, journal
+        self._settings, self._journal = settings, journal
         self.wants = [logical.resources for logical in topology.logical]
         """The slot profile each logical region asks for."""
 
     def record(self, record: JournalRecord) -> None:
         """Journal a fact and apply it."""
-        fold(self.state, record, self._history_size)
+        fold(self.state, record, self._settings.exception_history_size)
         self.splits.follow(record)
         self._journal(record)
 
@@ -90,11 +100,28 @@ class Executions:
         self._schedule(schedulable_after(self.graph, self.partitions, finished), now_ms)
 
     def _schedule(self, regions: Regions, now_ms: int) -> None:
-        if not len(regions):
-            return
-        self.graph.move(regions, ExecutionState.SCHEDULED, now_ms)
         for logical, part in self.topology.split(regions):
-            self.pool.wait((RegionIndex(region) for region in part.tolist()), self.wants[logical.index])
+            subtasks = subtasks_of(logical, self.graph, self.partitions, self.state, self._settings.subtask_bytes)
+            needed = part[part < logical.offset + subtasks]
+            self.graph.move(needed, ExecutionState.SCHEDULED, now_ms)
+            self.pool.wait((RegionIndex(region) for region in needed.tolist()), self.wants[logical.index])
+            if len(needed) < len(part):
+                self._spare(logical, subtasks, part[len(needed) :], now_ms)
+
+    def _spare(self, logical: LogicalRegion, subtasks: int, regions: Regions, now_ms: int) -> None:
+        """So many subtasks do the work of all: these others finish with nothing."""
+        self.graph.move(regions, ExecutionState.FINISHED, now_ms)
+        spared = tuple(RegionIndex(region) for region in regions.tolist())
+        for region in spared:
+            self.partitions.register(region, NOTHING_TO_DO)
+            self.graph.figures.note(region, NOTHING_TO_DO)
+        first = RegionIndex(logical.offset)
+        self.record(RegionsSpared(at_ms=now_ms, first=first, subtasks=subtasks, regions=spared))
+        self.schedule_after(regions, now_ms)
+
+    def subtasks_of(self, logical: LogicalRegion) -> int:
+        """How many subtasks do its work, as far as that is decided; until then the most there may be."""
+        return self.state.subtasks.get(RegionIndex(logical.offset), logical.parallelism)
 
     def take_seats(self) -> list[SlotAssignment]:
         """Seat what waits in the slots that are there, near to what it belongs to. Ascending; `deploy` is to follow."""
@@ -262,6 +289,7 @@ class Executions:
             alone=quarantine.runs_alone(self.state, region),
             former=former,
             has_run=has_run,
+            subtasks=self.state.subtasks.get(RegionIndex(logical.offset), 0),
         )
         self.output.deploy.setdefault(worker, []).append(deployment)
 

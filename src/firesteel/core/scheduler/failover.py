@@ -189,7 +189,7 @@ def _reached(
     logical: LogicalRegion, graph: ExecutionGraph, partitions: PartitionTracker, marked: np.ndarray
 ) -> list[tuple[int, Regions]]:
     """What the marked regions of a logical region pull in: (logical region, its rows)."""
-    mine = marked[logical.offset : logical.offset + logical.parallelism]
+    mine = marked[logical.rows]
     found: list[tuple[int, Regions]] = []
     for given in logical.inputs:
         producer = graph.topology.logical[given.producer]

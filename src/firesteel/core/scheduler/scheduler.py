@@ -64,7 +64,7 @@ class DefaultScheduler:
         self, graph: JobGraph, state: JobState, settings: SchedulerSettings, journal: Callable[[JournalRecord], None]
     ) -> None:
         self.topology, self.settings = Topology(graph), settings
-        self._executions = Executions(self.topology, state, settings.exception_history_size, journal)
+        self._executions = Executions(self.topology, state, settings, journal)
         self._phase: JobPhase = Created()
         patience = OutagePatience(settings.patience_ms, graph.job_id, self._executions.is_stream)
         self._policy = FailoverPolicy(settings.strategy, patience, settings.retry_delay_ms, settings.restarts_all)

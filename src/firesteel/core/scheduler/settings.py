@@ -19,5 +19,7 @@ class SchedulerSettings:
     """Time that a commit or a region is tried again which fails of what may pass."""
     restarts_all: bool = False
     """Failover strategy `full`."""
+    subtask_bytes: int = 0
+    """What a subtask is to read, where nobody has said how many there are to be; 0: there are as many as may be."""
     savepoints: SavepointSettings = field(default_factory=SavepointSettings)
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)

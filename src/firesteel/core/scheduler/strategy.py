@@ -20,10 +20,10 @@ def schedulable_after(graph: ExecutionGraph, partitions: PartitionTracker, finis
 
 
 def _consumable(logical: LogicalRegion, graph: ExecutionGraph, partitions: PartitionTracker) -> Regions:
-    ready = graph.state[logical.offset : logical.offset + logical.parallelism] == ExecutionState.CREATED
+    ready = graph.state[logical.rows] == ExecutionState.CREATED
     for given in logical.inputs:
         producer = graph.topology.logical[given.producer]
-        available = partitions.available[producer.offset : producer.offset + producer.parallelism]
+        available = partitions.available[producer.rows]
         if not given.all_to_all:
             ready &= available
         elif not available.all():

@@ -103,7 +103,7 @@ class JobViews:
             start_time_ms=min(times_ms.values(), default=-1),
             end_time_ms=ended,
             reason=self._reason(status, running),
-            regions=executions.topology.region_count,
+            regions=executions.topology.region_count - _spared(executions),
             restarts=state.restarts,
             vertices=vertices if ended < 0 else _with_subtasks(executions, vertices),
             edges=tuple(
@@ -244,13 +244,25 @@ def _counted_tasks(executions: Executions) -> dict[str, int]:
     """Subtasks of all vertices together by state. Costs a pass over the logical regions' counts."""
     weights = np.array([len(logical.vertices) for logical in executions.topology.logical])
     counts = weights @ executions.graph.counts
+    counts[ExecutionState.FINISHED] -= sum(
+        (logical.parallelism - subtasks) * len(logical.vertices) for logical, subtasks in _fewer(executions)
+    )
     return {each.name: int(counts[each]) for each in ExecutionState if counts[each]}
+
+
+def _fewer(executions: Executions) -> list[tuple[LogicalRegion, int]]:
+    """Logical regions whose work fewer subtasks do than might, with their number: the others have finished with nothing."""
+    return [(executions.topology.logical_of(first), count) for first, count in executions.state.subtasks.items()]
+
+
+def _spared(executions: Executions) -> int:
+    return sum(logical.parallelism - subtasks for logical, subtasks in _fewer(executions))
 
 
 def _subtask_views(executions: Executions, vertex_id: JobVertexID, chosen: range) -> tuple[SubtaskView, ...]:
     graph, logical = executions.graph, executions.topology.by_vertex[vertex_id]
     (vertex,) = (each for each in logical.vertices if each.id == vertex_id)
-    shown = range(logical.parallelism)[chosen.start : chosen.stop]
+    shown = range(executions.subtasks_of(logical))[chosen.start : chosen.stop]
     regions = slice(logical.offset + shown.start, logical.offset + shown.stop)
     states, attempts = graph.state[regions].tolist(), graph.attempt[regions].tolist()
     times_ms, ios = (
@@ -299,8 +311,11 @@ def _ended_attempt(subtask: int, ended: EndedAttempt) -> SubtaskView:
 
 def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[RegionIndex, TaskProgress]) -> VertexView:
     logical, graph = executions.topology.by_vertex[vertex.id], executions.graph
-    rows = slice(logical.offset, logical.offset + logical.parallelism)
+    subtasks = executions.subtasks_of(logical)
+    rows = slice(logical.offset, logical.offset + subtasks)
     counts = graph.counts[logical.index]
+    if subtasks < logical.parallelism:
+        counts = np.bincount(graph.state[rows], minlength=len(ExecutionState))
     status = next(state for state in _STATUS_ORDER if counts[state])
     shown = [progress[r] for r in progress if rows.start <= r < rows.stop]
     io, lacking = graph.figures.of_vertex(vertex)
@@ -309,7 +324,8 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
         name=vertex.name,
         functions=tuple(function.name for function in vertex.functions),
         kinds=tuple(function.kind.value for function in vertex.functions),
-        parallelism=vertex.parallelism,
+        parallelism=subtasks,
+        max_parallelism=vertex.parallelism,
         status=status,
         tasks={state.name: int(counts[state]) for state in ExecutionState if counts[state]},
         attempts=int(graph.attempt[rows].max()) + 1,
@@ -318,7 +334,7 @@ def _vertex_view(executions: Executions, vertex: JobVertex, progress: Mapping[Re
         progress=tuple(shown[:PROGRESS_PER_VERTEX_MAX]),
         io=io,
         io_lacking=lacking,
-        io_uncounted=graph.figures.uncounted(vertex, graph.state[rows] == ExecutionState.FINISHED),
+        io_uncounted=graph.figures.uncounted(vertex, graph.state[logical.rows] == ExecutionState.FINISHED),
         first_region=logical.offset,
         is_script=vertex.functions[0].is_script,
         labels=vertex.resources.labels,
@@ -342,6 +358,6 @@ def _inputs(executions: Executions, vertex: JobVertex) -> tuple[InputPlace, ...]
 
 
 def _first_deployed(graph: ExecutionGraph, logical: LogicalRegion) -> int:
-    times = graph.entered_ms[ExecutionState.DEPLOYING, logical.offset : logical.offset + logical.parallelism]
+    times = graph.entered_ms[ExecutionState.DEPLOYING, logical.rows]
     deployed = times[times > 0]
     return int(deployed.min()) if len(deployed) else -1

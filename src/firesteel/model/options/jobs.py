@@ -44,6 +44,19 @@ EXECUTION_ON = ConfigOption(
     NO_LABELS,
     "Labels that a worker must have to run the functions of a job that say no `on=` themselves: see `taskmanager.labels`.",
 )
+AUTO_PARALLELISM = ConfigOption(
+    "execution.batch.adaptive.auto-parallelism.enabled",
+    "bool",
+    True,
+    "Where a function says no parallelism, that of the job is the most: fewer subtasks do the work of a batch job's vertex whose inputs are small when they are there, each with several shares of them.",
+)
+SUBTASK_DATA_VOLUME = ConfigOption(
+    "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
+    "memory",
+    64,
+    "What a subtask is to read of stored results, as they are stored, where its parallelism is not said. Flink's default is 16 MiB: a subtask here is a query that Spark spreads over the cores of a worker. A number alone is bytes, as in Flink.",
+    bare_unit="b",
+)
 MAX_UNFINISHED_JOBS = ConfigOption(
     "jobmanager.max-unfinished-jobs", "int", 10_000, "Further jobs are refused while so many have not ended."
 )

@@ -117,7 +117,7 @@ async def job_accumulators(call: Call) -> j.JobAccumulatorsInfo:
 
 
 async def resource_requirements(call: Call) -> dict[str, j.JobVertexResourceRequirements]:
-    """A vertex's parallelism is what its author has said, from its start to its end."""
+    """A vertex's parallelism is what its author has said, or what was decided when its inputs were there."""
     vertices = (await call.job()).vertices
     return {
         vertex.id: j.JobVertexResourceRequirements(j.JobResourceBounds(vertex.parallelism, vertex.parallelism))
@@ -209,7 +209,7 @@ def _vertex_details(vertex: VertexView, now_ms: int, *, is_reader: bool) -> j.Jo
         id=vertex.id,
         slot_sharing_group_id=_SHARING_GROUP,
         name=vertex.name,
-        max_parallelism=vertex.parallelism,
+        max_parallelism=max(vertex.max_parallelism, vertex.parallelism),
         parallelism=vertex.parallelism,
         status=vertex.status.name,
         start_time=vertex.start_time_ms,

@@ -30,7 +30,7 @@ async def vertex(call: Call) -> v.JobVertexDetailsInfo:
         id=found.id,
         name=found.name,
         parallelism=found.parallelism,
-        max_parallelism=found.parallelism,
+        max_parallelism=max(found.max_parallelism, found.parallelism),
         now=now_ms,
         subtasks=details,
         aggregated=aggregate.info(),

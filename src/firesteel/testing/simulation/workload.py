@@ -60,6 +60,16 @@ def random_job(chance: random.Random, number: int, vertices_max: int = 6, parall
     return _without_circles(graph)
 
 
+def with_auto_parallelism(chance: random.Random, graph: JobGraph) -> JobGraph:
+    """Of most vertices nobody has said how many subtasks they have."""
+    is_auto = {vertex.id: vertex.functions[0].kind is not FunctionKind.SOURCE for vertex in graph.vertices}
+    vertices = (
+        msgspec.structs.replace(each, auto_parallelism=is_auto[each.id] and chance.random() < 0.8)
+        for each in graph.vertices
+    )
+    return msgspec.structs.replace(graph, vertices=tuple(vertices))
+
+
 def with_retries(chance: random.Random, graph: JobGraph) -> JobGraph:
     """Some vertices of some jobs limit their attempts."""
     if chance.random() < 0.7:

@@ -86,9 +86,9 @@ class StoredResults:
             key_column_types=laid_out.key_column_types,
         )
 
-    def read(self, spark: Any, stored: Sequence[ResultPartition], subtask: int | None, directory: Path) -> Any:
-        """The frame that consumer subtask `subtask` reads of the producers' results, or of all rows when it is None, with
-        the user's column names.
+    def read(self, spark: Any, stored: Sequence[ResultPartition], shares: range | None, directory: Path) -> Any:
+        """The frame that a consumer that has these shares reads of the producers' results, or of all rows when it is None,
+        with the user's column names.
 
         `directory` is the reader's own, on this machine, and new. The columns are as nullable as they were, and of one
         producer's result the rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the
@@ -96,10 +96,10 @@ class StoredResults:
         """
         from pyspark.sql import functions
 
-        shares = self.files.check_there(stored, subtask)
-        manifests = [share.manifest for share in shares]
+        found = self.files.check_there(stored, shares)
+        manifests = [share.manifest for share in found]
         _check_alike(stored, manifests)
-        sizes = {f"{share.location}/{name}": size for share in shares for name, size in share.sizes.items()}
+        sizes = {f"{share.location}/{name}": size for share in found for name, size in share.sizes.items()}
         if not self._has_jar and any(form_of(name) is ROWS for name in sizes):
             spark.addArtifacts(str(STORED_ROWS))
             self._has_jar = True

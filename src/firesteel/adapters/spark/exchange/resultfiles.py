@@ -85,22 +85,22 @@ class ResultFiles:
         with _told():
             self._at(location).write(location, MANIFEST_FILE, msgspec.json.encode(manifest))
 
-    def check_there(self, stored: Sequence[ResultPartition], subtask: int | None) -> list[Share]:
-        """What consumer subtask `subtask` reads of each producer, or all when it is None. Raises PartitionLost when a file
-        of that is gone.
+    def check_there(self, stored: Sequence[ResultPartition], shares: range | None) -> list[Share]:
+        """What a consumer that has these shares reads of each producer, or all when it is None. Raises PartitionLost when a
+        file of that is gone.
 
         Spark itself fails of a file that is gone, as of any error; this says which result it was. It is asked before a
         query is made and when it has ended.
         """
         with _told():
-            return self._each(stored, partial(self._share, subtask=subtask))
+            return self._each(stored, partial(self._share, shares=shares))
 
-    def rows_of(self, stored: Sequence[ResultPartition], subtask: int) -> int:
-        """Number of rows of these results that consumer subtask `subtask` reads, -1 when they are not counted."""
+    def rows_of(self, stored: Sequence[ResultPartition], shares: range) -> int:
+        """Number of rows of these results that a consumer that has these shares reads, -1 when they are not counted."""
         if all(partition.subpartitions == 1 for partition in stored):
             return -1 if any(partition.rows < 0 for partition in stored) else sum(each.rows for each in stored)
         with _told():
-            named = [(each, names_of(each, self._manifest(each), subtask)) for each in stored]
+            named = [(each, names_of(each, self._manifest(each), shares)) for each in stored]
         if sum(len(names) for _, names in named) > footers.MAX_FOOTERS:
             return -1
         counts = [self.rows_in(partition.location, names) for partition, names in named]
@@ -110,9 +110,9 @@ class ResultFiles:
         """Rows of these files, -1 when they are not counted."""
         return rows_of(partial(self._at(location).end_of, location), tuple(names))
 
-    def _share(self, partition: ResultPartition, subtask: int | None) -> Share:
+    def _share(self, partition: ResultPartition, shares: range | None) -> Share:
         manifest, directories = self._manifest(partition), self._at(partition.location)
-        names = names_of(partition, manifest, subtask)
+        names = names_of(partition, manifest, shares)
         sizes = directories.sizes(partition.location, names)
         if len(sizes) < len(names):
             raise PartitionLost(partition.location)
@@ -144,11 +144,12 @@ def _told() -> Iterator[None]:
         raise ResultsUnreachable(f"the storage of results: {error}") from None
 
 
-def names_of(partition: ResultPartition, manifest: Manifest, subtask: int | None) -> tuple[str, ...]:
-    """Files of it that consumer subtask `subtask` reads, or all when it is None."""
-    if subtask is None:
-        return tuple(name for names in manifest.files for name in names)
-    return manifest.files[subtask if partition.subpartitions > 1 else 0]
+def names_of(partition: ResultPartition, manifest: Manifest, shares: range | None) -> tuple[str, ...]:
+    """Files of it that a consumer that has these shares reads, or all when it is None."""
+    chosen = manifest.files
+    if shares is not None and partition.subpartitions > 1:
+        chosen = chosen[shares.start : shares.stop]
+    return tuple(name for names in chosen for name in names)
 
 
 def _place_of_task(name: str) -> tuple[int, str]:

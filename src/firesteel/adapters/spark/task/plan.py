@@ -51,6 +51,7 @@ class RegionPlan:
         self._finder = SplitFinder(session.get, self._parameters, attempt.client_directory)
         self._drawn: DrawnSplits | None = None
         """The input splits the source is called with."""
+        self._shares = deployment.shares(self._vertices()[0].parallelism)
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
@@ -112,9 +113,9 @@ class RegionPlan:
         else:
             for vertex in vertices:
                 self._run_vertex(vertex, directory, results)
-        there = [self._results.files.check_there(stored, self._deployment.subtask) for stored in self._read]
+        there = [self._results.files.check_there(stored, self._shares) for stored in self._read]
         if not any(f.kind is FunctionKind.SOURCE for vertex in vertices for f in vertex.functions):
-            self.rows_read = _sum([self._results.files.rows_of(each, self._deployment.subtask) for each in self._read])
+            self.rows_read = _sum([self._results.files.rows_of(each, self._shares) for each in self._read])
             self.bytes_read = _sum([sum(share.sizes.values()) for shares in there for share in shares])
         return TaskOutcome(
             partitions=tuple(self._stored_here),
@@ -166,12 +167,11 @@ class RegionPlan:
 
     def _read_inputs(self, directory: Path) -> None:
         """`directory` is for what reading them takes."""
-        subtask = self._deployment.subtask
         for edge in self._graph.edges:
             carries_rows = edge.exchange is ExchangeMode.BLOCKING and edge.partitioner is not Partitioner.SPLITS
             if carries_rows and edge.target in self._deployment.vertices:
                 stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
-                frame = self._results.read(self._session.get(), stored, subtask, directory / str(len(self._read)))
+                frame = self._results.read(self._session.get(), stored, self._shares, directory / str(len(self._read)))
                 self._read.append(stored)
                 name = self._datasets[edge.source].name
                 self._inputs[edge.target, name] = frame
@@ -275,7 +275,7 @@ class RegionPlan:
             job_name=self._graph.name,
             attempt=self._deployment.attempt.attempt,
             subtask=self._deployment.subtask,
-            parallelism=vertex.parallelism,
+            parallelism=self._deployment.subtasks or vertex.parallelism,
             parameters=self._parameters,
         )
 

@@ -17,6 +17,7 @@ from firesteel.testing.simulation.cores.settings import (
     draw_labels,
     draw_scheduling,
     draw_settings,
+    draw_volumes,
 )
 from firesteel.testing.simulation.cores.spark import HANG_MS_MAX
 from firesteel.testing.simulation.cores.world import World, line_of
@@ -26,7 +27,7 @@ from firesteel.testing.simulation.oracles.oracles import Oracles
 from firesteel.testing.simulation.streams.clients import Pipeline
 from firesteel.testing.simulation.streams.pipelines import QUERIES_MAX, has_stream, with_retention, with_streams
 from firesteel.testing.simulation.summary import SimulationFailure, Summary
-from firesteel.testing.simulation.workload import random_job, with_labels, with_retries
+from firesteel.testing.simulation.workload import random_job, with_auto_parallelism, with_labels, with_retries
 
 FAULTY_MS = 120_000
 """Simulated time with faults."""
@@ -56,9 +57,10 @@ class Run:
         self.is_big = faults is None and seed % BIG_SEED_EVERY == BIG_SEED_EVERY - 1
         settings = draw_settings(drawing.stream("settings"), slots_max=64 if self.is_big else 6)
         restarting = draw_scheduling(drawing.stream("restarts"), settings.job_master.scheduler)
+        scheduler = draw_volumes(drawing.stream("volumes"), restarting)
         settings = dataclasses.replace(
             settings,
-            job_master=dataclasses.replace(settings.job_master, scheduler=restarting),
+            job_master=dataclasses.replace(settings.job_master, scheduler=scheduler),
             labels=draw_labels(drawing.stream("labels"), settings.workers),
         )
         streaming = drawing.stream("streams")
@@ -118,6 +120,7 @@ class Run:
         for number in range(min(count, JOBS_BESIDE_STREAM_MAX) if self.has_stream else count):
             wide = self.is_big and not number
             graph = random_job(chance, number, parallelism_max=200 if wide else 6)
+            graph = with_auto_parallelism(self.world.stream(f"parallelism {number}"), graph)
             graph = with_retries(self.world.stream(f"retries {number}"), graph)
             if self.cluster.settings.labels:
                 graph = with_labels(self.world.stream(f"labels {number}"), graph)

@@ -45,6 +45,11 @@ def draw_scheduling(chance: random.Random, first: SchedulerSettings) -> Schedule
     )
 
 
+def draw_volumes(chance: random.Random, first: SchedulerSettings) -> SchedulerSettings:
+    """What a subtask is to read, in units of what one leaves."""
+    return dataclasses.replace(first, subtask_bytes=chance.choice((0, 1, 2, 5, 1_000)))
+
+
 LABELS: tuple[Labels, ...] = (("a", "b"), ("a",), ("b",), ())
 LABELLED = 0.25
 """Share of the seeds in which workers have labels, and jobs ask for them."""

@@ -37,7 +37,7 @@ from firesteel.core.taskexecutor.workeffects import (
 )
 from firesteel.model import tasks
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex, derived_id
+from firesteel.model.ids import JobID, JobVertexID, RegionAttemptID, RegionIndex, derived_id
 from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobType, JobVertex
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
@@ -51,6 +51,9 @@ from firesteel.testing.simulation.streams.storage import StreamStorage
 
 SPLITS_MAX = 60
 """Input splits of a source."""
+
+SIZES = (0, 1, 1, 4, -1)
+"""Bytes of a stored result: another attempt may make more or less. -1: nobody has counted them."""
 
 SESSION_MS_MAX = 3_000
 """Time from the directories of a stream's attempt to the start of its queries, at most."""
@@ -302,27 +305,25 @@ class FakeSpark:
         if heads[0].kind is FunctionKind.SPLITS:
             count = self.storage.found[attempt] = self.world.stream("splits").randint(0, SPLITS_MAX)
             return TaskOutcome(splits=range_enumeration(count, str(attempt.attempt)))
-        lineage: Lineage = {attempt.region: attempt.attempt}
+        shares = deployment.shares(next(v.parallelism for v in graph.vertices if v.id in deployment.vertices))
+        lineage: Lineage = {attempt.region - deployment.subtask + share: attempt.attempt for share in shares}
         if attempt in self.drawing:
             lineage[finder_of(graph, attempt.region)] = self.drawing[attempt].finder
         for part in deployment.inputs:
             lineage.update(self.storage.stored[part.location])
         read_by_others = {edge.source for edge in graph.edges if edge.exchange is ExchangeMode.BLOCKING}
-        partitions: list[ResultPartition] = []
-        sinks: list[SinkCommit] = []
+        partitions, sinks = list[ResultPartition](), list[SinkCommit]()
         for vertex_id in deployment.vertices:
             vertex = next(vertex for vertex in graph.vertices if vertex.id == vertex_id)
             base = f"{graph.job_id}/{attempt.region}-{attempt.attempt}"
             for dataset in graph.datasets:
                 if dataset.producer == vertex_id and dataset.id in read_by_others:
                     location = self._store(f"{base}/result/{dataset.id}", graph.job_id, lineage)
-                    partitions.append(
-                        ResultPartition(dataset_id=dataset.id, subtask=deployment.subtask, location=location)
-                    )
-            if vertex.functions[-1].kind is FunctionKind.SINK:
-                staging = self._store(f"{base}/sink/{vertex_id}", graph.job_id, lineage)
-                target = target_of(graph, vertex, deployment.subtask)
-                sinks.append(_commit(attempt, vertex_id, target, staging))
+                    sized = partial(ResultPartition, size_bytes=self.world.stream("sizes").choice(SIZES))
+                    partitions.append(sized(dataset_id=dataset.id, subtask=deployment.subtask, location=location))
+            for share in shares if vertex.functions[-1].kind is FunctionKind.SINK else ():
+                staging = self._store(f"{base}/sink/{vertex_id}/{share}", graph.job_id, lineage)
+                sinks.append(_commit(attempt, vertex_id, target_of(graph, vertex, share), staging))
         return TaskOutcome(partitions=tuple(partitions), sinks=tuple(sinks))
 
     def _store(self, location: str, job_id: JobID, lineage: Lineage) -> str:
@@ -386,10 +387,10 @@ def target_of(graph: JobGraph, vertex: JobVertex, subtask: int) -> str:
     return f"{graph.job_id}/{vertex.name}/{subtask}"
 
 
-def _commit(attempt: RegionAttemptID, vertex_id: str, target: str, staging: str) -> SinkCommit:
+def _commit(attempt: RegionAttemptID, vertex_id: JobVertexID, target: str, staging: str) -> SinkCommit:
     return SinkCommit(
-        commit_id=derived_id(attempt, vertex_id),
-        vertex_id=vertex_id,  # type: ignore[arg-type]
+        commit_id=derived_id(attempt, target),
+        vertex_id=vertex_id,
         function="sink",
         format="parquet",
         mode="overwrite",
