@@ -68,6 +68,8 @@ class FailureInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     answered before, and does not now. It is tried again for longer."""
     stays: bool = False
     """Of a commit: others have written the target first. It is not tried again, by no worker."""
+    needs_all: bool = False
+    """What the function does is right on all rows only, and not on each subtask's share of them."""
     verdict: str = ""
     """Why the job was let fail of it, where others are restarted; else empty."""
 

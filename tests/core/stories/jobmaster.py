@@ -269,10 +269,13 @@ class JobMasterPlayer(Player):
             failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
         elif state == "HOPELESS":
             failure = FailureInfo(kind=FailureKind.NON_RECOVERABLE, message="wrong version")
+        elif state == "REFUSED":
+            message, kind = "it needs more than a share", FailureKind.NON_RECOVERABLE
+            failure = FailureInfo(kind=kind, message=message, needs_all=True)
         elif state == "UNBEGUN":
             failure = FailureInfo(kind=FailureKind.ENVIRONMENT, message="the disk is full", unbegun=True)
-        kind = ExecutionState["FAILED" if state in ("HOPELESS", "UNBEGUN", "DIED") else state]
-        return TaskStateUpdate(attempt=here, state=kind, outcome=made, failure=failure)
+        ended = ExecutionState["FAILED" if state in ("HOPELESS", "REFUSED", "UNBEGUN", "DIED") else state]
+        return TaskStateUpdate(attempt=here, state=ended, outcome=made, failure=failure)
 
     def _outcome(self, here: RegionAttemptID):
         if self.core.job.graph.job_type is JobType.STREAMING:

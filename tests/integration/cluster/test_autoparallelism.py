@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.minicluster import MiniCluster
 from firesteel.model import options
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.files import Files
@@ -51,9 +52,28 @@ def test_little_data_takes_few_subtasks(
     assert found == {k: (count, subtasks) for k, count in expected.items()}
 
 
-def test_what_is_wrong_on_shares_is_refused_for_little_data_too(files: Files, tmp_path: Path) -> None:
-    file = files.write(BODY.replace("GROUP", "id"))
-    done = files.do(files.run(file, {"output": str(tmp_path / "out")}, parallelism=4))
+@pytest.mark.parametrize(
+    ("configuration", "restarts"), [({}, 0), (TWENTY_MEBIBYTES_IN_THREE, 1)], ids=("little", "much")
+)
+def test_what_is_wrong_on_shares_is_done_by_one_subtask(
+    files: Files, cluster: MiniCluster, tmp_path: Path, configuration: dict[str, str], restarts: int
+) -> None:
+    file = files.write(BODY.replace("GROUP", "noise"))
+    done = files.do(files.run(file, {"output": str(tmp_path / "out")}, configuration=configuration, parallelism=4))
+    assert (done.status, done.restarts) == (JobStatus.FINISHED, restarts), done
+    assert {(row["count"], row["of"]) for row in rows_of(tmp_path / "out")} == {(1, 1)}
+    assert sum(sink.rows for sink in done.sinks) == 300_000
+    view = files.do(cluster.client.request_job(done.job_id))
+    counts = {vertex.name: (vertex.parallelism, vertex.max_parallelism) for vertex in view.vertices}
+    assert counts["counts"] == (1, 4)
+    told = [entry.failure.message for entry in view.exceptions]
+    assert all(text.endswith("one subtask does it from now on") for text in told)
+    assert len(told) == restarts
+
+
+def test_what_is_wrong_on_shares_is_refused_where_the_number_is_to_stay(files: Files, tmp_path: Path) -> None:
+    file = files.write(BODY.replace("GROUP", "noise"))
+    done = files.do(files.run(file, {"output": str(tmp_path / "out")}, configuration=SAYS_FOUR, parallelism=4))
     assert done.status is JobStatus.FAILED
     assert done.failure is not None
     assert "counts has parallelism 4" in done.failure.message

@@ -9,6 +9,10 @@ class PipelineRefused(UserError):
     """Running it again can't help: the pipeline itself has to change."""
 
 
+class NeedsAllRows(PipelineRefused):
+    """What a function does is right on all rows only, not on each share of them."""
+
+
 class SinkRefused(PipelineRefused, ValueError):
     """An `fs.write_*` was asked for what can't be done."""
 

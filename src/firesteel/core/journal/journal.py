@@ -13,6 +13,7 @@ from firesteel.core.checkpoint import history
 from firesteel.core.journal.endedattempts import EndedAttempt, Reached, checkpointed, followed, with_newest
 from firesteel.core.journal.keptfailures import with_failure
 from firesteel.core.journal.records import (
+    NOT_GATHERED,
     CheckpointCompleted,
     CheckpointGivenUp,
     CheckpointTriggered,
@@ -229,6 +230,8 @@ def _with_checkpoint(
 def _restart(state: JobState, record: RestartPlanned) -> None:
     state.restarting.update((region, record.due_ms) for region in record.regions)
     state.restarts, state.backoff, state.outage = record.restarts, record.backoff, record.outage
+    if record.gathered != NOT_GATHERED:
+        state.subtasks[record.gathered] = 1
     for region in record.retried:
         state.retried[region] = state.retried.get(region, 0) + 1
     if record.entry.failure.is_suspect:

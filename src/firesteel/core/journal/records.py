@@ -14,6 +14,8 @@ from firesteel.model.states import ExecutionState, JobStatus
 from firesteel.model.tasks import SinkCommit, TaskOutcome
 from firesteel.model.views import ExceptionEntry
 
+NOT_GATHERED = RegionIndex(-1)
+
 
 class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """One fact. `at_ms` is when it became one."""
@@ -95,6 +97,8 @@ class RestartPlanned(Record, frozen=True):
     """The storage that does not answer, where the failure is of that."""
     had_settled: bool = False
     """The region that failed had run for so long that backends which have died under it before do not count any more."""
+    gathered: RegionIndex = NOT_GATHERED
+    """First region of a logical region whose work one subtask does from now on."""
 
 
 class FailureRecorded(Record, frozen=True):

@@ -2,7 +2,8 @@
 
 As Flink's AdaptiveBatchScheduler does it. The producers have laid out their results for the most subtasks there may be;
 each of fewer reads several shares of neighbouring numbers. What is decided holds for as long as the job lasts, and for all logical
-regions between which results are forwarded. Pure functions.
+regions between which results are forwarded; but where it turns out that only all rows will do, there is one from then on. Pure
+functions.
 """
 
 from firesteel.core.execution.graph import ExecutionGraph
@@ -12,6 +13,14 @@ from firesteel.core.journal.journal import JobState
 from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import Partitioner
 from firesteel.model.states import ExecutionState
+
+
+def gatherable(graph: ExecutionGraph, state: JobState, region: int) -> list[LogicalRegion]:
+    """The logical regions that have as many subtasks as that of a region, when one subtask may do their work that several do;
+    else none."""
+    alike = [graph.topology.logical[index] for index in graph.topology.logical_of(region).alike]
+    counts = [state.subtasks[RegionIndex(each.offset)] for each in alike if each.offset in state.subtasks]
+    return alike if all(each.auto_parallelism for each in alike) and 1 not in counts else []
 
 
 def subtasks_of(

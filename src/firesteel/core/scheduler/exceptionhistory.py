@@ -7,18 +7,24 @@ import msgspec
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.journal.journal import JobState
 from firesteel.core.journal.keptfailures import CONCURRENT_FAILURES_MAX
+from firesteel.core.journal.records import NOT_GATHERED
 from firesteel.core.scheduler.failover import Failed, FailoverPlan
 from firesteel.model.states import ExecutionState
 from firesteel.model.views import ExceptionEntry
+
+GATHERED = "The function says no parallelism of its own, so one subtask does it from now on"
 
 
 def exception_entry(graph: ExecutionGraph, state: JobState, failed: Failed, plan: FailoverPlan) -> ExceptionEntry:
     """The first of the regions that have failed together, with the others of them; a root also with what has failed
     before and is restarted only now, with it."""
+    failure = msgspec.structs.replace(failed.failure, verdict=plan.reason)
+    if plan.gathered != NOT_GATHERED:
+        failure = msgspec.structs.replace(failure, message=f"{failure.message}. {GATHERED}")
     first, *others = (
         ExceptionEntry(
             timestamp_ms=failed.at_ms,
-            failure=msgspec.structs.replace(failed.failure, verdict=plan.reason),
+            failure=failure,
             region=region,
             attempt=int(graph.attempt[region]),
             task_manager=failed.worker,

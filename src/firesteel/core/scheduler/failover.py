@@ -15,7 +15,8 @@ from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
 from firesteel.core.execution.topology import LogicalRegion, Regions
 from firesteel.core.journal.journal import JobState
-from firesteel.core.journal.records import RestartPlanned
+from firesteel.core.journal.records import NOT_GATHERED, RestartPlanned
+from firesteel.core.scheduler.autoparallelism import gatherable
 from firesteel.core.scheduler.backoff import BackoffState, RestartStrategy
 from firesteel.core.scheduler.deaths import told_of_death
 from firesteel.core.scheduler.outages import Outage, OutagePatience
@@ -36,6 +37,8 @@ class FailoverPolicy:
     """Time before a region runs again that has retries of its own."""
     restarts_all: bool
     """Failover strategy `full`: all that has run runs again."""
+    gathers: bool = False
+    """One subtask may take over where nobody has said how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class FailoverPlan:
     """False: the restart that is under way answers this failure too."""
     outage: Outage | None = None
     """What is remembered of the storage that does not answer, where the failure is of that."""
+    gathered: RegionIndex = NOT_GATHERED
+    """First region of a logical region whose work one subtask does from now on."""
 
 
 def plan_failover(
@@ -77,8 +82,16 @@ def plan_failover(
     Regions with a limit on their attempts are answered by that alone, all others by the job's restart strategy: once
     for all that have failed together, and once for all that were in a Spark backend which has died, though workers tell of
     one after the other. Both must allow it where both are concerned, and the longer time counts. What has failed of a
-    storage that does not answer uses up neither, as long as that is waited for.
+    storage that does not answer uses up neither, as long as that is waited for. What can be done with all rows only is done by
+    one subtask from now on, where nobody has said that there are more.
     """
+    if failed.failure.needs_all and policy.gathers:
+        alike = gatherable(graph, state, int(failed.regions[0]))
+        if alike:
+            rows = np.concatenate([logical.regions() for logical in alike])
+            again = regions_to_restart(graph, partitions, rows)
+            first = RegionIndex(alike[0].offset)
+            return FailoverPlan(tuple(again.tolist()), backoff=state.remembered, gathered=first)
     if not failed.failure.may_pass:
         return _by_limits(graph, partitions, policy, state, failed)
     first, told = RegionIndex(int(failed.regions[0])), failed.failure.shown_message()
@@ -153,6 +166,7 @@ def restart_record(
         is_root=plan.is_root,
         outage=plan.outage,
         had_settled=had_settled(state, RegionIndex(entry.region), is_stream=is_stream),
+        gathered=plan.gathered,
     )
 
 

@@ -67,7 +67,8 @@ class DefaultScheduler:
         self._executions = Executions(self.topology, state, settings, journal)
         self._phase: JobPhase = Created()
         patience = OutagePatience(settings.patience_ms, graph.job_id, self._executions.is_stream)
-        self._policy = FailoverPolicy(settings.strategy, patience, settings.retry_delay_ms, settings.restarts_all)
+        delay_ms, gathers = settings.retry_delay_ms, settings.subtask_bytes > 0
+        self._policy = FailoverPolicy(settings.strategy, patience, delay_ms, settings.restarts_all, gathers)
         self._committer = SinkCommitter(graph, settings.patience_ms)
         self.views = JobViews(self._executions, self._committer, settings.checkpoints)
         self.savepoints = Savepoints(self._executions, settings.savepoints)
@@ -260,10 +261,9 @@ class DefaultScheduler:
         self._executions.cancel_all(now_ms)
 
     def _plan_restart(self, plan: FailoverPlan, entry: ExceptionEntry, now_ms: int) -> None:
-        regions, due_ms = np.array(plan.restart), now_ms + plan.delay_ms
-        is_stream = self._executions.is_stream
-        self._executions.record(restart_record(plan, entry, self._executions.state, now_ms, is_stream=is_stream))
-        self._executions.plan_restart(regions, due_ms, now_ms)
+        executions = self._executions
+        executions.record(restart_record(plan, entry, executions.state, now_ms, is_stream=executions.is_stream))
+        executions.plan_restart(np.array(plan.restart), now_ms + plan.delay_ms, now_ms)
         if isinstance(self._phase, Created | Running):
             self._enter(self._phase.restart(), now_ms)
 

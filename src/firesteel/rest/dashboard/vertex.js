@@ -24,7 +24,7 @@ export function VertexPage({ job, vertex, subtask }) {
     ${subtask === undefined && html`<${Facts} facts=${[
       ["Functions", vertex.functions.join(" → ")],
       ["Kind", vertex.kinds.join(" → ")],
-      ["Parallelism", count(vertex.parallelism)],
+      ["Parallelism", vertex.max_parallelism > vertex.parallelism ? `${count(vertex.parallelism)} of at most ${count(vertex.max_parallelism)}` : count(vertex.parallelism)],
       ["Runs on", vertex.labels?.length ? vertex.labels.join(", ") : null],
       ["Duration", html`<${Lasting} start=${vertex.start_time_ms} end=${vertex.end_time_ms} state=${state} />`],
       ["Rows in", figures.rowsRead], ["Bytes in", figures.bytesRead], ["Rows out", figures.rowsWritten], ["Bytes out", figures.bytesWritten],

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.refusals import NeedsAllRows
 
 asking: contextvars.ContextVar[bool] = contextvars.ContextVar("asking", default=False)
 """Whether what Spark is told to run now is such a question."""
@@ -34,7 +34,7 @@ class ShareCount:
     __repr__ = __str__
 
     def __int__(self) -> int:
-        raise PipelineRefused(
+        raise NeedsAllRows(
             "count() has counted this subtask's share of the rows, and a plan or a number would take it for all: compare it"
             " to decide something; or count in a function of its own with parallelism=1; or say per_share=True"
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.adapters.spark import internals
-from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.refusals import NeedsAllRows, PipelineRefused
 from firesteel.adapters.spark.shares import decisions
 from firesteel.adapters.spark.shares.approvals import Approvals, digest_of
 from firesteel.adapters.spark.shares.inputs import input_over
@@ -300,7 +300,7 @@ class ShareGuard:
             explained = self._planner.explained(marked, settings, keeps_joins=keeps_joins)
         except AnalysisException as error:
             self._planner.analyse(relation)  # a mistake of the user's is better told of the user's plan
-            raise PipelineRefused(
+            raise NeedsAllRows(
                 f"{function.name} has parallelism {self._parallelism}, and whether its subtasks may each do this with a"
                 f" share of the rows can't be found out ({error.getCondition()}): give frames that are joined names by"
                 ' .alias("a") and write F.col("a.k") instead of a["k"]; or set parallelism=1; or say per_share=True if a'
@@ -315,14 +315,14 @@ class ShareGuard:
     def _refuse_whole(self, function: Function, verb: str) -> None:
         if self._pieces is not None:
             raise self._refused(function, "reading what is not of `splits`")
-        raise PipelineRefused(
+        raise NeedsAllRows(
             f"{function.name} has parallelism {self._parallelism}, and every subtask {verb} the same rows, made of"
             " nothing but broadcast inputs or data it reads by itself: set parallelism=1, give one input another"
             " distribution, or say per_share=True if the rows are to be repeated"
         )
 
     def _refused(self, function: Function, operator: str) -> PipelineRefused:
-        return PipelineRefused(_sentence(function, self._parallelism, operator))
+        return NeedsAllRows(_sentence(function, self._parallelism, operator))
 
 
 _COMMANDS = {"checkpoint_command": "checkpoint", "create_dataframe_view": "a view for all sessions"}

@@ -10,7 +10,14 @@ from urllib.parse import quote
 import msgspec
 
 from firesteel.adapters.spark.exchange.resultfiles import PartitionLost, ResultsUnreachable
-from firesteel.adapters.spark.refusals import PipelineRefused, QueryStopped, SinkRefused, SourceSilent, UserError
+from firesteel.adapters.spark.refusals import (
+    NeedsAllRows,
+    PipelineRefused,
+    QueryStopped,
+    SinkRefused,
+    SourceSilent,
+    UserError,
+)
 from firesteel.adapters.spark.task import clusterfailures, kafkafailures
 from firesteel.adapters.spark.task.plan import RegionPlan, line_range
 from firesteel.adapters.spark.task.recoverability import is_settled, no_retry_mends
@@ -86,6 +93,7 @@ def describe(
         vertex=vertex,
         location=location,
         trace=trace,
+        needs_all=isinstance(error, NeedsAllRows),
     )
     return _with_path(failure, locate, explain_path) if isinstance(error, SourceSilent) else failure
 

@@ -51,7 +51,8 @@ class RegionPlan:
         self._finder = SplitFinder(session.get, self._parameters, attempt.client_directory)
         self._drawn: DrawnSplits | None = None
         """The input splits the source is called with."""
-        self._shares = deployment.shares(self._vertices()[0].parallelism)
+        parallelism = self._vertices()[0].parallelism
+        self._subtasks, self._shares = deployment.subtasks or parallelism, deployment.shares(parallelism)
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
@@ -99,13 +100,13 @@ class RegionPlan:
             self._session.get()  # decorators at module level may ask for it
         if vertices[0].functions[0].kind is FunctionKind.SPLITS:
             return self._find_splits(vertices[0])
-        if vertices[0].parallelism > 1:
+        if self._subtasks > 1:
             drawn_seeds()  # also those of what stands at module level
         self.load(resolve)  # imports first: a broken module must not cost a started query
         if self._is_stream:
             self._attempt.allow_write = refuse_batch_write
-        if vertices[0].parallelism > 1:
-            self._watch_shares(vertices[0].parallelism, directory.parent / APPROVED)
+        if self._subtasks > 1:
+            self._watch_shares(self._subtasks, directory.parent / APPROVED)
         self._lists = lists or directory
         self._read_inputs(self._lists / "inputs")
         if vertices[0].draws_splits:
@@ -185,7 +186,7 @@ class RegionPlan:
     def _call(self, vertex: JobVertex, function: Function) -> None:
         self.active = function
         self._attempt.vertex_id, self._attempt.function = vertex.id, function
-        self._attempt.runtime, self._attempt.artifacts = self._runtime_context(vertex), self._graph.artifacts
+        self._attempt.runtime, self._attempt.artifacts = self._runtime_context(), self._graph.artifacts
         try:
             with current_attempt.calling(self._attempt):
                 call = functools.partial(self._in_settings, function, self._arguments(vertex, function))
@@ -269,13 +270,13 @@ class RegionPlan:
         except LookupError as error:
             raise UserError(f"{function.name}: {error}") from None
 
-    def _runtime_context(self, vertex: JobVertex) -> RuntimeContext:
+    def _runtime_context(self) -> RuntimeContext:
         return RuntimeContext(
             job_id=self._graph.job_id,
             job_name=self._graph.name,
             attempt=self._deployment.attempt.attempt,
             subtask=self._deployment.subtask,
-            parallelism=self._deployment.subtasks or vertex.parallelism,
+            parallelism=self._subtasks,
             parameters=self._parameters,
         )
 

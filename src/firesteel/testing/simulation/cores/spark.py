@@ -37,13 +37,14 @@ from firesteel.core.taskexecutor.workeffects import (
 )
 from firesteel.model import tasks
 from firesteel.model.failures import FailureInfo, FailureKind
-from firesteel.model.ids import JobID, JobVertexID, RegionAttemptID, RegionIndex, derived_id
-from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobType, JobVertex
+from firesteel.model.ids import JobID, RegionAttemptID, RegionIndex
+from firesteel.model.jobgraph import ExchangeMode, FunctionKind, JobGraph, JobType
 from firesteel.model.reports import SplitRequest, TaskStateUpdate
 from firesteel.model.splits import DrawnSplits, RangeInputSplit
 from firesteel.model.states import ExecutionState
 from firesteel.model.tasks import JobInformation, ResultPartition, SinkCommit, TaskDeployment, TaskOutcome, TaskProgress
 from firesteel.testing.enumeration import range_enumeration
+from firesteel.testing.simulation.cores.outputs import commit_of, refusal_of, target_of
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint, World
 from firesteel.testing.simulation.streams.queries import FakeQueries
 from firesteel.testing.simulation.streams.saving import Saving
@@ -266,6 +267,8 @@ class FakeSpark:
             kind, text = FailureKind.PARTITION, "a stored result is gone"
             failure = FailureInfo(kind=kind, message=text, partitions=missing)
             self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=failure))
+        elif (refused := refusal_of(job.graph, deployment)) is not None:
+            self._finish(endpoint, TaskStateUpdate(attempt=attempt, state=ExecutionState.FAILED, failure=refused))
         elif mishaps.strikes("task failure", faults.task_failure):
             failure = FailureInfo(kind=FailureKind.USER, message="the user's code raised")
             if self.world.stream("storage away").random() < 0.5:
@@ -323,7 +326,7 @@ class FakeSpark:
                     partitions.append(sized(dataset_id=dataset.id, subtask=deployment.subtask, location=location))
             for share in shares if vertex.functions[-1].kind is FunctionKind.SINK else ():
                 staging = self._store(f"{base}/sink/{vertex_id}/{share}", graph.job_id, lineage)
-                sinks.append(_commit(attempt, vertex_id, target_of(graph, vertex, share), staging))
+                sinks.append(commit_of(attempt, vertex_id, target_of(graph, vertex, share), staging))
         return TaskOutcome(partitions=tuple(partitions), sinks=tuple(sinks))
 
     def _store(self, location: str, job_id: JobID, lineage: Lineage) -> str:
@@ -380,21 +383,3 @@ def finder_of(graph: JobGraph, region: RegionIndex) -> RegionIndex:
     found = topology.logical_of(region).splits_from
     assert found is not None, "it draws splits"
     return RegionIndex(topology.logical[found].offset)
-
-
-def target_of(graph: JobGraph, vertex: JobVertex, subtask: int) -> str:
-    """Where readers look for what a sink's subtask has written."""
-    return f"{graph.job_id}/{vertex.name}/{subtask}"
-
-
-def _commit(attempt: RegionAttemptID, vertex_id: JobVertexID, target: str, staging: str) -> SinkCommit:
-    return SinkCommit(
-        commit_id=derived_id(attempt, target),
-        vertex_id=vertex_id,
-        function="sink",
-        format="parquet",
-        mode="overwrite",
-        target=target,
-        staging=staging,
-        files=("part-0",),
-    )

@@ -30,8 +30,9 @@ from firesteel.model.messages import (
 from firesteel.model.states import JobStatus
 from firesteel.model.views import JobResult
 from firesteel.testing.simulation.cores.cluster import Cluster, labels_of_worker
+from firesteel.testing.simulation.cores.outputs import target_of
 from firesteel.testing.simulation.cores.settings import RETRYABLE_MAX
-from firesteel.testing.simulation.cores.spark import Lineage, target_of
+from firesteel.testing.simulation.cores.spark import Lineage
 from firesteel.testing.simulation.cores.store import HISTORY_SIZE
 from firesteel.testing.simulation.cores.world import SimulatedEndpoint
 from firesteel.testing.simulation.oracles.attachments import AttachedJobs
