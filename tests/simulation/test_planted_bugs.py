@@ -361,7 +361,7 @@ PLANTS = {
         (clients_not_watched_by_a_new_leader, 215, 265),
         (labels_not_looked_at, 4, 54),
         (the_shares_of_others_are_not_read, 1, 51),
-        (lost_workers_get_requests, 0, 20),
+        (lost_workers_get_requests, 28, 78),
         (unheard_is_nobodys, 0, 30),
     )
 }

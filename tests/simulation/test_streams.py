@@ -53,7 +53,7 @@ PLANTS = {
         (savepoints_have_no_number, 0),
         (batches_count_twice_after_a_restore, 0),
         (what_was_shown_is_replaced, 0),
-        (zombies_publish, 1529),
+        (zombies_publish, 3869),
         (manifest_before_its_files, 0),
         (stopped_is_done, 0),
         (vanished_is_begun_anew, 0),

@@ -58,6 +58,8 @@ class HardwareDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     physical_memory_bytes: int = -1
     heap_bytes: int = -1
     """Heap of all its Spark backends together."""
+    backends: int = -1
+    """Spark backends that attempts of one job can have there."""
 
 
 UNSPECIFIED = ResourceProfile()

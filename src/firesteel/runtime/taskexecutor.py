@@ -331,5 +331,6 @@ def task_executor_settings(config: Configuration, results: ResultsStorage = UNTO
             cpu_cores=os.cpu_count() or -1,
             physical_memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             heap_bytes=config.get_option(options.SPARK_HEAP) << 20,
+            backends=slots if config.get_option(options.SPARK_ISOLATION) == "slot" else 1,
         ),
     )

@@ -188,12 +188,12 @@ class JobMasterPlayer(Player):
         self.deliver(worker, m.DisconnectTaskExecutor(resource_id=ResourceID(worker), reason="it is shut down"))
 
     # ── masters ──────────────────────────────────────────────────────────────────────────────
-    def do_rm(self, what: str, cores: str = "0", late: str = "") -> None:
-        """What the ResourceManager says. `late=1`: there was no such slot for slot.request.timeout."""
+    def do_rm(self, what: str, cores: str = "0", late: str = "", backends: str = "0") -> None:
+        """What the ResourceManager says. `late=1`: there was no such slot for slot.request.timeout; `backends` there are."""
         profile = ResourceProfile(float(cores))
         bodies: dict[str, m.AnyMessage] = {
-            "registered": m.JobMasterRegistered(job_id=JOB),
-            "heartbeat": m.HeartbeatRequest(),
+            "registered": m.JobMasterRegistered(job_id=JOB, backends=int(backends)),
+            "heartbeat": m.HeartbeatRequest(int(backends)),
             "not-enough": m.NotEnoughResources(
                 job_id=JOB, profile=profile, reason="no worker has such a slot", timed_out=bool(late)
             ),

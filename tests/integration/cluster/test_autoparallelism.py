@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.minicluster import MiniCluster
 from firesteel.model import options
 from firesteel.model.states import JobStatus
+from tests.integration.cluster.conftest import Do, mini_cluster
 from tests.integration.cluster.files import Files
 from tests.integration.cluster.test_jobs import rows_of
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 BODY = """
 @pipeline.source
 def numbers(spark: SparkSession) -> DataFrame:
-    drawn = spark.range(300_000).withColumn("noise", F.sha2(F.col("id").cast("string"), 256))
+    drawn = spark.range(300000).withColumn("noise", F.sha2(F.col("id").cast("string"), 256))
     return drawn.select((F.col("id") % 7).cast("int").alias("k"), "id", "noise")
 
 @pipeline.transform(inputs={"numbers": fs.hash_by("k")})
@@ -33,37 +33,47 @@ def result(spread: DataFrame, output: str) -> None:
     fs.write_parquet(spread, output)
 """
 SAYS_FOUR = {options.AUTO_PARALLELISM.key: "false"}
-TWENTY_MEBIBYTES_IN_THREE = {options.SUBTASK_DATA_VOLUME.key: "8m"}
+TWO_BACKENDS = {
+    options.SPARK_ISOLATION.key: "slot",
+    options.NUMBER_OF_TASK_SLOTS.key: "2",
+    options.SUBTASK_DATA_VOLUME.key: "8m",
+}
+"""A subtask is to read a third of what there is, but no more than two can do so at once."""
+ROWS = 300_000
 
 
-@pytest.mark.parametrize(
-    ("configuration", "subtasks"),
-    [({}, 1), (SAYS_FOUR, 4), (TWENTY_MEBIBYTES_IN_THREE, 3)],
-    ids=("one", "four", "three"),
-)
-def test_little_data_takes_few_subtasks(
-    files: Files, tmp_path: Path, configuration: dict[str, str], subtasks: int
-) -> None:
-    file = files.write(BODY.replace("GROUP", "k"))
-    done = files.do(files.run(file, {"output": str(tmp_path / "out")}, configuration=configuration, parallelism=4))
+def test_one_backend_gives_one_query_all_of_its_cores(files: Files, tmp_path: Path) -> None:
+    assert counted(files, tmp_path / "out") == 1
+
+
+def test_what_is_wrong_on_shares_is_done_by_one_subtask(files: Files, tmp_path: Path) -> None:
+    counted_by_one(files, tmp_path / "out", restarts=0)
+
+
+def test_two_subtasks_read_the_shares_of_four(do: Do, tmp_path: Path) -> None:
+    with mini_cluster(do, tmp_path / "cluster", TWO_BACKENDS) as cluster:
+        files = Files(cluster, do, tmp_path)
+        assert counted(files, tmp_path / "out") == 2
+        counted_by_one(files, tmp_path / "again", restarts=1)
+
+
+def counted(files: Files, output: Path) -> int:
+    """Count the rows of each key. Returns the number of subtasks that have done it."""
+    done = files.do(files.run(files.write(BODY.replace("GROUP", "k")), {"output": str(output)}, parallelism=4))
     assert done.status is JobStatus.FINISHED, done
-    found = {row["k"]: (row["count"], row["of"]) for row in rows_of(tmp_path / "out")}
-    expected = Counter(number % 7 for number in range(300_000))
-    assert found == {k: (count, subtasks) for k, count in expected.items()}
+    found = [(row["k"], row["count"]) for row in rows_of(output)]
+    assert sorted(found) == sorted(Counter(number % 7 for number in range(ROWS)).items())
+    (subtasks,) = {row["of"] for row in rows_of(output)}
+    return int(subtasks)
 
 
-@pytest.mark.parametrize(
-    ("configuration", "restarts"), [({}, 0), (TWENTY_MEBIBYTES_IN_THREE, 1)], ids=("little", "much")
-)
-def test_what_is_wrong_on_shares_is_done_by_one_subtask(
-    files: Files, cluster: MiniCluster, tmp_path: Path, configuration: dict[str, str], restarts: int
-) -> None:
-    file = files.write(BODY.replace("GROUP", "noise"))
-    done = files.do(files.run(file, {"output": str(tmp_path / "out")}, configuration=configuration, parallelism=4))
+def counted_by_one(files: Files, output: Path, *, restarts: int) -> None:
+    """Count by what the rows are not distributed by."""
+    done = files.do(files.run(files.write(BODY.replace("GROUP", "noise")), {"output": str(output)}, parallelism=4))
     assert (done.status, done.restarts) == (JobStatus.FINISHED, restarts), done
-    assert {(row["count"], row["of"]) for row in rows_of(tmp_path / "out")} == {(1, 1)}
-    assert sum(sink.rows for sink in done.sinks) == 300_000
-    view = files.do(cluster.client.request_job(done.job_id))
+    assert {(row["count"], row["of"]) for row in rows_of(output)} == {(1, 1)}
+    assert sum(sink.rows for sink in done.sinks) == ROWS
+    view = files.do(files.cluster.client.request_job(done.job_id))
     counts = {vertex.name: (vertex.parallelism, vertex.max_parallelism) for vertex in view.vertices}
     assert counts["counts"] == (1, 4)
     told = [entry.failure.message for entry in view.exceptions]

@@ -47,7 +47,7 @@ from firesteel.pipeline.regions import pipelined_regions
 @click.option(
     "--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A job parameter; NAME alone sets a bool."
 )
-@click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none.")
+@click.option("--parallelism", type=click.IntRange(min=1), help="The most subtasks of functions that state none.")
 @click.option("--set", "overrides", multiple=True, metavar="FUNCTION.OPTION=VALUE", help="An option of a function.")
 @attachment_options
 @click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="A configuration option, or spark.*.")

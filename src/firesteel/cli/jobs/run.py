@@ -122,7 +122,7 @@ _JOB_OPTIONS = (
         metavar="NAME=VALUE",
         help="A job parameter; NAME alone sets a bool.",
     ),
-    click.option("--parallelism", type=click.IntRange(min=1), help="For functions that state none."),
+    click.option("--parallelism", type=click.IntRange(min=1), help="The most subtasks of functions that state none."),
     click.option(
         "--set",
         "overrides",

@@ -197,7 +197,9 @@ class JobMasterCore(JournaledCore):
                 self._lose_worker(body.resource_id, body.reason)
             case m.JobMasterRegistered():
                 self._resources.registered, self._resources.heard_ms = True, self.now_ms
+                self._scheduler.limits.backends = body.backends
             case m.HeartbeatRequest():
+                self._scheduler.limits.backends = body.backends
                 self._answer_resource_manager()
             case m.NotEnoughResources():
                 self._scheduler.slots_refused(body, self.now_ms)

@@ -223,7 +223,15 @@ class ResourceManagerCore(Core):
             self._narrate(f"registered job {body.job_id}")
         if self._is_known_job(envelope, body.job_id):
             self._require(body)
-            self._send_leader(self._tracker.jobs[body.job_id].leader, m.JobMasterRegistered(job_id=body.job_id))
+            self._send_leader(self._tracker.jobs[body.job_id].leader, self._registered(body.job_id))
+
+    def _registered(self, job_id: JobID) -> m.JobMasterRegistered:
+        return m.JobMasterRegistered(job_id=job_id, backends=self._backends())
+
+    def _backends(self) -> int:
+        """Of a worker that does not say, one for each slot."""
+        workers = self._tracker.workers.values()
+        return sum(each.hardware.backends if each.hardware.backends > 0 else len(each.slots) for each in workers)
 
     def _on_known_job(self, body: m.DeclareRequiredResources | m.JobMasterHeartbeat | m.DisconnectJobMaster) -> None:
         match body:
@@ -292,7 +300,7 @@ class ResourceManagerCore(Core):
             if kind == "worker":
                 self._send(self._tracker.workers[ResourceID(key)].address, m.HeartbeatRequest())
             else:
-                self._send_leader(self._tracker.jobs[JobID(key)].leader, m.HeartbeatRequest())
+                self._send_leader(self._tracker.jobs[JobID(key)].leader, m.HeartbeatRequest(self._backends()))
         self.slots.expire(self.now_ms)
         for job_id, profile, reason in self._unfulfillable.overdue(self._tracker, self.now_ms):
             refusal = m.NotEnoughResources(job_id=job_id, profile=profile, reason=reason, timed_out=True)

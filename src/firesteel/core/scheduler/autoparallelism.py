@@ -1,10 +1,13 @@
 """How many subtasks do the work of a vertex of which nobody has said it: from the size of what they read, when that is there.
 
-As Flink's AdaptiveBatchScheduler does it. The producers have laid out their results for the most subtasks there may be;
+As Flink's AdaptiveBatchScheduler does it; but no more than there are Spark backends, since a backend gives one query all of
+its cores. The producers have laid out their results for the most subtasks there may be;
 each of fewer reads several shares of neighbouring numbers. What is decided holds for as long as the job lasts, and for all logical
 regions between which results are forwarded; but where it turns out that only all rows will do, there is one from then on. Pure
 functions.
 """
+
+from dataclasses import dataclass
 
 from firesteel.core.execution.graph import ExecutionGraph
 from firesteel.core.execution.partitions import PartitionTracker
@@ -13,6 +16,16 @@ from firesteel.core.journal.journal import JobState
 from firesteel.model.ids import RegionIndex
 from firesteel.model.jobgraph import Partitioner
 from firesteel.model.states import ExecutionState
+
+
+@dataclass(slots=True)
+class SubtaskLimits:
+    """What bounds the number of subtasks that nobody has said."""
+
+    subtask_bytes: int
+    """What one is to read; 0: there are as many as may be."""
+    backends: int = 0
+    """Spark backends that attempts of the job can have, as the ResourceManager has told last; 0: not known."""
 
 
 def gatherable(graph: ExecutionGraph, state: JobState, region: int) -> list[LogicalRegion]:
@@ -24,19 +37,20 @@ def gatherable(graph: ExecutionGraph, state: JobState, region: int) -> list[Logi
 
 
 def subtasks_of(
-    logical: LogicalRegion, graph: ExecutionGraph, partitions: PartitionTracker, state: JobState, subtask_bytes: int
+    logical: LogicalRegion, graph: ExecutionGraph, partitions: PartitionTracker, state: JobState, limits: SubtaskLimits
 ) -> int:
     """How many subtasks do the work of a logical region of which some are about to be scheduled."""
     group = [graph.topology.logical[index] for index in logical.alike]
     for each in group:
         if each.offset in state.subtasks:  # decided, maybe by a master with other options
             return state.subtasks[RegionIndex(each.offset)]
-    if not subtask_bytes or not logical.auto_parallelism:
+    if not limits.subtask_bytes or not logical.auto_parallelism:
         return logical.parallelism
     size = _bytes_read(group, graph, partitions)
     if size < 0 or not all(each.auto_parallelism and _is_untouched(each, graph) for each in group):
         return logical.parallelism
-    return min(logical.parallelism, max(1, -(-size // subtask_bytes)))
+    worthwhile = min(-(-size // limits.subtask_bytes), limits.backends or logical.parallelism)
+    return min(logical.parallelism, max(1, worthwhile))
 
 
 def _is_untouched(logical: LogicalRegion, graph: ExecutionGraph) -> bool:

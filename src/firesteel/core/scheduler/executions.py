@@ -25,7 +25,7 @@ from firesteel.core.journal.records import (
     SinkCommitted,
 )
 from firesteel.core.scheduler import quarantine
-from firesteel.core.scheduler.autoparallelism import subtasks_of
+from firesteel.core.scheduler.autoparallelism import SubtaskLimits, subtasks_of
 from firesteel.core.scheduler.commit import left_alone, without
 from firesteel.core.scheduler.output import SchedulerOutput
 from firesteel.core.scheduler.restarts import DueRestarts
@@ -61,6 +61,7 @@ class Executions:
         self.pool = SlotPool()
         self.splits = SplitAssigners(topology)
         self.restarts = DueRestarts()
+        self.limits = SubtaskLimits(settings.subtask_bytes)
         self.progress: dict[RegionIndex, TaskProgress] = {}
         self.output = SchedulerOutput()
         """What is to be said since it was taken last."""
@@ -101,7 +102,7 @@ class Executions:
 
     def _schedule(self, regions: Regions, now_ms: int) -> None:
         for logical, part in self.topology.split(regions):
-            subtasks = subtasks_of(logical, self.graph, self.partitions, self.state, self._settings.subtask_bytes)
+            subtasks = subtasks_of(logical, self.graph, self.partitions, self.state, self.limits)
             needed = part[part < logical.offset + subtasks]
             self.graph.move(needed, ExecutionState.SCHEDULED, now_ms)
             self.pool.wait((RegionIndex(region) for region in needed.tolist()), self.wants[logical.index])

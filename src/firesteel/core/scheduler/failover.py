@@ -8,6 +8,7 @@ strategy `full` it is all that has run.
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from firesteel.model.ids import RegionIndex, ResourceID
 from firesteel.model.states import ExecutionState
 from firesteel.model.views import ExceptionEntry
 
+if TYPE_CHECKING:
+    from firesteel.core.scheduler.settings import SchedulerSettings
+
 
 @dataclass(frozen=True, slots=True)
 class FailoverPolicy:
@@ -39,6 +43,11 @@ class FailoverPolicy:
     """Failover strategy `full`: all that has run runs again."""
     gathers: bool = False
     """One subtask may take over where nobody has said how many there are."""
+
+
+def policy_of(settings: "SchedulerSettings", patience: OutagePatience) -> FailoverPolicy:
+    delay_ms, gathers = settings.retry_delay_ms, settings.subtask_bytes > 0
+    return FailoverPolicy(settings.strategy, patience, delay_ms, settings.restarts_all, gathers)
 
 
 @dataclass(frozen=True, slots=True)

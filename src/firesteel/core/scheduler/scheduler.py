@@ -25,7 +25,7 @@ from firesteel.core.scheduler import quarantine, recovery, reports
 from firesteel.core.scheduler.commit import SinkCommitter, gather_commits, told_of_visible
 from firesteel.core.scheduler.exceptionhistory import exception_entry
 from firesteel.core.scheduler.executions import SEATED, Executions
-from firesteel.core.scheduler.failover import Failed, FailoverPlan, FailoverPolicy, plan_failover, restart_record
+from firesteel.core.scheduler.failover import Failed, FailoverPlan, plan_failover, policy_of, restart_record
 from firesteel.core.scheduler.jobstates import (
     Cancelling,
     Created,
@@ -67,8 +67,8 @@ class DefaultScheduler:
         self._executions = Executions(self.topology, state, settings, journal)
         self._phase: JobPhase = Created()
         patience = OutagePatience(settings.patience_ms, graph.job_id, self._executions.is_stream)
-        delay_ms, gathers = settings.retry_delay_ms, settings.subtask_bytes > 0
-        self._policy = FailoverPolicy(settings.strategy, patience, delay_ms, settings.restarts_all, gathers)
+        self._policy = policy_of(settings, patience)
+        self.limits = self._executions.limits
         self._committer = SinkCommitter(graph, settings.patience_ms)
         self.views = JobViews(self._executions, self._committer, settings.checkpoints)
         self.savepoints = Savepoints(self._executions, settings.savepoints)

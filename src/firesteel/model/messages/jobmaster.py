@@ -12,8 +12,10 @@ from firesteel.model.resources import ResourceProfile
 from firesteel.model.tasks import TaskProgress
 
 
-class JobMasterRegistered(Message, frozen=True):
+class JobMasterRegistered(Message, frozen=True, omit_defaults=True):
     job_id: JobID
+    backends: int = 0
+    """Spark backends that the registered workers can have; 0: not told."""
 
 
 class NotEnoughResources(Message, frozen=True, omit_defaults=True):

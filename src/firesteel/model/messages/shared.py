@@ -11,5 +11,8 @@ class DisconnectTaskExecutor(Message, frozen=True):
     reason: str
 
 
-class HeartbeatRequest(Message, frozen=True):
+class HeartbeatRequest(Message, frozen=True, omit_defaults=True):
     """Question for a sign of life, of the ResourceManager to whom it watches."""
+
+    backends: int = 0
+    """To a JobMaster: Spark backends that the registered workers can have."""
