@@ -17,6 +17,7 @@ from benchmarks.tpch import QUERIES
 from benchmarks.tpch.tables import make_tables, parameters_of
 from benchmarks.warm import bare_client
 from firesteel.minicluster import MiniCluster
+from firesteel.model import options
 from firesteel.model.states import JobStatus
 from tests.integration.cluster.conftest import Do
 from tests.integration.cluster.files import Files
@@ -37,7 +38,9 @@ ORDERED_BY = {
 }
 """What the query orders by, where rows may be equal in it; all columns for the others."""
 
-FUSED, SPREAD = {"parallelism": 1}, {"parallelism": 3}
+FUSED, STORED, SPREAD = "fused", "stored", "spread"
+"""In one query; with stored results, from each of which one subtask reads the shares of three; and with three subtasks."""
+HOW = {FUSED: (1, {}), STORED: (3, {}), SPREAD: (3, {options.AUTO_PARALLELISM.key: "false"})}
 
 
 class Reference:
@@ -91,14 +94,15 @@ def written(directory: Path) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize("how", [FUSED, SPREAD], ids=["fused", "spread"])
-def test_tpch(name: str, how: dict[str, int], files: Files, tables: Path, reference: Reference, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", HOW)
+def test_tpch(name: str, how: str, files: Files, tables: Path, reference: Reference, tmp_path: Path) -> None:
+    parallelism, more = HOW[how]
     output = tmp_path / "answer"
     parameters = {**parameters_of(name, tables, SCALE), "output": str(output)}
-    done = files.do(files.run(QUERIES[name], parameters, SETTINGS, **how))
+    done = files.do(files.run(QUERIES[name], parameters, {**SETTINGS, **more}, parallelism=parallelism))
     assert done.status is JobStatus.FINISHED, done.failure and done.failure.message
     regions = files.do(files.cluster.client.request_job(done.job_id)).regions
-    assert regions == 1 if how is FUSED else regions > 4
+    assert {FUSED: regions == 1, STORED: regions > 1, SPREAD: regions > 4}[how]
     compare(name, written(output), reference.answer(name))
 
 
