@@ -66,9 +66,13 @@ def test_a_cancellation_that_can_not_be_made_safe_is_told(
     async def story() -> None:
         async with rest_cluster(tmp_path, script=script) as rest:
             await rest.submit(HELD)
-            answer = await rest.http.patch(f"/v1/jobs/{HELD.job_id}?mode=cancel", json={})
-            assert answer.status_code == 500
-            assert "can't make that safe yet (the job can't be led here (no space left" in answer.json()["errors"][0]
+            told = ""
+            async with asyncio.timeout(10):
+                while "can't be led here" not in told:  # at first it only waits for a slot
+                    answer = await rest.http.patch(f"/v1/jobs/{HELD.job_id}?mode=cancel", json={})
+                    assert answer.status_code == 500
+                    told = answer.json()["errors"][0]
+            assert "can't make that safe yet (the job can't be led here (no space left" in told
             errors.clear()
             assert (await rest.finish(HELD.job_id))["application-status"] == "CANCELED", "it was not forgotten"
 
