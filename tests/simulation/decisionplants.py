@@ -17,7 +17,6 @@ from firesteel.core.journal.journal import JobState
 from firesteel.core.journal.records import JournalRecord
 from firesteel.core.leadership import candidate
 from firesteel.core.leadership.candidate import FAILURES_MAX, LeaderCandidate
-from firesteel.core.scheduler import autoparallelism
 from firesteel.model.ids import JobID
 from firesteel.model.tasks import TaskDeployment
 
@@ -91,8 +90,3 @@ def the_shares_of_others_are_not_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         TaskDeployment, "shares", lambda deployment, parallelism: range(deployment.subtask, deployment.subtask + 1)
     )
-
-
-def subtasks_are_decided_on_while_some_run(patch: pytest.MonkeyPatch) -> None:
-    """How many subtasks there are is decided again when some run again."""
-    patch.setattr(autoparallelism, "_is_untouched", lambda logical, graph: True)

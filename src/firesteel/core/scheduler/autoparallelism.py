@@ -1,10 +1,9 @@
 """How many subtasks do the work of a vertex of which nobody has said it: from the size of what they read, when that is there.
 
 As Flink's AdaptiveBatchScheduler does it; but no more than there are Spark backends, since a backend gives one query all of
-its cores. The producers have laid out their results for the most subtasks there may be;
-each of fewer reads several shares of neighbouring numbers. What is decided holds for as long as the job lasts, and for all logical
-regions between which results are forwarded; but where it turns out that only all rows will do, there is one from then on. Pure
-functions.
+its cores. The producers have laid out their results for the most subtasks there may be; each of fewer reads several shares of
+neighbouring numbers. What is decided holds for as long as the job lasts, and for all logical regions between which results are
+forwarded; but where it turns out that only all rows will do, there is one from then on. Pure functions.
 """
 
 from dataclasses import dataclass
