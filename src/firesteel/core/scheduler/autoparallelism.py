@@ -45,8 +45,8 @@ def subtasks_of(
             return state.subtasks[RegionIndex(each.offset)]
     if not limits.subtask_bytes or not logical.auto_parallelism:
         return logical.parallelism
-    size = _bytes_read(group, graph, partitions)
-    if size < 0 or not all(each.auto_parallelism and _is_untouched(each, graph) for each in group):
+    is_open = all(each.auto_parallelism and _is_untouched(each, graph) for each in group)
+    if not is_open or (size := _bytes_read(group, graph, partitions)) < 0:  # asked once a group, not once a subtask
         return logical.parallelism
     worthwhile = min(-(-size // limits.subtask_bytes), limits.backends or logical.parallelism)
     return min(logical.parallelism, max(1, worthwhile))
