@@ -58,8 +58,8 @@ def test_the_queries_of_a_new_session_are_not_compiled_again(sessions: Sessions,
             session.range(1000).selectExpr("id % 19 k", "id % 23 v").groupBy("k").sum("v").orderBy("k").collect()
         return _generated_classes(scratch) - before
 
-    first, second = compiled(), compiled()
-    assert second < first, (first, second)  # not none: the driver's are compiled for each session
+    assert compiled() > 0
+    assert compiled() == 0
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK")

@@ -12,7 +12,9 @@ import org.apache.spark.scheduler.Pool;
 import org.apache.spark.scheduler.Schedulable;
 import org.apache.spark.scheduler.SchedulingMode;
 import org.apache.spark.scheduler.TaskSetManager;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connect.service.SparkConnectServer;
+import org.apache.spark.sql.internal.SQLConf$;
 import scala.Enumeration;
 import scala.collection.mutable.ArrayBuffer;
 
@@ -24,7 +26,21 @@ public final class Server {
         SparkContext context = SparkContext.getOrCreate();
         Turns.begin(context.taskScheduler().rootPool());
         forgetOrigins(context.hadoopConfiguration());
+        shareGeneratedCode();
         SparkConnectServer.main(arguments);
+    }
+
+    /**
+     * Have sessions that have brought no classes use Spark's own class loader: all that they could find is there. Spark keeps
+     * the code that it has generated for a query by class loader, so that each session's queries would be compiled again, and
+     * run cold. Its Connect server wants it so for sessions made of one that it makes; it takes the one that is there.
+     */
+    private static void shareGeneratedCode() {
+        SQLConf$ settings = SQLConf$.MODULE$;
+        SparkSession.builder()
+                .config(settings.ARTIFACTS_SESSION_ISOLATION_ENABLED().key(), true)
+                .config(settings.ARTIFACTS_SESSION_ISOLATION_ALWAYS_APPLY_CLASSLOADER().key(), false)
+                .getOrCreate();
     }
 
     /**
