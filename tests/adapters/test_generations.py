@@ -9,6 +9,7 @@ import pytest
 
 from firesteel.adapters.spark.jvm import generations
 from firesteel.adapters.spark.jvm.generations import Generations
+from firesteel.adapters.spark.jvm.process import JvmDied
 
 
 def test_the_logs_of_the_newest_jvms_are_kept_and_of_those_that_live(
@@ -39,3 +40,16 @@ def test_the_logs_of_the_newest_jvms_are_kept_and_of_those_that_live(
     others = {"forkserver.log", "spark-x.log"}
     kept = {"spark-1.log", "spark-3.log", "spark-3.1.log", "spark-4.log", "spark-4.1.log"}
     assert {file.name for file in tmp_path.iterdir()} == others | kept
+
+
+def test_a_jvm_that_does_not_start_with_its_settings_says_with_which(tmp_path: Path) -> None:
+    log = tmp_path / "spark-1.log"
+    log.write_text(
+        "Caused by: org.apache.spark.SparkIllegalArgumentException: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the"
+        " config \"spark.sql.shuffle.partitions\" is invalid. It should be a/an 'int' value. SQLSTATE: 22022\n\tat x.Y(Z)\n"
+    )
+    assert str(JvmDied(1, log)) == (
+        "Spark does not start with its settings: The value 'many' in the config"
+        ' "spark.sql.shuffle.partitions" is invalid.'
+        " It should be a/an 'int' value."
+    )

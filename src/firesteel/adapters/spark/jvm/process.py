@@ -22,6 +22,7 @@ _FOLLOW_SECONDS = 0.2
 LAST_DEEDS_SECONDS = 5.0
 """Time in which a driver deletes the pods of its executors, also when its worker was killed; others are ended at once."""
 _STARTED = re.compile(re.escape(launch.STARTED) + r"\S*:(\d+)")
+_SETTING = re.compile(r"\[INVALID_CONF_VALUE\.\w+\] (The value .+?\.) SQLSTATE")
 MAX_LOG_TAIL_BYTES = 4_096
 
 
@@ -126,6 +127,8 @@ class SparkJvm:
 def _death(status: int, tail: str) -> str:
     if "java.lang.OutOfMemoryError" in tail:
         return "the Spark backend ran out of memory (heap); raise taskmanager.spark.heap"
+    if (setting := _SETTING.search(tail)) is not None:
+        return f"Spark does not start with its settings: {setting[1]}"
     if status == 128 + 9:
         return "the Spark backend was killed (SIGKILL): did the machine run out of memory? The end of its log is in the trace"
     return f"the Spark backend ended with status {status}; the end of its log is in the trace"
