@@ -78,6 +78,22 @@ def test_missing_column_names_function_and_line(
     assert (failure.vertex, failure.location) == ("source", "job.py:5")
 
 
+def test_settings_that_spark_does_not_take_are_no_functions_fault(
+    backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path
+) -> None:
+    """The source's question is the first, and has nothing to do with them."""
+    text = f"{HEAD}def source(spark):\n    return spark.range(spark.range(3).count())\n{RESULT}"
+    for name, value, condition in (
+        ("spark.sql.shuffle.partitions", "many", "[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many'"),
+        ("spark.sql.warehouse.dir", "/elsewhere", "[CANNOT_MODIFY_STATIC_CONFIG]"),
+    ):
+        job = jobs.job(text, SOURCE_AND_SINK, parameters={"output": str(tmp_path / "out")}, configuration={name: value})
+        failure = failure_of(backend, do, job)
+        assert failure.message.startswith(condition)
+        assert name in failure.message
+        assert (failure.kind, failure.vertex, failure.location) == (FailureKind.USER, "", "")
+
+
 def test_what_no_retry_mends_says_so(backend: SparkTaskBackend, do: Runner, jobs: JobMaker, tmp_path: Path) -> None:
     """An unknown column may be there the next time, when it was Spark that has found the columns."""
     wrong = {

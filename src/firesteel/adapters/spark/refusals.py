@@ -21,6 +21,10 @@ class TargetExists(PipelineRefused, FileExistsError):
     """There is data where a sink of mode `error` is to write."""
 
 
+class SettingsRefused(UserError):
+    """Spark has not taken the job's settings, for the cause; nobody is to blame who happens to ask it for something."""
+
+
 class StorageFailed(UserError, OSError):
     """A storage does not answer, or not as it should: it may the next time."""
 

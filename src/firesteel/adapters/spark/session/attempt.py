@@ -17,6 +17,7 @@ from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.clusters.masters import LOOPBACK
 from firesteel.adapters.spark.clusters.sessions import further_session
 from firesteel.adapters.spark.jvm import launch
+from firesteel.adapters.spark.refusals import SettingsRefused
 from firesteel.adapters.spark.session.channel import OPTIONS, credentials, metadata, target
 from firesteel.adapters.spark.session.meanings import Meanings
 from firesteel.adapters.spark.session.names import SessionNames
@@ -52,19 +53,45 @@ CLIENT_DIRECTORY = "spark.firesteel.client-directory"
 """The setting that tells a JVM of ours where relative paths of a session start (`jvm/hadoop/LocalFiles.java` reads it)."""
 
 
-class _QueriesWait:
-    """A hook of the session: no query begins, and no question about a plan, before what `settling` sets is there."""
+class _Settling:
+    """A hook of the session, which is set up in a thread while the user's code builds its plan: what is asked of the server
+    meanwhile waits for that. Raises SettingsRefused, of what has made it fail."""
 
-    def __init__(self, settling: threading.Thread) -> None:
-        self._settling = settling
+    def __init__(self, client: Any, set_up: Callable[[Any], None]) -> None:
+        """`set_up` is given the session's settings, which it does not wait for."""
+        self._client, self._set_up, self._ask = client, set_up, client.config
+        self._error: Exception | None = None
+        self._conf = internals.settings_by(client.config)
+        self._thread = threading.Thread(target=self._run, name="settle", daemon=True)
+        client.config = self._config
+        internals.add_hook(client, self)
+        internals.wrap_analysis(client, self._analysis)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._set_up(self._conf)
+            internals.begin_on_server(self._client)  # what every query needs
+        except Exception as error:
+            self._error = error
+
+    def _wait(self) -> None:
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+            if self._error is not None:
+                raise SettingsRefused from self._error
 
     def on_execute_plan(self, request: Any) -> Any:
-        self._settling.join()
+        self._wait()
         return request
 
-    def on_analysis(self, analyze: Callable[..., Any], method: str, **given: Any) -> Any:
-        self._settling.join()
+    def _analysis(self, analyze: Callable[..., Any], method: str, **given: Any) -> Any:
+        self._wait()
         return analyze(method, **given)
+
+    def _config(self, operation: Any) -> Any:
+        self._wait()
+        return self._ask(operation)
 
 
 class AttemptSession:
@@ -156,19 +183,10 @@ class AttemptSession:
         internals.make_default(session)
         session.addTag(self._tag)
         self.begun.update(self._settings)
-        if self._settings and is_new:
-            internals.set_all(session.conf, self._settings, silent=False)
+        _Settling(session.client, functools.partial(self._settle, settings=self._settings if is_new else {}))
         self.meanings.forget()
         internals.add_hook(session.client, self.meanings)
         self._changed = SessionSettings(session, self._settings, self._setting_changes, self.meanings)
-        # Two calls at a time that every query needs make the server set the session up, while the user's code builds its plan.
-        begin = functools.partial(internals.begin_on_server, session.client)
-        threading.Thread(target=begin, name="open-session", daemon=True).start()
-        settling = threading.Thread(target=self._settle, args=(session.conf,), name="settle", daemon=True)
-        settling.start()
-        waiting = _QueriesWait(settling)
-        internals.add_hook(session.client, waiting)
-        internals.wrap_analysis(session.client, waiting.on_analysis)
         internals.add_hook(session.client, self.names)
         internals.add_hook(session.client, self._resets)
         self.on_open(session)
@@ -182,8 +200,11 @@ class AttemptSession:
         self._resets.watch(client)
         self.on_client(client)
 
-    def _settle(self, conf: Any) -> None:
-        """Say whose turns the session's tasks take, and where its relative paths start."""
+    def _settle(self, conf: Any, settings: Mapping[str, str]) -> None:
+        """Make these a session's settings, and say whose turns its tasks take, and where its relative paths start. Raises an
+        error of PySpark's for settings that can't be set."""
+        if settings:
+            internals.set_all(conf, settings, silent=False)
         ours = {launch.SCHEDULER_POOL: self.scheduler_pool, CLIENT_DIRECTORY: self.directory}
         wanted = {key: value for key, value in ours.items() if value and key not in self._settings}
         self.begun.update(wanted)
@@ -195,7 +216,7 @@ class AttemptSession:
         """A session that the user's code makes of ours: it is the worker's to close, too."""
         client = make(session_id or self._further().session_id)
         self.announce(SessionName(self._name.user, internals.session_id_of(client)))
-        self._settle(RuntimeConf(client))
+        self._settle(RuntimeConf(client), {})
         if begun:
             internals.set_all(RuntimeConf(client), begun, silent=True)
         self._watch(client)

@@ -14,6 +14,7 @@ from firesteel.adapters.spark.refusals import (
     NeedsAllRows,
     PipelineRefused,
     QueryStopped,
+    SettingsRefused,
     SinkRefused,
     SourceSilent,
     UserError,
@@ -61,6 +62,9 @@ def describe(
     locate = _Locator(plan, code)
     if isinstance(error, PartitionLost):
         return FailureInfo(kind=FailureKind.PARTITION, message=text, partitions=(error.location,), trace=trace)
+    if isinstance(error, SettingsRefused) and error.__cause__ is not None:
+        failure = describe(error.__cause__, plan, code, explain_path, uri_of=uri_of)
+        return msgspec.structs.replace(failure, vertex="", location="")
     if isinstance(error, (ResultsUnreachable, QueryStopped)):
         return FailureInfo(kind=FailureKind.ENVIRONMENT, message=text, exception=_raised(error), trace=trace)
     sentence, is_hopeless = clusterfailures.told_by_proxy(text)
