@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import max_by, pandas_udf
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, UserDefinedType
 
 from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
@@ -92,6 +93,29 @@ def test_some_columns_are_read_in_any_order(
         found += [tuple(row) for row in frame.selectExpr("t", "s.b[0]", "s.a").collect()]
     expected = [(None if number % 2 == 0 else str(number), number, number * 2) for number in range(50)]
     assert sorted(found, key=lambda row: row[1]) == expected
+
+
+@pytest.mark.parametrize("columns", [2, 63, 64, 65])
+def test_rows_that_say_whose_share_they_are_in_are_like_others(
+    local: InProcess, results: StoredResults, tmp_path: Path, columns: int
+) -> None:
+    """With 64 columns the one that says so takes another word of bits for null."""
+    numbers = [f"if(id % {n} = 0, null, concat('{n}-', id)) as c{n}" for n in range(3, columns + 2)]
+    made = local.spark.range(60).selectExpr("id", *numbers).cache()
+    partition = stored(results, made, tmp_path, Layout(3, ("id",)))
+    frame = results.read(local.spark, [partition], range(3), tmp_path / "read")
+    seen = pandas_udf(lambda one, other: one.astype(str) + other.fillna("-"), "string")
+    for use in (
+        lambda rows: rows,
+        lambda rows: rows.distinct(),
+        lambda rows: rows.union(rows).dropDuplicates(),
+        lambda rows: rows.join(rows.select("id"), "id"),
+        lambda rows: rows.repartition(4, "c3").sort("c3"),
+        lambda rows: rows.intersect(rows.orderBy("c3").limit(30)).union(rows.orderBy(rows.c3.desc()).limit(30)),
+        lambda rows: rows.groupBy("id").agg(*(max_by(f"c{n}", "id").alias(f"c{n}") for n in range(3, columns + 2))),
+        lambda rows: rows.withColumn("c3", seen("id", "c3")),
+    ):
+        assert sorted(map(str, use(frame).collect())) == sorted(map(str, use(made).collect()))
 
 
 def test_variants_are_kept(local: InProcess, results: StoredResults, tmp_path: Path) -> None:

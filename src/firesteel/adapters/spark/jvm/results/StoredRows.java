@@ -321,7 +321,7 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
                     task.addTaskCompletionListener((TaskCompletionListener) ended -> rows.close());
                 }
                 rows.begin();
-                return rows.fields == fields && isAll() ? rows : new Projected(rows, projection());
+                return rows.isAsExpected() && isAll() ? rows : new Projected(rows, projection());
             } catch (IOException error) {
                 throw StoredRows.<RuntimeException>unchanged(error);
             }
@@ -417,7 +417,15 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
             if (blocks > 0) {
                 in.seek(begin);
             }
-            row = new UnsafeRow(fields);
+            row = new UnsafeRow(isAsExpected() ? expected : fields);
+        }
+
+        /**
+         * Whether a row can be read as one of the expected fields. One more, of its subpartition, is a gap between the values of
+         * a fixed width and the others, whose places a row tells, unless the bits for null need another word for it.
+         */
+        boolean isAsExpected() {
+            return fields == expected || expected % Long.SIZE != 0;
         }
 
         @Override
