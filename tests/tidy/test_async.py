@@ -11,6 +11,7 @@ BROAD_EXCEPT_ALLOWED = {
     "src/firesteel/adapters/notifications/delivery.py": "the HTTP library's edge: whatever it raises for an event costs that event, and is logged",
     "src/firesteel/adapters/notifications/listeners.py": "the operator's own code is called: whatever it raises is logged, or refuses the start",
     "src/firesteel/adapters/notifications/notifier.py": "a receiver's edge: whatever making its event raises is logged, and harms no job",
+    "src/firesteel/adapters/spark/session/attempt.py": "a thread's edge: whatever it raises is raised in whoever waits for it",
     "src/firesteel/adapters/spark/task/child.py": "the user's code ends here: whatever it raises becomes a failure as data",
     "src/firesteel/adapters/spark/task/errors.py": "describing a failure must not fail: PySpark is asked, and may not answer",
     "src/firesteel/adapters/spark/task/forkserver.py": "a forked process ends here and never returns into its parent's code",

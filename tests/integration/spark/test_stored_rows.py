@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.functions import max_by, pandas_udf
+from pyspark.sql.functions import max_by, udf
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, UserDefinedType
 
 from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
@@ -104,7 +104,7 @@ def test_rows_that_say_whose_share_they_are_in_are_like_others(
     made = local.spark.range(60).selectExpr("id", *numbers).cache()
     partition = stored(results, made, tmp_path, Layout(3, ("id",)))
     frame = results.read(local.spark, [partition], range(3), tmp_path / "read")
-    seen = pandas_udf(lambda one, other: one.astype(str) + other.fillna("-"), "string")
+    seen = udf(lambda one, other: f"{one} {other}", "string")
     for use in (
         lambda rows: rows,
         lambda rows: rows.distinct(),

@@ -9,7 +9,6 @@ import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from firesteel.model.streams import FOREACH_BATCH
@@ -327,13 +326,6 @@ def watch_operations(client: Any, under_way: Callable[[], AbstractContextManager
             yield each
 
     client._execute, client._execute_and_fetch_as_iterator = executing, fetching
-
-
-def settings_by(ask: Callable[[Any], Any]) -> Any:
-    """A session's settings, which are asked for by `ask` alone: a client's own `config`, whoever comes before that later."""
-    from pyspark.sql.connect.conf import RuntimeConf
-
-    return RuntimeConf(SimpleNamespace(config=ask))  # type: ignore[arg-type]
 
 
 def set_all(conf: Any, settings: Mapping[str, str], *, silent: bool) -> None:

@@ -5,6 +5,7 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -61,7 +62,7 @@ class _Settling:
         """`set_up` is given the session's settings, which it does not wait for."""
         self._client, self._set_up, self._ask = client, set_up, client.config
         self._error: Exception | None = None
-        self._conf = internals.settings_by(client.config)
+        self._conf: Any = RuntimeConf(SimpleNamespace(config=self._ask))  # type: ignore[arg-type]
         self._thread = threading.Thread(target=self._run, name="settle", daemon=True)
         client.config = self._config
         internals.add_hook(client, self)
