@@ -70,10 +70,12 @@ async def _interrupted(
     async def so_far(self: Any, commit: SinkCommit) -> Committed:
         if reached.is_set() or "table" not in commit.format:
             return await real(self, commit)
-        work = SinkWork(references=commit.stagings, commit_id=commit.commit_id, endpoint=await self._spark())
-        payload = {**msgspec.json.decode(msgspec.json.encode(work)), "dies": "written"}
-        with pytest.raises(TaskFailedError):
-            await self._forks.call(KILLED, msgspec.json.encode(payload))
+        work = SinkWork(references=commit.stagings, commit_id=commit.commit_id, mode=commit.mode)
+        async with self._sessions.open() as side:
+            given = msgspec.structs.replace(work, endpoint=side.endpoint, session=side.name, settings=side.settings)
+            payload = {**msgspec.json.decode(msgspec.json.encode(given)), "dies": "written"}
+            with pytest.raises(TaskFailedError):
+                await self._forks.call(KILLED, msgspec.json.encode(payload))
         reached.set()
         await asyncio.Event().wait()
         raise AssertionError("waits for ever")
