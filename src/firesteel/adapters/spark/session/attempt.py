@@ -80,7 +80,7 @@ class _Settling:
         if threading.current_thread() is not self._thread:
             self._thread.join()
             if self._error is not None:
-                raise SettingsRefused from self._error
+                raise SettingsRefused(str(self._error)) from self._error
 
     def on_execute_plan(self, request: Any) -> Any:
         self._wait()
