@@ -56,7 +56,7 @@ def test_results_that_a_worker_with_a_spark_of_its_own_has_stored_are_read_there
     """And what is stored there is Parquet: executors elsewhere know no class of ours. A token goes without TLS to "localhost"."""
     from pyspark.sql.connect.session import SparkSession
 
-    theirs, there = ConnectServer(tmp_path / "server", classes=True), StoredResults(has_classes=False)
+    theirs, there = ConnectServer(tmp_path / "server", classes=True), StoredResults(jvm_cores=0)
     try:
         local, spark = (
             SparkSession.builder.remote(each).create() for each in (theirs.url, url.replace("127.0.0.1", "localhost"))

@@ -25,6 +25,7 @@ from firesteel.model.splits import DrawnSplits
 from firesteel.model.tasks import SinkCommit, TaskDeployment, TaskOutcome, results_of
 from firesteel.pipeline.authoring import Pipeline
 from firesteel.pipeline.graph import build_job_graph
+from tests.integration.spark.storages import CORES
 
 SETTINGS = {"spark.sql.shuffle.partitions": "3", "spark.sql.session.timeZone": "UTC"}
 
@@ -86,7 +87,9 @@ class InProcess:
     def _attempt(
         self, graph: JobGraph, deployment: TaskDeployment, functions: dict[str, Any], draw: Callable[[int], DrawnSplits]
     ) -> TaskOutcome:
-        context = AttemptContext(deployment, self.directory, report_staging=lambda location, secrets={}: None)
+        context = AttemptContext(
+            deployment, self.directory, report_staging=lambda location, secrets={}: None, jvm_cores=CORES
+        )
         context.draw_splits = draw
         plan = RegionPlan(graph, deployment, self.session, context)
         where = self.directory / deployment.attempt.job_id / str(deployment.attempt.region)

@@ -105,8 +105,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """The job's own Spark settings, apart from those the backend was started with: some of them can't be set later."""
     is_backend_shared: bool = True
     """Whether all attempts of the worker use that JVM, and its commits do."""
-    has_classes: bool = True
-    """Whether Spark's tasks run in that JVM, and so know our classes."""
+    jvm_cores: int = 1
+    """Cores of that JVM, where Spark's tasks run in it, and so know our classes; 0 where they run elsewhere."""
     storage: dict[str, str] = {}
     """Settings of storages, with their secrets: by Hadoop's keys."""
     staged_note: str

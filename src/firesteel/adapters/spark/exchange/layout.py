@@ -3,12 +3,14 @@
 Keys are hashed as one canonical type per family, so that equal keys of different producers meet: an int and a
 bigint of equal value have different hashes in Spark. What is equal by a collation has one hash in Spark's partitioning, and
 only there: hash() and xxhash64() look at the bytes. The hash is not the one Spark's own shuffles use, but begins with a
-constant: a share whose keys have equal remainders would else fill only some of the consumer's shuffle partitions.
+constant: a share whose keys have equal remainders would else fill only some of the consumer's shuffle partitions, and of its
+buckets.
 """
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from firesteel.adapters.spark.exchange.buckets import NONE, Buckets, buckets_for, placed
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
 from firesteel.model.jobgraph import ExchangeMode, JobEdge, JobGraph, JobVertex, Partitioner
@@ -64,15 +66,16 @@ class Spread(NamedTuple):
     """A frame whose rows know where they belong."""
 
     frame: Any
-    """With the column SUBPARTITION when there are several."""
+    """With the column SUBPARTITION when there are several, which says the bucket, too, where there are buckets."""
     key_types: tuple[str, ...] = ()
     files_open: int = 1
     """Files that one of Spark's tasks writes at a time."""
     key_column_types: tuple[str, ...] = ()
+    buckets: Buckets = NONE
 
 
-def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> Spread:
-    """`frame`, whose columns are `c0`, `c1`, ..., laid out. `names` and `schema` are the user's.
+def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout, *, cores: int = 0) -> Spread:
+    """`frame`, whose columns are `c0`, `c1`, ..., laid out, in buckets for so many cores. `names` and `schema` are the user's.
 
     A row belongs where Spark's `repartition(subpartitions, ...)` would put it. For a few subpartitions that is computed and
     nothing shuffled. Raises PipelineRefused for a key that can't be hashed.
@@ -94,8 +97,10 @@ def spread(frame: Any, schema: Any, names: tuple[str, ...], layout: Layout) -> S
         shuffled = frame.repartition(layout.subpartitions, *hashed)
         return Spread(shuffled.withColumn(SUBPARTITION, F.spark_partition_id()), families, key_column_types=shown)
     turn = F.hash(*hashed) if hashed else F.monotonically_increasing_id() + F.spark_partition_id()
-    placed = frame.withColumn(SUBPARTITION, F.pmod(turn, F.lit(layout.subpartitions)).cast("int"))
-    return Spread(placed, families, layout.subpartitions, shown)
+    buckets = buckets_for(positions, layout.subpartitions, cores)
+    where = placed(F.pmod(turn, F.lit(layout.subpartitions)).cast("int"), buckets)
+    files_open = layout.subpartitions * buckets.number
+    return Spread(frame.withColumn(SUBPARTITION, where), families, files_open, shown, buckets)
 
 
 def key_position(key: str, names: tuple[str, ...], layout: Layout = WHOLE) -> int:

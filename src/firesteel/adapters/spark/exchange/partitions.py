@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from firesteel.adapters.spark.exchange.buckets import NONE, common_buckets
 from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
 from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
@@ -44,11 +45,11 @@ do."""
 
 
 class StoredResults:
-    """Stores and reads results in one attempt. `settings` are those of storages; `has_classes` says that Spark's tasks know our
-    classes: they run in a JVM of ours."""
+    """Stores and reads results in one attempt. `settings` are those of storages; `jvm_cores` is how many a JVM of ours has, when
+    Spark's tasks run there, and so know our classes, and 0 when they run elsewhere."""
 
-    def __init__(self, settings: Mapping[str, str] = NOTHING_SET, *, has_classes: bool = True) -> None:
-        self._has_classes, self._has_jar = has_classes, has_classes
+    def __init__(self, settings: Mapping[str, str] = NOTHING_SET, *, jvm_cores: int = 1) -> None:
+        self._jvm_cores, self._has_jar = jvm_cores, jvm_cores > 0
         self.files = ResultFiles(partial(directories_at, settings=settings))
 
     def store(
@@ -62,18 +63,24 @@ class StoredResults:
         own_schema = frame.schema  # the one question to Spark: what the renamed columns are follows from it
         voids = check_storable(columns, own_schema)
         schema = _stored_schema(own_schema, voids)
-        laid_out = spread(_by_position(frame, columns, voids), own_schema, columns, layout)
-        if self._has_classes and "://" not in location:
+        is_rows = self._jvm_cores > 0 and "://" not in location
+        by_position, cores = _by_position(frame, columns, voids), self._jvm_cores if is_rows else 0
+        laid_out = spread(by_position, own_schema, columns, layout, cores=cores)
+        if is_rows:
             _rows_writer(laid_out, layout).save(self.files.as_spark(location))
         else:
             with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
                 _parquet_writer(laid_out, layout).save(self.files.as_spark(location))
         sizes = self.files.written(location)
         ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(sizes) < 2 or is_ordered(frame))
-        by_subpartition = _by_subpartition(list(sizes), layout.subpartitions)
-        self.files.describe(
-            location, Manifest(schema=schema.json(), voids=voids, files=by_subpartition, ordered=ordered)
+        manifest = Manifest(
+            schema=schema.json(),
+            voids=voids,
+            files=_by_subpartition(list(sizes), layout.subpartitions),
+            ordered=ordered,
+            buckets=laid_out.buckets,
         )
+        self.files.describe(location, manifest)
         return ResultPartition(
             dataset_id=dataset_id,
             subtask=subtask,
@@ -104,8 +111,11 @@ class StoredResults:
             spark.addArtifacts(str(STORED_ROWS))
             self._has_jar = True
         in_order = len(stored) == 1 and manifests[0].ordered
-        frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order)
-        if not in_order and 1 < len(sizes) <= _FEW_FILES and sum(sizes.values()) <= _SMALL_BYTES:
+        few = _FEW_FILES * manifests[0].buckets.number
+        is_small = len(sizes) <= few and sum(sizes.values()) <= _SMALL_BYTES
+        buckets = NONE if is_small else common_buckets(sizes, [each.buckets for each in manifests], self._jvm_cores)
+        frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order, buckets=buckets)
+        if is_small and not in_order and len(sizes) > 1:
             frame = frame.coalesce(1)
         columns, voids = stored[0].columns, manifests[0].voids
         if voids:
@@ -139,7 +149,7 @@ def _settings_held(spark: Any, held: Mapping[str, str]) -> Iterator[None]:
 
 def _rows_writer(laid_out: Spread, layout: Layout) -> Any:
     writer = laid_out.frame.write.mode("overwrite").format(ROWS.source).options(**_COMMIT)
-    return writer.option("subpartitions", layout.subpartitions)
+    return writer.options(subpartitions=layout.subpartitions, **laid_out.buckets.options())
 
 
 def _parquet_writer(laid_out: Spread, layout: Layout) -> Any:

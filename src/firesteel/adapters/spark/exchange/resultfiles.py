@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from firesteel.adapters.spark.exchange import footers
-from firesteel.adapters.spark.exchange.forms import form_of, rows_of
+from firesteel.adapters.spark.exchange.buckets import NONE, Buckets
+from firesteel.adapters.spark.exchange.forms import form_of, may_be_counted, rows_of
 from firesteel.adapters.spark.refusals import StorageFailed
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.errors import TargetRefused
@@ -36,6 +36,7 @@ class Manifest(StoredRecord, frozen=True, kw_only=True):
     """Names of files by subpartition."""
     ordered: bool = False
     """The rows are in an order that their producer has given them: that of the files' names, and of each file."""
+    buckets: Buckets = NONE
 
 
 class Share(NamedTuple):
@@ -101,7 +102,7 @@ class ResultFiles:
             return -1 if any(partition.rows < 0 for partition in stored) else sum(each.rows for each in stored)
         with _told():
             named = [(each, names_of(each, self._manifest(each), shares)) for each in stored]
-        if sum(len(names) for _, names in named) > footers.MAX_FOOTERS:
+        if not may_be_counted(name for _, names in named for name in names):
             return -1
         counts = [self.rows_in(partition.location, names) for partition, names in named]
         return -1 if min(counts) < 0 else sum(counts)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from firesteel.adapters.spark.exchange.forms import PARQUET, by_form
+from firesteel.adapters.spark.exchange.buckets import NONE, Buckets
+from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, Form, by_form
 
 ORDERED_MARK = "firesteel-in-order"
 """Begins the names of directories with lists of files whose order counts: a plan that has one reads rows in order."""
@@ -21,12 +22,15 @@ empty directory."""
 _BLOCK_BYTES = 32 * 1024 * 1024
 
 
-def read_files(spark: Any, schema: Any, files: Mapping[str, int], directory: Path, *, in_order: bool) -> Any:
-    """A frame of these files, with their sizes in bytes, with exactly that schema. They are named as Spark names them;
-    `directory` is the caller's own, on this machine, for the lists."""
+def read_files(
+    spark: Any, schema: Any, files: Mapping[str, int], directory: Path, *, in_order: bool, buckets: Buckets = NONE
+) -> Any:
+    """A frame of these files, with their sizes in bytes, with exactly that schema. They are named as Spark names them, and are
+    all of these buckets; `directory` is the caller's own, on this machine, for the lists."""
     reader = spark.read.schema(schema)  # a known schema saves Spark a job
     # A job that is lenient with the files of its sources must still not lose rows of its own results.
     reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true")
+    reader = reader.options(**(buckets.options() if buckets != NONE else {}))
     parts = [
         (form, part)
         for form, found in by_form(files).items()
@@ -35,16 +39,17 @@ def read_files(spark: Any, schema: Any, files: Mapping[str, int], directory: Pat
     name = ORDERED_MARK if in_order else "files"
     return _one_after_another(
         [
-            reader.format(form.source).load(_listed(part, directory / f"{name}-{n}"))
+            reader.format(form.source).load(_listed(form, part, directory / f"{name}-{n}"))
             for n, (form, part) in enumerate(parts)
         ]
     )
 
 
-def _listed(entries: Sequence[str], directory: Path) -> str:
+def _listed(form: Form, entries: Sequence[str], directory: Path) -> str:
     log = directory / "_spark_metadata"
     log.mkdir(parents=True, exist_ok=True)
-    (directory / _UNLISTED).write_bytes(b"-")
+    if form is not ROWS:  # those read a list, whatever is set
+        (directory / _UNLISTED).write_bytes(b"-")
     (log / "0").write_text("\n".join(["v1", *entries]))
     return str(directory)
 

@@ -49,7 +49,7 @@ class AttemptContext:
         *,
         result_max_bytes: int = RESULT_MAX_SIZE.default << 20,
         storage: Mapping[str, str] = {},
-        has_classes: bool = True,
+        jvm_cores: int = 1,
     ) -> None:
         self.deployment, self.client_directory = deployment, client_directory
         self.report_staging = report_staging
@@ -67,8 +67,8 @@ class AttemptContext:
         self.result_max_bytes = result_max_bytes
         self.storage = storage
         """Settings of storages, with their secrets."""
-        self.has_classes = has_classes
-        """Whether Spark's tasks know our classes."""
+        self.jvm_cores = jvm_cores
+        """Cores of the JVM of ours that Spark's tasks run in, and so know our classes; 0 where they run elsewhere."""
         self.sinks: list[SinkCommit] = []
         self.vertex_id = JobVertexID("")
         self.function: Function | None = None

@@ -56,7 +56,7 @@ class RegionPlan:
         self._datasets = {dataset.id: dataset for dataset in graph.datasets}
         self._inputs: dict[tuple[JobVertexID, str], Any] = {}
         """Stored results, by the vertex that reads them and the name of the function that made them."""
-        self._results = StoredResults(attempt.storage, has_classes=attempt.has_classes)
+        self._results = StoredResults(attempt.storage, jvm_cores=attempt.jvm_cores)
         self._read: list[list[ResultPartition]] = []
         self._stored_here: list[ResultPartition] = []
         self._lists = Path()

@@ -96,7 +96,7 @@ class TaskProcess:
             result_max_bytes=task.result_max_bytes,
             report_staging=self._report_staging,
             storage=task.storage,
-            has_classes=task.has_classes,
+            jvm_cores=task.jvm_cores,
         )
         self._attempt.draw_splits, self._attempt.instant_ms = self._draw_splits, task.job.instant_ms
         self._attempt.caches_unseen = lambda: channel.send(wire.Cached(task.session.session_id))

@@ -23,7 +23,7 @@ from firesteel.adapters.spark.clusters.sessions import former_sessions, session_
 from firesteel.adapters.spark.clusters.yarn import located
 from firesteel.adapters.spark.jvm.archive import ClassDataArchive
 from firesteel.adapters.spark.jvm.pool import OUTSIDER, BackendPool, Seat, SparkBackend
-from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib
+from firesteel.adapters.spark.jvm.sizes import task_memory_limit_mib, worker_cores
 from firesteel.adapters.spark.staged.notes import SINKS, STAGED, note_storage
 from firesteel.adapters.spark.streams.checkpoints import CheckpointDirectories, prepared
 from firesteel.adapters.spark.worker.attempt import AttemptRun, awaited, is_script, make_directories, wants_spark
@@ -343,7 +343,7 @@ class SparkTaskBackend:
             scheduler_pool=seat.scheduler_pool,
             settings=self._session_settings(job_settings(job.graph)),
             is_backend_shared=seat.is_shared,
-            has_classes=self._master.is_local,
+            jvm_cores=worker_cores(self._config) if self._master.is_local else 0,
             storage=self._storage,
             staged_note=str(self._work_dir / SINKS / STAGED / f"{attempt.job_id}-{name}"),
             client_directory=job.graph.environment.directory or os.environ.get(CLIENT_DIRECTORY_VARIABLE, os.getcwd()),

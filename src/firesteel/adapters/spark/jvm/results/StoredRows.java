@@ -21,18 +21,25 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.spark.TaskContext;
+import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.BucketSpec;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.streaming.runtime.MetadataLogFileIndex;
+import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.SchemaRelationProvider;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
@@ -57,9 +64,13 @@ import scala.runtime.AbstractFunction1;
  * it. A row is not looked at: what the checksums pass is what was written.
  *
  * With the option "subpartitions" above 1 the last field of each row says to which it belongs, and each has a file of its
- * own, in directories as Spark names them: nothing is sorted, and a row costs no lookup of where it goes.
+ * own, in directories as Spark names them: nothing is sorted, and a row costs no lookup of where it goes. With "buckets" above 1
+ * the field says to which bucket of which subpartition, and a file's name ends in its bucket, as those of Spark's do.
+ *
+ * What is read are the files of a list, as a streaming file sink keeps them. With "buckets" above 1 they are all of these
+ * buckets, of the columns "keys": Spark then knows the rows for shuffled by them.
  */
-public final class StoredRows implements FileFormat, DataSourceRegister, Serializable {
+public final class StoredRows implements FileFormat, SchemaRelationProvider, DataSourceRegister, Serializable {
     private static final long MARK =
             0x4653524F57530000L + (ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? 1 : 2);
     private static final int END_BYTES = 28;
@@ -67,8 +78,13 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
     private static final int SUMMED_BYTES = 12;
     private static final int SUMMED_AT_END = 16;
     private static final int BLOCK_BYTES = 256 << 10;
+    /** For the blocks of all files that one of Spark's tasks writes at a time, of which Spark knows nothing. */
+    private static final int BLOCKS_BYTES = 4 << 20;
     private static final int ROW_HEAD_BYTES = 8;
+    private static final String EXTENSION = ".rows";
     private static final String SUBPARTITIONS = "subpartitions";
+    private static final String BUCKETS = "buckets";
+    private static final String KEYS = "keys";
 
     /** In Spark's plans and pages. */
     @Override
@@ -87,9 +103,31 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
     }
 
     @Override
+    public BaseRelation createRelation(SQLContext context, Map<String, String> options, StructType schema) {
+        SparkSession spark = context.sparkSession();
+        FileIndex files = new MetadataLogFileIndex(spark, new Path(options.apply("path")), options, Option.empty());
+        Option<BucketSpec> layout = Option.empty();
+        if (number(options, BUCKETS) > 1) {
+            Seq<String> keys = list(options.apply(KEYS).split(","));
+            layout = Option.apply(new BucketSpec(number(options, BUCKETS), keys, list()));
+        }
+        StructType none = new StructType();
+        return new HadoopFsRelation(
+                files, none, schema, layout, this, options, (org.apache.spark.sql.classic.SparkSession) spark);
+    }
+
+    private static Seq<String> list(String... names) {
+        return CollectionConverters.asScala(List.of(names)).toSeq();
+    }
+
+    private static int number(Map<String, String> options, String name) {
+        return options.contains(name) ? Integer.parseInt(options.apply(name)) : 1;
+    }
+
+    @Override
     public OutputWriterFactory prepareWrite(
             SparkSession spark, Job job, Map<String, String> options, StructType schema) {
-        return new Writers(options.contains(SUBPARTITIONS) ? Integer.parseInt(options.apply(SUBPARTITIONS)) : 1);
+        return new Writers(number(options, SUBPARTITIONS), number(options, BUCKETS));
     }
 
     @Override
@@ -136,19 +174,21 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
 
     private static final class Writers extends OutputWriterFactory {
         private final int subpartitions;
+        private final int buckets;
 
-        Writers(int subpartitions) {
+        Writers(int subpartitions, int buckets) {
             this.subpartitions = subpartitions;
+            this.buckets = buckets;
         }
 
         @Override
         public String getFileExtension(TaskAttemptContext context) {
-            return ".rows";
+            return EXTENSION;
         }
 
         @Override
         public OutputWriter newInstance(String path, StructType schema, TaskAttemptContext context) {
-            return new Writer(new Path(path), schema, context.getConfiguration(), subpartitions);
+            return new Writer(new Path(path), schema, context.getConfiguration(), subpartitions, buckets);
         }
     }
 
@@ -158,15 +198,18 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
         private final String shown;
         private final StructType schema;
         private final Configuration configuration;
+        private final int buckets;
+        /** By subpartition and bucket. */
         private final Blocks[] files;
         private UnsafeProjection toUnsafe;
 
-        Writer(Path path, StructType schema, Configuration configuration, int subpartitions) {
+        Writer(Path path, StructType schema, Configuration configuration, int subpartitions, int buckets) {
             this.path = path;
             this.shown = path.toString();
             this.schema = schema;
             this.configuration = configuration;
-            this.files = new Blocks[subpartitions];
+            this.buckets = buckets;
+            this.files = new Blocks[Math.multiplyExact(subpartitions, buckets)];
         }
 
         @Override
@@ -177,10 +220,10 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
         @Override
         public void write(InternalRow row) {
             try {
-                int subpartition = files.length == 1 ? 0 : row.getInt(schema.length() - 1);
-                Blocks file = files[subpartition];
+                int part = files.length == 1 ? 0 : row.getInt(schema.length() - 1);
+                Blocks file = files[part];
                 if (file == null) {
-                    file = open(subpartition);
+                    file = open(part);
                 }
                 file.add(row instanceof UnsafeRow unsafe ? unsafe : unsafe(row));
             } catch (IOException error) {
@@ -217,11 +260,17 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
             }
         }
 
-        private Blocks open(int subpartition) throws IOException {
-            Path directory = new Path(path.getParent(), "subpartition=" + subpartition);
-            Path place = files.length == 1 ? path : new Path(directory, path.getName());
+        private Blocks open(int part) throws IOException {
+            Path place = path;
+            if (files.length > 1) {
+                String name = path.getName();
+                if (buckets > 1) {
+                    name = name.substring(0, name.length() - EXTENSION.length()) + "_" + part % buckets + EXTENSION;
+                }
+                place = new Path(new Path(path.getParent(), "subpartition=" + part / buckets), name);
+            }
             FSDataOutputStream out = place.getFileSystem(configuration).create(place, false);
-            return files[subpartition] = new Blocks(out, schema.length());
+            return files[part] = new Blocks(out, schema.length(), Math.min(BLOCK_BYTES, BLOCKS_BYTES / files.length));
         }
 
         private UnsafeRow unsafe(InternalRow row) {
@@ -238,15 +287,16 @@ public final class StoredRows implements FileFormat, DataSourceRegister, Seriali
         private final FSDataOutputStream out;
         private final int fields;
         private final List<Long> places = new ArrayList<>();
-        private byte[] block = new byte[BLOCK_BYTES];
+        private byte[] block;
         private byte[] compressed = new byte[0];
         private int length;
         private int rowsInBlock;
         private long rows;
 
-        Blocks(FSDataOutputStream out, int fields) {
+        Blocks(FSDataOutputStream out, int fields, int blockBytes) {
             this.out = out;
             this.fields = fields;
+            this.block = new byte[blockBytes];
         }
 
         void add(UnsafeRow row) throws IOException {
