@@ -26,20 +26,22 @@ def test_a_file_is_named_by_its_bucket() -> None:
 
 
 def sizes(*each: int) -> dict[str, int]:
-    return {f"subpartition=0/part-0-c000_{bucket}.rows": size for bucket, size in enumerate(each)}
+    """`each` in fifths of a MiB."""
+    return {f"subpartition=0/part-0-c000_{bucket}.rows": (size << 20) // 5 for bucket, size in enumerate(each)}
 
 
 @pytest.mark.parametrize(
     ("found", "written", "cores", "common"),
     [
         pytest.param(sizes(10, 9, 11, 10), [OF_FOUR, OF_FOUR], 2, OF_FOUR, id="even"),
-        pytest.param(sizes(15, 8, 8, 9), [OF_FOUR], 4, OF_FOUR, id="almost even"),
+        pytest.param(sizes(14, 8, 9, 9), [OF_FOUR], 4, OF_FOUR, id="almost even"),
         pytest.param(sizes(16, 8, 8, 8), [OF_FOUR], 2, NONE, id="uneven"),
         pytest.param(sizes(10, 10, 10, 10), [OF_FOUR], 5, NONE, id="more cores than buckets"),
         pytest.param(sizes(10, 10, 10, 10), [OF_FOUR, Buckets(4, (0,))], 2, NONE, id="other keys"),
         pytest.param(sizes(10, 10, 10, 10), [OF_FOUR, NONE], 2, NONE, id="a producer without"),
+        pytest.param(sizes(4, 5, 5, 5), [OF_FOUR], 2, NONE, id="small"),
         pytest.param(sizes(10, 10), [NONE], 2, NONE, id="none"),
-        pytest.param(sizes(*[300 << 20] * 4), [OF_FOUR], 2, NONE, id="large"),
+        pytest.param(sizes(*[1_300] * 4), [OF_FOUR], 2, NONE, id="large"),
     ],
 )
 def test_buckets_are_read_as_such_where_that_is_no_worse(

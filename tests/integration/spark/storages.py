@@ -19,6 +19,7 @@ def always_in_buckets() -> Iterator[None]:
     """What has buckets is read so, also where it is tiny and uneven."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitions, "_SMALL_BYTES", 0)
+        patch.setattr(buckets, "_BYTES_MIN", 0)
         patch.setattr(buckets, "_UNEVEN", math.inf)
         yield
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.functions import col, spark_partition_id
 
 from firesteel.adapters.spark import internals
-from firesteel.adapters.spark.exchange import partitions
+from firesteel.adapters.spark.exchange import buckets, partitions
 from firesteel.adapters.spark.exchange.buckets import bucket_of
 from firesteel.adapters.spark.exchange.layout import Layout
 from firesteel.adapters.spark.exchange.partitions import StoredResults
@@ -25,8 +25,9 @@ BUCKETS = 2 * CORES
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> StoredResults:
-    """Nothing is so small for these that it is one partition."""
+    """Nothing is too small for these."""
     monkeypatch.setattr(partitions, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(buckets, "_BYTES_MIN", 0)
     return StoredResults(jvm_cores=CORES)
 
 

@@ -15,8 +15,9 @@ _OF_FILE = re.compile(r"_(\d+)\.\w+$")
 """The end of a file's name, as Spark has it."""
 _FILES_MAX = 64
 """Files that one of Spark's tasks writes at a time."""
-_BYTES_MAX = 256 << 20
-"""Of a bucket, which is one partition of Spark's: of more than that Spark makes better ones itself."""
+_BYTES_MIN, _BYTES_MAX = 1 << 20, 256 << 20
+"""Of a bucket, which is one partition of Spark's: what is less on average Spark brings together when it has shuffled it
+(`spark.sql.adaptive.coalescePartitions.minPartitionSize`), and of what is more it makes better ones itself."""
 _UNEVEN = 1.5
 """The largest bucket may be so many times as large as they are on average: a core is not to work alone at the end."""
 
@@ -68,4 +69,5 @@ def common_buckets(sizes: Mapping[str, int], written: Sequence[Buckets], cores: 
     each = [0] * first.number
     for name, size in sizes.items():
         each[bucket_of(name)] += size
-    return first if max(each) <= min(_BYTES_MAX, _UNEVEN * sum(each) / first.number) else NONE
+    mean = sum(each) / first.number
+    return first if mean >= _BYTES_MIN and max(each) <= min(_BYTES_MAX, _UNEVEN * mean) else NONE
