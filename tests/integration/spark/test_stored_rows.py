@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.functions import max_by, udf
+from pyspark.sql.functions import col, max_by, udf
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, UserDefinedType
 
+from firesteel.adapters.spark import internals
 from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
 from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.exchange.resultfiles import Manifest
@@ -194,7 +195,23 @@ def test_a_file_that_is_cut_off_has_no_number_of_rows(local: InProcess, results:
     for file in files(tmp_path):
         file.write_bytes(file.read_bytes()[:-1])
     names = [str(file.relative_to(partition.location)) for file in files(tmp_path)]
-    assert results.files.rows_in(partition.location, names) == -1
+    assert results.files.counted(partition.location, names).rows == -1
+
+
+@pytest.mark.parametrize(("shares", "fits"), [(range(2), False), (range(1), True)])
+def test_what_is_sent_to_every_task_is_chosen_by_the_bytes_of_rows(
+    local: InProcess, results: StoredResults, tmp_path: Path, shares: range, fits: bool
+) -> None:
+    """Not by those of files, which are fewer: a table of all these rows would be made by the driver alone."""
+    partition = stored(results, local.spark.range(60_000), tmp_path, Layout(2, ("id",)))
+    local.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1000000")
+    try:
+        assert partition.size_bytes < 500_000
+        read = results.read(local.spark, [partition], shares, tmp_path / "read")
+        joined = local.spark.range(1_000_000).withColumnRenamed("id", "other").join(read, read.id == col("other"))
+        assert ("BroadcastHashJoin" in internals.physical_plan_of(joined)) is fits
+    finally:
+        local.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
 def test_types_of_the_users_own_are_alike_when_what_they_hold_is(results: StoredResults, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from typing import BinaryIO, NamedTuple
 
 from firesteel.adapters.spark.exchange import footers
 
-_END = struct.Struct(">iiqiq")
-"""End of a file of rows: fields of a row, blocks, rows, checksum, mark."""
-_MARKS = (0x4653524F57530001, 0x4653524F57530002)
+_END = struct.Struct(">iiqqiq")
+"""End of a file of rows: fields of a row, blocks, rows, their bytes, checksum, mark."""
+_MARKS = (0x4653524F57530003, 0x4653524F57530004)
 """By the byte order of the machine that wrote it."""
 _MAX_ENDS = 4_096
 """Most files of rows whose ends are read, 20 to 50 µs each: they are on a disk or mounted."""
@@ -43,24 +43,31 @@ def may_be_counted(names: Iterable[str]) -> bool:
     return len(found) <= (_MAX_ENDS if all(form is ROWS for form in found) else footers.MAX_FOOTERS)
 
 
-def rows_of(open_file: Callable[[str], BinaryIO], names: tuple[str, ...]) -> int:
-    """Rows of files of one form; -1 when they can't be counted, or there are too many to ask."""
-    if not may_be_counted(names):
-        return -1
-    if not any(form_of(name) is ROWS for name in names):
-        return footers.rows_of(open_file, names)
+class Counted(NamedTuple):
+    rows: int = -1
+    """-1 when they can't be counted, or there are too many files to ask."""
+    row_bytes: int = 0
+    """What they have in memory, 0 when that is not known."""
 
-    def rows_in(name: str) -> int:
+
+def counted(open_file: Callable[[str], BinaryIO], names: tuple[str, ...]) -> Counted:
+    """What files of one form hold."""
+    if not may_be_counted(names):
+        return Counted()
+    if not any(form_of(name) is ROWS for name in names):
+        return Counted(footers.rows_of(open_file, names))
+
+    def count(name: str) -> Counted:
         with open_file(name) as file:
             file.seek(-_END.size, io.SEEK_END)
-            *_, rows, _, mark = _END.unpack(file.read())
-            return rows if mark in _MARKS else -1
+            *_, rows, row_bytes, _, mark = _END.unpack(file.read())
+            return Counted(rows, row_bytes) if mark in _MARKS else Counted()
 
     try:
-        counts = list(map(rows_in, names))
+        counts = list(map(count, names))
     except (OSError, struct.error):
-        return -1
-    return -1 if min(counts) < 0 else sum(counts)
+        return Counted()
+    return Counted() if min(counts).rows < 0 else Counted(*map(sum, zip(*counts, strict=True)))
 
 
 def by_form(sizes: Mapping[str, int]) -> dict[Form, dict[str, int]]:

@@ -15,7 +15,7 @@ import msgspec
 from firesteel.adapters.spark.exchange.buckets import NONE, common_buckets
 from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
-from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
+from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles, Share
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
 from firesteel.adapters.spark.exchange.storable import all_nullable, as_data, check_storable, types_within
 from firesteel.adapters.spark.exchange.storedfiles import read_files
@@ -72,6 +72,7 @@ class StoredResults:
             with _settings_held(frame.sparkSession, _settings_of(frame.sparkSession, schema, laid_out.files_open)):
                 _parquet_writer(laid_out, layout).save(self.files.as_spark(location))
         sizes = self.files.written(location)
+        rows, row_bytes = self.files.counted(location, sizes)
         ordered = layout.subpartitions == 1 and may_be_ordered(frame) and (len(sizes) < 2 or is_ordered(frame))
         manifest = Manifest(
             schema=schema.json(),
@@ -79,13 +80,14 @@ class StoredResults:
             files=_by_subpartition(list(sizes), layout.subpartitions),
             ordered=ordered,
             buckets=laid_out.buckets,
+            row_bytes=row_bytes,
         )
         self.files.describe(location, manifest)
         return ResultPartition(
             dataset_id=dataset_id,
             subtask=subtask,
             location=location,
-            rows=self.files.rows_in(location, sizes),
+            rows=rows,
             size_bytes=sum(sizes.values()),
             columns=columns,
             subpartitions=layout.subpartitions,
@@ -114,7 +116,10 @@ class StoredResults:
         few = _FEW_FILES * manifests[0].buckets.number
         is_small = len(sizes) <= few and sum(sizes.values()) <= _SMALL_BYTES
         buckets = NONE if is_small else common_buckets(sizes, [each.buckets for each in manifests], self._jvm_cores)
-        frame = read_files(spark, _common_schema(manifests), sizes, directory, in_order=in_order, buckets=buckets)
+        expansion = _row_bytes(stored, found) / max(1, sum(sizes.values()))
+        frame = read_files(
+            spark, _common_schema(manifests), sizes, directory, in_order=in_order, expansion=expansion, buckets=buckets
+        )
         if is_small and not in_order and len(sizes) > 1:
             frame = frame.coalesce(1)
         columns, voids = stored[0].columns, manifests[0].voids
@@ -180,6 +185,15 @@ def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
     for index in voids:
         fields[index] = StructField(f"c{index}", BooleanType())
     return StructType(fields)
+
+
+def _row_bytes(stored: Sequence[ResultPartition], found: Sequence[Share]) -> float:
+    """What the rows of these shares have in memory, by what all of them have and by the sizes of their files."""
+    total = 0.0
+    for partition, share in zip(stored, found, strict=True):
+        size = sum(share.sizes.values())
+        total += share.manifest.row_bytes * size / max(1, partition.size_bytes) or size
+    return total
 
 
 def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, ...], ...]:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from firesteel.adapters.spark.exchange.buckets import NONE, Buckets
-from firesteel.adapters.spark.exchange.forms import form_of, may_be_counted, rows_of
+from firesteel.adapters.spark.exchange.forms import Counted, counted, form_of, may_be_counted
 from firesteel.adapters.spark.refusals import StorageFailed
 from firesteel.adapters.storage.directories import Directories
 from firesteel.adapters.storage.errors import TargetRefused
@@ -37,6 +37,8 @@ class Manifest(StoredRecord, frozen=True, kw_only=True):
     ordered: bool = False
     """The rows are in an order that their producer has given them: that of the files' names, and of each file."""
     buckets: Buckets = NONE
+    row_bytes: int = 0
+    """What all rows have in memory, 0 when that is not known."""
 
 
 class Share(NamedTuple):
@@ -104,12 +106,12 @@ class ResultFiles:
             named = [(each, names_of(each, self._manifest(each), shares)) for each in stored]
         if not may_be_counted(name for _, names in named for name in names):
             return -1
-        counts = [self.rows_in(partition.location, names) for partition, names in named]
+        counts = [self.counted(partition.location, names).rows for partition, names in named]
         return -1 if min(counts) < 0 else sum(counts)
 
-    def rows_in(self, location: str, names: Iterable[str]) -> int:
-        """Rows of these files, -1 when they are not counted."""
-        return rows_of(partial(self._at(location).end_of, location), tuple(names))
+    def counted(self, location: str, names: Iterable[str]) -> Counted:
+        """What these files hold."""
+        return counted(partial(self._at(location).end_of, location), tuple(names))
 
     def _share(self, partition: ResultPartition, shares: range | None) -> Share:
         manifest, directories = self._manifest(partition), self._at(partition.location)

@@ -19,7 +19,7 @@ _MAY_ORDER = tuple(
     )
 )
 _NODE = re.compile(r"(?P<depth>[\s:|+\-]*)(?:\*\(\d+\) )?(?P<text>.*)")
-_SCAN_OF_LIST = "Location: MetadataLogFileIndex"
+_SCAN_OF_LIST = re.compile(r"Location: (MetadataLogFileIndex|StoredFiles)\b")
 
 
 def may_be_ordered(frame: Any) -> bool:
@@ -35,7 +35,7 @@ def is_ordered(frame: Any) -> bool:
     """
     reads_ordered = any(_reads_ordered(each) for each in relations(relation_of(frame, frame.sparkSession.client)))
     return any(
-        _ORDERED.match(node) or (reads_ordered and _SCAN_OF_LIST in node)
+        _ORDERED.match(node) or (reads_ordered and _SCAN_OF_LIST.search(node))
         for node in _last_stage(physical_plan_of(frame).splitlines())
     )
 

@@ -6,7 +6,7 @@ files by size; so where their order counts each has a list of its own, and the s
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,10 +23,18 @@ _BLOCK_BYTES = 32 * 1024 * 1024
 
 
 def read_files(
-    spark: Any, schema: Any, files: Mapping[str, int], directory: Path, *, in_order: bool, buckets: Buckets = NONE
+    spark: Any,
+    schema: Any,
+    files: Mapping[str, int],
+    directory: Path,
+    *,
+    in_order: bool,
+    expansion: float = 1.0,
+    buckets: Buckets = NONE,
 ) -> Any:
     """A frame of these files, with their sizes in bytes, with exactly that schema. They are named as Spark names them, and are
-    all of these buckets; `directory` is the caller's own, on this machine, for the lists."""
+    all of these buckets; rows have `expansion` times as many bytes in memory. `directory` is the caller's own, on this machine,
+    for the lists."""
     reader = spark.read.schema(schema)  # a known schema saves Spark a job
     # A job that is lenient with the files of its sources must still not lose rows of its own results.
     reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true")
@@ -34,28 +42,26 @@ def read_files(
     parts = [
         (form, part)
         for form, found in by_form(files).items()
-        for part in ([[entry] for entry in _entries(found)] if in_order else [_entries(found)])
-    ] or [(PARQUET, [])]
+        for part in ([{name: size} for name, size in found.items()] if in_order else [found])
+    ] or [(PARQUET, {})]
     name = ORDERED_MARK if in_order else "files"
     return _one_after_another(
         [
-            reader.format(form.source).load(_listed(form, part, directory / f"{name}-{n}"))
+            reader.format(form.source)
+            .option("rowBytes", int(expansion * sum(part.values())))
+            .load(_listed(form, part, directory / f"{name}-{n}"))
             for n, (form, part) in enumerate(parts)
         ]
     )
 
 
-def _listed(form: Form, entries: Sequence[str], directory: Path) -> str:
+def _listed(form: Form, files: Mapping[str, int], directory: Path) -> str:
     log = directory / "_spark_metadata"
     log.mkdir(parents=True, exist_ok=True)
     if form is not ROWS:  # those read a list, whatever is set
         (directory / _UNLISTED).write_bytes(b"-")
-    (log / "0").write_text("\n".join(["v1", *entries]))
+    (log / "0").write_text("\n".join(["v1", *(_entry(*file) for file in files.items())]))
     return str(directory)
-
-
-def _entries(files: Mapping[str, int]) -> list[str]:
-    return [_entry(file, size) for file, size in files.items()]
 
 
 def _entry(file: str, size_bytes: int) -> str:

@@ -59,7 +59,7 @@ import scala.runtime.AbstractFunction1;
  *
  * A file is blocks, their places, and an end. A block is its number of rows, its length before and after LZ4, the CRC-32C of
  * that and of what follows, and this: for each row its length, four bytes of nothing, and Spark's UnsafeRow. The end is the
- * number of fields, of blocks and of rows, the CRC-32C of the places and these, and a mark. All numbers are
+ * number of fields, of blocks, of rows and of their bytes, the CRC-32C of the places and these, and a mark. All numbers are
  * big-endian, but for those in rows, which are the machine's. A split of a file is read from the first block that begins in
  * it. A row is not looked at: what the checksums pass is what was written.
  *
@@ -67,16 +67,17 @@ import scala.runtime.AbstractFunction1;
  * own, in directories as Spark names them: nothing is sorted, and a row costs no lookup of where it goes. With "buckets" above 1
  * the field says to which bucket of which subpartition, and a file's name ends in its bucket, as those of Spark's do.
  *
- * What is read are the files of a list, as a streaming file sink keeps them. With "buckets" above 1 they are all of these
- * buckets, of the columns "keys": Spark then knows the rows for shuffled by them.
+ * What is read are the files of a list, as a streaming file sink keeps them, whose rows have "rowBytes" bytes: after that
+ * Spark chooses its joins, as it does after what it has shuffled. With "buckets" above 1 they are all of these buckets, of the
+ * columns "keys": Spark then knows the rows for shuffled by them.
  */
 public final class StoredRows implements FileFormat, SchemaRelationProvider, DataSourceRegister, Serializable {
     private static final long MARK =
-            0x4653524F57530000L + (ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? 1 : 2);
-    private static final int END_BYTES = 28;
+            0x4653524F57530000L + (ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? 3 : 4);
+    private static final int END_BYTES = 36;
     private static final int HEAD_BYTES = 16;
     private static final int SUMMED_BYTES = 12;
-    private static final int SUMMED_AT_END = 16;
+    private static final int SUMMED_AT_END = 24;
     private static final int BLOCK_BYTES = 256 << 10;
     /** For the blocks of all files that one of Spark's tasks writes at a time, of which Spark knows nothing. */
     private static final int BLOCKS_BYTES = 4 << 20;
@@ -85,6 +86,7 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
     private static final String SUBPARTITIONS = "subpartitions";
     private static final String BUCKETS = "buckets";
     private static final String KEYS = "keys";
+    private static final String ROW_BYTES = "rowBytes";
 
     /** In Spark's plans and pages. */
     @Override
@@ -105,7 +107,7 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
     @Override
     public BaseRelation createRelation(SQLContext context, Map<String, String> options, StructType schema) {
         SparkSession spark = context.sparkSession();
-        FileIndex files = new MetadataLogFileIndex(spark, new Path(options.apply("path")), options, Option.empty());
+        FileIndex files = new StoredFiles(spark, options);
         Option<BucketSpec> layout = Option.empty();
         if (number(options, BUCKETS) > 1) {
             Seq<String> keys = list(options.apply(KEYS).split(","));
@@ -114,6 +116,21 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
         StructType none = new StructType();
         return new HadoopFsRelation(
                 files, none, schema, layout, this, options, (org.apache.spark.sql.classic.SparkSession) spark);
+    }
+
+    /** What is to be read, with the bytes that its rows have in memory. */
+    private static final class StoredFiles extends MetadataLogFileIndex {
+        private final long rowBytes;
+
+        StoredFiles(SparkSession spark, Map<String, String> options) {
+            super(spark, new Path(options.apply("path")), options, Option.empty());
+            this.rowBytes = Long.parseLong(options.apply(ROW_BYTES));
+        }
+
+        @Override
+        public long sizeInBytes() {
+            return rowBytes;
+        }
     }
 
     private static Seq<String> list(String... names) {
@@ -292,6 +309,7 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
         private int length;
         private int rowsInBlock;
         private long rows;
+        private long bytes;
 
         Blocks(FSDataOutputStream out, int fields, int blockBytes) {
             this.out = out;
@@ -311,6 +329,7 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
             Platform.putLong(block, Platform.BYTE_ARRAY_OFFSET + length, size);
             row.writeToMemory(block, Platform.BYTE_ARRAY_OFFSET + length + ROW_HEAD_BYTES);
             length += needed;
+            bytes += size;
             rowsInBlock++;
         }
 
@@ -320,7 +339,7 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
                 flush();
                 ByteBuffer end = ByteBuffer.allocate(Math.addExact(Math.multiplyExact(places.size(), 8), END_BYTES));
                 places.forEach(end::putLong);
-                end.putInt(fields).putInt(places.size()).putLong(rows);
+                end.putInt(fields).putInt(places.size()).putLong(rows).putLong(bytes);
                 end.putInt(checksum(end.array(), end.position(), end.array(), 0)).putLong(MARK);
                 out.write(end.array());
             }
@@ -449,6 +468,7 @@ public final class StoredRows implements FileFormat, SchemaRelationProvider, Dat
             in.readFully(size - END_BYTES, end.array());
             fields = end.getInt();
             int inFile = end.getInt();
+            end.getLong();
             end.getLong();
             int sum = end.getInt();
             check(end.getLong() == MARK && inFile >= 0 && 8L * inFile <= size - END_BYTES);
