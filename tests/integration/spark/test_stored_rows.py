@@ -15,6 +15,7 @@ from firesteel.adapters.spark.exchange.resultfiles import Manifest
 from firesteel.adapters.spark.refusals import PipelineRefused
 from firesteel.model.ids import DataSetID
 from firesteel.model.tasks import ResultPartition
+from firesteel.pipeline.authoring import Pipeline
 from tests.integration.spark.inprocess import InProcess
 from tests.integration.spark.storages import Storage
 
@@ -212,6 +213,53 @@ def test_what_is_sent_to_every_task_is_chosen_by_the_bytes_of_rows(
         assert ("BroadcastHashJoin" in internals.physical_plan_of(joined)) is fits
     finally:
         local.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_little_in_one_file_needs_no_shuffle(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
+    partition = stored(results, local.spark.range(100).repartition(1), tmp_path)
+    assert len(files(tmp_path)) == 1
+    read = results.read(local.spark, [partition], None, tmp_path / "read")
+    for made in (read.orderBy("id"), read.groupBy("id").count()):
+        assert "Exchange" not in internals.physical_plan_of(made)
+
+
+def test_little_does_not_make_one_task_of_much(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
+    """Spark pushes a semi join below what makes one partition of its left side."""
+    partition = stored(results, local.spark.range(100).repartition(2), tmp_path)
+    read = results.read(local.spark, [partition], None, tmp_path / "read", little_beside=False)
+    for how in ("left_semi", "left_anti"):
+        joined = read.join(local.spark.range(10_000), "id", how)
+        assert "Coalesce" not in internals.physical_plan_of(joined)
+
+
+@pytest.mark.parametrize(
+    ("text", "beside", "is_one"), [("''", "stored", True), ("uuid()", "stored", False), ("''", "source", False)]
+)
+def test_little_is_one_partition_where_its_region_reads_nothing_else(
+    local: InProcess, text: str, beside: str, is_one: bool
+) -> None:
+    pipeline, plans = Pipeline("beside"), list[str]()
+
+    @pipeline.source(share="store")
+    def few(spark: Any) -> Any:
+        return spark.range(100).repartition(2)
+
+    def others(spark: Any) -> Any:
+        return spark.range(100_000).selectExpr("id", f"{text} as text")
+
+    if beside == "stored":
+        pipeline.source(share="store")(others)
+    else:
+        pipeline.source(others)
+
+    @pipeline.result
+    def found(few: Any, others: Any) -> Any:
+        joined = few.join(others, "id", "left_semi")
+        plans.append(internals.physical_plan_of(joined))
+        return joined
+
+    local.run(pipeline)
+    assert ("Coalesce" in plans[0]) is is_one
 
 
 def test_types_of_the_users_own_are_alike_when_what_they_hold_is(results: StoredResults, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from firesteel.adapters.spark.exchange.buckets import NONE, common_buckets
+from firesteel.adapters.spark.exchange.buckets import common_buckets
 from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
 from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles, Share
@@ -95,11 +95,20 @@ class StoredResults:
             key_column_types=laid_out.key_column_types,
         )
 
-    def read(self, spark: Any, stored: Sequence[ResultPartition], shares: range | None, directory: Path) -> Any:
+    def read(
+        self,
+        spark: Any,
+        stored: Sequence[ResultPartition],
+        shares: range | None,
+        directory: Path,
+        *,
+        little_beside: bool = True,
+    ) -> Any:
         """The frame that a consumer that has these shares reads of the producers' results, or of all rows when it is None,
         with the user's column names.
 
-        `directory` is the reader's own, on this machine, and new. The columns are as nullable as they were, and of one
+        `directory` is the reader's own, on this machine, and new; `little_beside` says that all else it reads is little. The
+        columns are as nullable as they were, and of one
         producer's result the rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the
         producers' columns differ.
         """
@@ -113,20 +122,25 @@ class StoredResults:
             spark.addArtifacts(str(STORED_ROWS))
             self._has_jar = True
         in_order = len(stored) == 1 and manifests[0].ordered
-        few = _FEW_FILES * manifests[0].buckets.number
-        is_small = len(sizes) <= few and sum(sizes.values()) <= _SMALL_BYTES
-        buckets = NONE if is_small else common_buckets(sizes, [each.buckets for each in manifests], self._jvm_cores)
+        buckets = common_buckets(sizes, [each.buckets for each in manifests], self._jvm_cores)
         expansion = _row_bytes(stored, found) / max(1, sum(sizes.values()))
         frame = read_files(
             spark, _common_schema(manifests), sizes, directory, in_order=in_order, expansion=expansion, buckets=buckets
         )
-        if is_small and not in_order and len(sizes) > 1:
+        few = 1 if in_order else _FEW_FILES * manifests[0].buckets.number
+        if little_beside and len(sizes) <= few and is_little(sum(sizes.values())):
             frame = frame.coalesce(1)
         columns, voids = stored[0].columns, manifests[0].voids
         if voids:
             shown = [functions.lit(None) if n in voids else functions.col(f"c{n}") for n in range(len(columns))]
             frame = frame.select([column.alias(f"c{n}") for n, column in enumerate(shown)])
         return frame.toDF(*columns) if columns else frame.select()
+
+
+def is_little(size_bytes: int) -> bool:
+    """Whether it makes one partition of Spark's. Then all that is read is to be little: a semi join is pushed below what makes
+    one partition of its left side, and would be one task with a large right side, too."""
+    return size_bytes <= _SMALL_BYTES
 
 
 def _settings_of(spark: Any, schema: Any, files_open: int) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 
 from firesteel.adapters.spark.exchange.fileorigins import FileOrigins
 from firesteel.adapters.spark.exchange.layout import Layout, layout_of
-from firesteel.adapters.spark.exchange.partitions import StoredResults
+from firesteel.adapters.spark.exchange.partitions import StoredResults, is_little
 from firesteel.adapters.spark.exchange.results import stage_rows
 from firesteel.adapters.spark.refusals import PipelineRefused, UserError
 from firesteel.adapters.spark.session.attempt import AttemptSession
@@ -168,11 +169,13 @@ class RegionPlan:
 
     def _read_inputs(self, directory: Path) -> None:
         """`directory` is for what reading them takes."""
+        little = self._reads_little()
         for edge in self._graph.edges:
             carries_rows = edge.exchange is ExchangeMode.BLOCKING and edge.partitioner is not Partitioner.SPLITS
             if carries_rows and edge.target in self._deployment.vertices:
                 stored = [each for each in self._deployment.inputs if each.dataset_id == edge.source]
-                frame = self._results.read(self._session.get(), stored, self._shares, directory / str(len(self._read)))
+                place = directory / str(len(self._read))
+                frame = self._results.read(self._session.get(), stored, self._shares, place, little_beside=little)
                 self._read.append(stored)
                 name = self._datasets[edge.source].name
                 self._inputs[edge.target, name] = frame
@@ -182,6 +185,14 @@ class RegionPlan:
                 )
                 if self._guard is not None:
                     self._guard.given(frame, edge, stored[0].columns)
+
+    def _reads_little(self) -> bool:
+        """Whether it reads stored results only, and of none much, if it had all shares."""
+        sizes: Counter[DataSetID] = Counter()
+        for partition in self._deployment.inputs:
+            sizes[partition.dataset_id] += partition.size_bytes
+        functions = (function for vertex in self._vertices() for function in vertex.functions)
+        return all(map(is_little, sizes.values())) and all(each.kind is not FunctionKind.SOURCE for each in functions)
 
     def _call(self, vertex: JobVertex, function: Function) -> None:
         self.active = function
