@@ -13,6 +13,7 @@ from firesteel.adapters.spark.exchange.layout import WHOLE, Layout
 from firesteel.adapters.spark.exchange.partitions import StoredResults
 from firesteel.adapters.spark.exchange.resultfiles import Manifest
 from firesteel.adapters.spark.refusals import PipelineRefused
+from firesteel.adapters.spark.shares.approvals import digest_of
 from firesteel.model.ids import DataSetID
 from firesteel.model.tasks import ResultPartition
 from firesteel.pipeline.authoring import Pipeline
@@ -144,10 +145,11 @@ def test_where_rows_come_from_is_data_like_any_other(local: InProcess, results: 
         pytest.param(11, id="length of what is compressed"),
         pytest.param(15, id="checksum of a block"),
         pytest.param(100, id="a row"),
-        pytest.param(-29, id="place of a block"),
-        pytest.param(-25, id="number of fields"),
-        pytest.param(-21, id="number of blocks"),
-        pytest.param(-13, id="number of rows"),
+        pytest.param(-37, id="place of a block"),
+        pytest.param(-33, id="number of fields"),
+        pytest.param(-29, id="number of blocks"),
+        pytest.param(-21, id="number of rows"),
+        pytest.param(-13, id="bytes of the rows"),
         pytest.param(-9, id="checksum of the places"),
         pytest.param(-2, id="mark"),
     ],
@@ -215,6 +217,16 @@ def test_what_is_sent_to_every_task_is_chosen_by_the_bytes_of_rows(
         local.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
+def test_shares_of_any_size_are_of_one_plan(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
+    """What the planner has approved for one subtask it need not be asked for another."""
+    made = local.spark.range(1_000).selectExpr("if(id % 9 = 0, id, 4) as k")
+    partition = stored(results, made, tmp_path, Layout(2, ("k",)))
+    reads = [results.read(local.spark, [partition], range(n, n + 1), tmp_path / f"{n}") for n in (0, 1)]
+    relations = [internals.relation_of(each.groupBy("k").count(), local.spark.client) for each in reads]
+    assert len({digest_of([each], {}) for each in relations}) == 1
+    assert relations[0].SerializeToString() != relations[1].SerializeToString()
+
+
 def test_little_in_one_file_needs_no_shuffle(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
     partition = stored(results, local.spark.range(100).repartition(1), tmp_path)
     assert len(files(tmp_path)) == 1
@@ -226,16 +238,21 @@ def test_little_in_one_file_needs_no_shuffle(local: InProcess, results: StoredRe
 def test_little_does_not_make_one_task_of_much(local: InProcess, results: StoredResults, tmp_path: Path) -> None:
     """Spark pushes a semi join below what makes one partition of its left side."""
     partition = stored(results, local.spark.range(100).repartition(2), tmp_path)
-    read = results.read(local.spark, [partition], None, tmp_path / "read", little_beside=False)
+    alone, beside = (
+        results.read(local.spark, [partition], None, tmp_path / f"{little}", little_beside=little)
+        for little in (True, False)
+    )
     for how in ("left_semi", "left_anti"):
-        joined = read.join(local.spark.range(10_000), "id", how)
-        assert "Coalesce" not in internals.physical_plan_of(joined)
+        plan = internals.physical_plan_of(alone.join(local.spark.range(10_000), "id", how))
+        assert plan.index("Coalesce") < plan.index("Join"), "if not, Spark has been mended, and so can we"
+        assert "Coalesce" not in internals.physical_plan_of(beside.join(local.spark.range(10_000), "id", how))
 
 
 @pytest.mark.parametrize(
-    ("text", "beside", "is_one"), [("''", "stored", True), ("uuid()", "stored", False), ("''", "source", False)]
+    ("text", "beside", "is_one"),
+    [("''", "stored", True), ("uuid()", "stored", False), ("''", "source", False), ("''", "session", False)],
 )
-def test_little_is_one_partition_where_its_region_reads_nothing_else(
+def test_little_is_one_partition_where_its_region_is_given_nothing_else(
     local: InProcess, text: str, beside: str, is_one: bool
 ) -> None:
     pipeline, plans = Pipeline("beside"), list[str]()
@@ -247,16 +264,19 @@ def test_little_is_one_partition_where_its_region_reads_nothing_else(
     def others(spark: Any) -> Any:
         return spark.range(100_000).selectExpr("id", f"{text} as text")
 
-    if beside == "stored":
-        pipeline.source(share="store")(others)
-    else:
-        pipeline.source(others)
+    def joined(few: Any, others: Any) -> Any:
+        made = few.join(others, "id", "left_semi")
+        plans.append(internals.physical_plan_of(made))
+        return made
 
-    @pipeline.result
-    def found(few: Any, others: Any) -> Any:
-        joined = few.join(others, "id", "left_semi")
-        plans.append(internals.physical_plan_of(joined))
-        return joined
+    def joined_there(few: Any, spark: Any) -> Any:
+        return joined(few, others(spark))
+
+    if beside == "session":
+        pipeline.result(joined_there)
+    else:
+        pipeline.source(share="store")(others) if beside == "stored" else pipeline.source(others)
+        pipeline.result(joined)
 
     local.run(pipeline)
     assert ("Coalesce" in plans[0]) is is_one

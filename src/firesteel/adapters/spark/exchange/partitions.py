@@ -15,7 +15,7 @@ import msgspec
 from firesteel.adapters.spark.exchange.buckets import common_buckets
 from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, form_of
 from firesteel.adapters.spark.exchange.layout import SUBPARTITION, WHOLE, Layout, Spread, spread
-from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles, Share
+from firesteel.adapters.spark.exchange.resultfiles import Manifest, ResultFiles
 from firesteel.adapters.spark.exchange.roworder import is_ordered, may_be_ordered
 from firesteel.adapters.spark.exchange.storable import all_nullable, as_data, check_storable, types_within
 from firesteel.adapters.spark.exchange.storedfiles import read_files
@@ -34,7 +34,7 @@ _PARQUET = {"compression": "lz4_raw", "parquet.enable.dictionary": "false"}
 """What is read once, and soon, is not worth the search for the smallest form: this halves the cost of writing it."""
 _SMALL_BYTES, _FEW_FILES = 1 << 20, 32
 """So much Spark, too, finds too small for more than one partition (`spark.sql.adaptive.coalescePartitions.minPartitionSize`).
-What is one partition needs no shuffle, whatever is done with it."""
+What is one partition needs no shuffle, whatever is done with it, and no buckets, which would have to be larger."""
 _COMMIT = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -108,9 +108,8 @@ class StoredResults:
         with the user's column names.
 
         `directory` is the reader's own, on this machine, and new; `little_beside` says that all else it reads is little. The
-        columns are as nullable as they were, and of one
-        producer's result the rows are in its order, if it had one. Raises PartitionLost, and PipelineRefused when the
-        producers' columns differ.
+        columns are as nullable as they were, and of one producer's result the rows are in its order, if it had one. Raises
+        PartitionLost, and PipelineRefused when the producers' columns differ.
         """
         from pyspark.sql import functions
 
@@ -123,10 +122,8 @@ class StoredResults:
             self._has_jar = True
         in_order = len(stored) == 1 and manifests[0].ordered
         buckets = common_buckets(sizes, [each.buckets for each in manifests], self._jvm_cores)
-        expansion = _row_bytes(stored, found) / max(1, sum(sizes.values()))
-        frame = read_files(
-            spark, _common_schema(manifests), sizes, directory, in_order=in_order, expansion=expansion, buckets=buckets
-        )
+        schema, expansion = _common_schema(manifests), _expansion(stored, manifests)
+        frame = read_files(spark, schema, sizes, directory, in_order=in_order, expansion=expansion, buckets=buckets)
         few = 1 if in_order else _FEW_FILES * manifests[0].buckets.number
         if little_beside and len(sizes) <= few and is_little(sum(sizes.values())):
             frame = frame.coalesce(1)
@@ -201,13 +198,11 @@ def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
     return StructType(fields)
 
 
-def _row_bytes(stored: Sequence[ResultPartition], found: Sequence[Share]) -> float:
-    """What the rows of these shares have in memory, by what all of them have and by the sizes of their files."""
-    total = 0.0
-    for partition, share in zip(stored, found, strict=True):
-        size = sum(share.sizes.values())
-        total += share.manifest.row_bytes * size / max(1, partition.size_bytes) or size
-    return total
+def _expansion(stored: Sequence[ResultPartition], manifests: Sequence[Manifest]) -> float:
+    """How many times as many bytes as their files have the rows in memory of those results that tell it."""
+    known = [(each.row_bytes, partition.size_bytes) for partition, each in zip(stored, manifests, strict=True)]
+    row_bytes, size_bytes = (sum(each) for each in zip((0, 0), *(pair for pair in known if min(pair) > 0), strict=True))
+    return row_bytes / size_bytes if size_bytes else 1.0
 
 
 def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, ...], ...]:

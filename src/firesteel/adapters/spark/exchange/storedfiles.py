@@ -6,6 +6,7 @@ files by size; so where their order counts each has a list of its own, and the s
 """
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from firesteel.adapters.spark.exchange.forms import PARQUET, ROWS, Form, by_form
 
 ORDERED_MARK = "firesteel-in-order"
 """Begins the names of directories with lists of files whose order counts: a plan that has one reads rows in order."""
+ROW_BYTES = "rowBytes"
+"""Option: how our data source is told what the rows of a list have in memory."""
 _UNLISTED = "read only with spark.sql.streaming.fileStreamSink.ignoreMetadata at false.parquet"
 """A file beside the list that can't be read, and has a byte for Spark to try. With that setting Spark would take a list for an
 empty directory."""
@@ -33,8 +36,8 @@ def read_files(
     buckets: Buckets = NONE,
 ) -> Any:
     """A frame of these files, with their sizes in bytes, with exactly that schema. They are named as Spark names them, and are
-    all of these buckets; rows have `expansion` times as many bytes in memory. `directory` is the caller's own, on this machine,
-    for the lists."""
+    all of these buckets; files of rows have `expansion` times as many bytes in memory. `directory` is the caller's own, on this
+    machine, for the lists."""
     reader = spark.read.schema(schema)  # a known schema saves Spark a job
     # A job that is lenient with the files of its sources must still not lose rows of its own results.
     reader = reader.options(ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true")
@@ -48,7 +51,7 @@ def read_files(
     return _one_after_another(
         [
             reader.format(form.source)
-            .option("rowBytes", int(expansion * sum(part.values())))
+            .option(ROW_BYTES, math.ceil(expansion * sum(part.values())))
             .load(_listed(form, part, directory / f"{name}-{n}"))
             for n, (form, part) in enumerate(parts)
         ]

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from firesteel.adapters.spark.exchange.forms import ROWS
+from firesteel.adapters.spark.exchange.storedfiles import ROW_BYTES
 from firesteel.adapters.spark.splits.kafka import FORMAT, RANGE_OPTIONS
 from firesteel.adapters.storage.flocks import take_lock
 
@@ -68,6 +70,8 @@ def _forget_places(message: Any, ids: dict[int, int]) -> None:
     if message.DESCRIPTOR.name == "DataSource" and message.format == FORMAT:
         for option in RANGE_OPTIONS:
             message.options.pop(option, None)
+    if message.DESCRIPTOR.name == "DataSource" and message.format == ROWS.source:
+        message.options.pop(ROW_BYTES, None)
     for field, value in message.ListFields():
         is_mark = field.name == "name" and message.DESCRIPTOR.name == "CollectMetrics"
         is_place = field.name == "origin" or (field.name in ("paths", "predicates") and field.is_repeated)

@@ -187,12 +187,13 @@ class RegionPlan:
                     self._guard.given(frame, edge, stored[0].columns)
 
     def _reads_little(self) -> bool:
-        """Whether it reads stored results only, and of none much, if it had all shares."""
+        """Whether it reads of no stored result much, if it had all shares, and has no function that is given anything else."""
         sizes: Counter[DataSetID] = Counter()
         for partition in self._deployment.inputs:
             sizes[partition.dataset_id] += partition.size_bytes
-        functions = (function for vertex in self._vertices() for function in vertex.functions)
-        return all(map(is_little, sizes.values())) and all(each.kind is not FunctionKind.SOURCE for each in functions)
+        functions = [function for vertex in self._vertices() for function in vertex.functions]
+        reads_more = any(each.kind is FunctionKind.SOURCE or each.wants_session for each in functions)
+        return not reads_more and all(map(is_little, sizes.values()))
 
     def _call(self, vertex: JobVertex, function: Function) -> None:
         self.active = function
