@@ -56,7 +56,7 @@ def test_the_queries_of_a_new_session_are_not_compiled_again(sessions: Sessions,
         before = _generated_classes(scratch)
         with sessions.one() as session:
             session.range(1000).selectExpr("id % 19 k", "id % 23 v").groupBy("k").sum("v").orderBy("k").collect()
-        return _generated_classes(scratch) - before
+        return len(_generated_classes(scratch) - before)
 
     assert compiled() > 0
     assert compiled() == 0
@@ -99,9 +99,11 @@ def _pack(jar: Path, *files: Path) -> None:
             packed.write(file, file.name)
 
 
-def _generated_classes(work: Path) -> int:
-    """Of the JVM that works there, beside which others may run. Each has a class loader of its own."""
+def _generated_classes(work: Path) -> set[str]:
+    """Of the JVM that works there, beside which others may run. Each has a class loader of its own, and these are known by
+    where the JVM has their data: of their number nothing follows, since some may be unloaded at any time."""
     javas = [each for each in psutil.Process().children(recursive=True) if each.name() == "java"]
     (jvm,) = (each for each in javas if str(work) in " ".join(each.cmdline()))
     command = ("jcmd", str(jvm.pid), "VM.classloader_stats")
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.count("ByteArrayClassLoader")
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[2] for line in lines if "ByteArrayClassLoader" in line}
