@@ -200,9 +200,9 @@ def _stored_schema(schema: Any, voids: tuple[int, ...]) -> Any:
 
 def _expansion(stored: Sequence[ResultPartition], manifests: Sequence[Manifest]) -> float:
     """How many times as many bytes as their files have the rows in memory of those results that tell it."""
-    known = [(each.row_bytes, partition.size_bytes) for partition, each in zip(stored, manifests, strict=True)]
-    row_bytes, size_bytes = (sum(each) for each in zip((0, 0), *(pair for pair in known if min(pair) > 0), strict=True))
-    return row_bytes / size_bytes if size_bytes else 1.0
+    both = [(each.row_bytes, partition.size_bytes) for partition, each in zip(stored, manifests, strict=True)]
+    known = [pair for pair in both if min(pair) > 0]
+    return sum(row_bytes for row_bytes, _ in known) / sum(size for _, size in known) if known else 1.0
 
 
 def _by_subpartition(names: list[str], subpartitions: int) -> tuple[tuple[str, ...], ...]:
