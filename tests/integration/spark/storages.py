@@ -32,6 +32,11 @@ class Storage:
         self.settings: dict[str, str] = {}
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether results are in our form there: as files of a directory only."""
+        return self.has_classes and "://" not in self.root
+
+    @property
     def results(self) -> StoredResults:
         """As an attempt has them that has read nothing yet."""
         return StoredResults(self.settings, jvm_cores=CORES if self.has_classes else 0)

@@ -114,7 +114,7 @@ def test_rows_are_spread_evenly_without_keys(local: InProcess, storage: Storage,
 
 def test_what_few_share_is_written_without_a_shuffle(local: InProcess, storage: Storage) -> None:
     """Each of Spark's tasks writes its rows where they belong; many tasks and subpartitions would be too many files."""
-    frame, buckets = local.spark.range(0, 1_000, 1, 3), 2 * CORES if storage.has_classes else 1
+    frame, buckets = local.spark.range(0, 1_000, 1, 3), 2 * CORES if storage.holds_rows else 1
     for subpartitions, files in ((4, 3 * 4 * buckets), (UNSHUFFLED_MAX + 1, UNSHUFFLED_MAX + 1)):
         where = f"{storage.root}/{subpartitions}"
         storage.results.store(frame, where, DATASET, 0, layout=Layout(subpartitions, ("id",)))
