@@ -58,9 +58,11 @@ def serving(status: int = 200, body: bytes = b'{"boolean": true}', location: str
     with Server(status, body, location) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @contextlib.contextmanager
@@ -79,6 +81,17 @@ def test_names_are_told_as_they_are_and_by_whom() -> None:
         client.rename("/a/k=x%2Fy ü", "/b/#?&", replaces=False)
     query = {"op": "RENAME", "user.name": "ann", "destination": "/b/#?&", "renameoptions": "NONE"}
     assert namenode.asked == [("PUT", "/webhdfs/v1/a/k=x%2Fy ü", query, b"")]
+
+
+def test_a_client_that_nobody_has_any_more_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.1")  # whose connections stay
+    with serving() as namenode:
+        client = WebHdfs("nn:8020", [namenode.url], "ann")
+        pool = client._pool
+        client.rename("/a", "/b", replaces=False)
+        assert len(pool.connections) == 1
+        del client
+        assert pool.connections == []
 
 
 def test_bytes_go_to_the_datanode_that_is_named() -> None:

@@ -7,6 +7,7 @@ names. https://hadoop.apache.org/docs/stable/hadoop-project-dist/hadoop-hdfs/Web
 import functools
 import json
 import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -61,6 +62,7 @@ class WebHdfs:
         self._authority, self._addresses, self._user = authority, tuple(addresses), user
         self._active = 0
         self._pool = httpcore.ConnectionPool(max_connections=CONNECTIONS_MAX, keepalive_expiry=5.0)
+        weakref.finalize(self, self._pool.close)  # one that nobody has any more leaves no connection open
 
     def uri(self, path: str) -> str:
         return f"hdfs://{self._authority}{path}"
